@@ -29,7 +29,7 @@ from generated_corpus import draw_sentences
 
 LONGEST_TEXT_WORDS = 12
 VOCABULARY_TEXTS, VOCABULARY_SIZE = 20_000, 4000
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,

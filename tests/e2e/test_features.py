@@ -148,8 +148,8 @@ def test_an_analogy_is_answered(model, capsys):
     ("words", "message"),
     [
         (["nearest"], "there is no word; name at least one"),
-        (["analogy"], "no word is given; name at least one to add"),
-        (["nearest", "zebra"], "the word 'zebra' can't be made of the vocabulary's entries"),
+        (["analogy"], "there is no word; name at least one to add"),
+        (["nearest", "zebra"], "the word 'zebra' isn't covered by the vocabulary"),
         (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
         (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),
     ],

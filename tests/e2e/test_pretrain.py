@@ -89,7 +89,7 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
     [
         (["no blank here"], r"has no [MASK]"),
         (["the [MASK] " * 60], "the model takes 32 at a time (model_max_length"),
-        (["the [MASK]", "--targets", "xylophone"], "isn't one entry of the vocabulary"),
+        (["the [MASK]", "--targets", "xylophone"], "isn't a single vocabulary entry"),
         (["the [MASK]", "--top-k", "0"], "top_k must be at least 1"),
         (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),
     ],
@@ -234,7 +234,7 @@ def test_dry_run_writes_nothing(workshop, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--model", "enormous"], "there is no preset 'enormous'"),
+        (["--model", "enormous"], "unknown preset 'enormous'"),
         (["--max-length", "128"], "max_length (128) is more than"),
         (["--mask-token-share", "0.95"], "add up to more than 1"),
         (["--learning-rate", "-1"], "learning_rate"),

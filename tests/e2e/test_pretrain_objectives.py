@@ -93,7 +93,7 @@ def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, cap
     assert "left to right" in text
     assert "next-word accuracy" in text
     assert main(["fill-mask", str(causal), "the [MASK]"]) == 2
-    assert "`bertkit generate` goes on with texts" in read_error(capsys)
+    assert "use `bertkit generate` to continue texts" in read_error(capsys)
 
 
 def test_a_report_shows_how_it_goes_on(workshop, causal, tmp_path, capsys):

@@ -152,7 +152,7 @@ def test_a_cell_that_fails_doesnt_stop_the_others(shards, tmp_path, capsys, monk
     monkeypatch.setattr(Steps, "decide", lambda self: Decision(values))
     assert run(shards, tmp_path / "study", "steps") == 2
     captured = capsys.readouterr()
-    assert "broken, seed 0, failed: there is no preset 'gigantic'" in captured.out
+    assert "broken, seed 0, failed: unknown preset 'gigantic'" in captured.out
     assert "1 of 2 runs failed" in captured.err
     assert "whole" in captured.out
 

@@ -209,7 +209,7 @@ def _config_values() -> Iterator[Case]:
         "config with an unknown activation",
         _config(*({"hidden_act": name} for name in activations)),
         CheckpointError,
-        "(no activation|hidden_act)",
+        "(unknown activation|hidden_act)",
     )
     kinds = ("roberta", "gpt2", "", "BERT", None, 5, ["bert"])
     yield from _make(
@@ -245,7 +245,7 @@ def _config_values() -> Iterator[Case]:
             {"is_decoder": True, "architectures": ["BertForMaskedLM"]},
         ),
         CheckpointError,
-        r"reads left to right \(is_decoder\)",
+        r"is a left-to-right model \(is_decoder\)",
     )
     causal = {"architectures": ["BertLMHeadModel"]}
     yield from _make("left-to-right model", _config({**causal, "is_decoder": True}), None, "")

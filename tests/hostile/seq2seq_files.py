@@ -199,7 +199,7 @@ def _kinds() -> Iterator[Case]:
         "encoder-decoder of another type",
         map(_folder, ({**JOINED, "model_type": kind} for kind in ("bart", "", None, 5, ["bert"]))),
         CheckpointError,
-        "is no encoder-decoder",
+        "isn't an encoder-decoder",
     )
     yield from _make(
         "encoder-decoder that claims to be a BERT",
@@ -208,7 +208,7 @@ def _kinds() -> Iterator[Case]:
             for names in (["BertModel"], ["BertForPreTraining"], ["BertLMHeadModel"], [])
         ),
         CheckpointError,
-        "is an encoder-decoder, which reads",
+        "is an encoder-decoder, for",
     )
 
 
@@ -247,7 +247,7 @@ def _tensors() -> Iterator[Case]:
         "encoder-decoder whose fixed positions are other ones",
         [_folder({**JOINED, "positions": "sinusoidal"})],
         CheckpointError,
-        "no sines and cosines",
+        "aren't sines and cosines",
     )
     header, data = header_and_data(tensors())
     yield from _make(

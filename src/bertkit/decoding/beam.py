@@ -77,7 +77,7 @@ def find_candidates(
     They are among the best tokens of each row, so each row's best are found first.
     """
     hypotheses = [trail for source in running for trail in source.hypotheses]
-    sums = rules.bar(scores, hypotheses)
+    sums = rules.suppress(scores, hypotheses)
     values, words = find_highest(scores, num_candidates)
     before = sums.new_tensor([trail.log_probability for trail in hypotheses])
     totals = (values + (before - sums)[:, None]).view(len(running), -1)

@@ -69,9 +69,9 @@ class LogitsProcessor:
     ) -> None:
         self._settings = settings
         self._end_id = limits.end_id
-        self._forbidden = torch.tensor(limits.suppressed_ids, dtype=torch.int64, device=device)
+        self._suppressed_ids = torch.tensor(limits.suppressed_ids, dtype=torch.int64, device=device)
 
-    def bar(
+    def suppress(
         self, scores: Float[Tensor, "rows vocabulary"], hypotheses: Sequence[PartialHypothesis]
     ) -> Float[Tensor, " rows"]:
         """Set the logits of all tokens that may not come next to minus infinity, in place.
@@ -82,16 +82,18 @@ class LogitsProcessor:
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():
-            raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
-        scores.index_fill_(1, self._forbidden, -math.inf)
+            raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
+        scores.index_fill_(1, self._suppressed_ids, -math.inf)
         least = self._settings.min_tokens
         # The last token that fits may always be the end token.
-        leasts = [min(least, trail.max_tokens - 1) for trail in hypotheses]
-        short = [row for row, trail in enumerate(hypotheses) if len(trail.tokens) < leasts[row]]
+        leasts = [min(least, hypothesis.max_tokens - 1) for hypothesis in hypotheses]
+        short = [
+            row for row, hypothesis in enumerate(hypotheses) if len(hypothesis.tokens) < leasts[row]
+        ]
         scores[short, self._end_id] = -math.inf
         if size := self._settings.no_repeat_ngram:
-            for row, trail in enumerate(hypotheses):
-                repeats = find_repeats((*trail.source.tokens, *trail.tokens), size)
+            for row, hypothesis in enumerate(hypotheses):
+                repeats = find_repeats((*hypothesis.source.tokens, *hypothesis.tokens), size)
                 scores[row, list(repeats)] = -math.inf
         return sums
 

@@ -86,7 +86,7 @@ class SamplingSearch:
         self, scores: Float[Tensor, "rows vocabulary"], rules: LogitsProcessor
     ) -> Int[Tensor, "_"]:
         """Choose the next token of each row and record it in the row."""
-        sums = rules.bar(scores, [row.trail for row in self._left])
+        sums = rules.suppress(scores, [row.trail for row in self._left])
         if self._settings.sample:
             generators = [row.generator for row in self._left]
             tokens = draw_tokens(scores, self._settings, generators)

@@ -214,8 +214,8 @@ def check_sized(texts: object) -> None:
     """Raise InputError for an input without a length, such as an iterator."""
     if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
         raise InputError(
-            f"expected a text or a list of texts, got {type(texts).__name__}; `stream` takes texts"
-            " as they come"
+            f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
+            " an iterator"
         )
 
 
@@ -244,19 +244,20 @@ def build_text_encoder(
 ) -> TextEncoder:
     """Build the text encoder from the folder's defaults and the settings that override them."""
     limit = loaded.model.config.max_position_embeddings
-    told = sentences.max_seq_length if sentences else loaded.max_length
-    max_length = settings.max_length or told
+    default = sentences.max_seq_length if sentences else loaded.max_length
+    max_length = settings.max_length or default
     if max_length > limit:
         raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
     room = max_length - NUM_SPECIAL
     if room < 1:
         raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
     if settings.stride is not None and settings.long_texts != "window":
-        raise SettingsError("stride is for --long-texts window; leave it out, or say so")
+        raise SettingsError("stride needs long_texts=window; set that, or omit stride")
     stride = settings.stride or max(1, room // 2)
     if stride > room:
         raise SettingsError(
-            f"stride is {stride}, and a part holds {room} tokens; words would be lost"
+            f"stride is {stride}, and a part holds only {room} tokens, so words would be skipped;"
+            " lower stride"
         )
     return TextEncoder(
         tokenizer=loaded.tokenizer,

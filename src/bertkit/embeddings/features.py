@@ -20,8 +20,8 @@ from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
-from bertkit.embeddings.feature_settings import FeatureSettings
 from bertkit.embeddings.feature_texts import FeatureText, PairEncoder, TextOrPair
+from bertkit.embeddings.settings import FeatureSettings
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.file_hashes import hash_model
@@ -67,7 +67,7 @@ class FeaturePlan:
             asked = tuple(range(-1, -1 - min(NUM_DEFAULT_LAYERS, num_layers), -1))
         layers = resolve_layers(asked, num_layers)
         if len(set(layers)) < len(layers):
-            raise SettingsError(f"layers {asked} name one twice: from 0 they are {layers}")
+            raise SettingsError(f"layers {asked} has duplicates: counted from 0, it is {layers}")
         return cls(asked, layers, settings.combine, config.hidden_size)
 
     @property
@@ -109,7 +109,7 @@ class FeatureExtractor:
     """Extracts hidden states of any layers.
 
     C is the pooler's output if the model has a pooler, else the last layer's hidden state of [CLS];
-    `sequence_from` tells which.
+    `sequence_from` says which.
 
     Args:
         loaded: the model; its heads aren't used.
@@ -269,7 +269,7 @@ def as_array(features: Float[Tensor, "..."]) -> Array:
     """Convert features to NumPy; raise NonFiniteError if they aren't finite."""
     if not features.isfinite().all():
         raise NonFiniteError(
-            "the model gives features that aren't finite; see what `bertkit inspect` says of it"
+            "the model's features aren't finite; check the model with `bertkit inspect`"
         )
     array: Array = features.float().cpu().numpy()
     return array

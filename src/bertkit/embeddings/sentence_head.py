@@ -96,8 +96,8 @@ class SentenceHead:
         size = settings.dimensions or (model.truncate_dimension if model else None)
         if settings.dimensions is not None and settings.dimensions > dimension:
             raise SettingsError(
-                f"dimensions is {settings.dimensions}, and a vector has {dimension} features; ask"
-                " for at most as many"
+                f"dimensions is {settings.dimensions}, and a vector has only {dimension} features;"
+                " lower it"
             )
         if size is not None and size < dimension:
             steps.append((f"first {size}", lambda vectors: vectors[:, :size]))

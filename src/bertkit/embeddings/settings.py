@@ -1,4 +1,4 @@
-"""Settings of text embedding; the defaults come from the model's folder."""
+"""Settings of text embedding and of feature extraction."""
 
 from typing import Annotated, Literal
 
@@ -19,55 +19,82 @@ PoolingName = Literal[
     "last_four_concat",
     "last_four_sum",
 ]
-LEAST_TOKENS = 3  # [CLS], a word, [SEP]
+LEAST_TOKENS = 3  # [CLS], a word, [SEP]; of a pair without a word, all three are special
 
 
 class EmbedderSettings(Settings):
-    """How texts become vectors."""
+    """How texts become vectors; the defaults come from the model's folder."""
 
     pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
         None,
-        description="What makes one vector of the tokens' vectors; several are joined. By default"
-        " what a sentence-transformers folder says, else mean. A choice leaves out the dense layers"
-        " that such a folder puts behind its own pooling.",
+        description="How token vectors become one vector; the results of several are concatenated."
+        " By default as a sentence-transformers folder specifies, else mean. Setting it drops the"
+        " dense layers that such a folder applies after its own pooling.",
     )
     normalize: bool | None = Field(
         None,
-        description="Scale each vector to length 1 at the end, or never; by default where the"
-        " model's folder says so.",
+        description="Scale each vector to length 1 at the end, or never; by default as the"
+        " model's folder specifies.",
     )
     dimensions: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Keep only the first features of each vector; --normalize comes after."
+        None,
+        description="Keep only this many leading features of each vector; --normalize applies"
+        " afterwards.",
     )
     prompt: str | None = Field(
-        None, description="Put this before each text, as it stands; the empty text for nothing."
+        None,
+        description="Text prepended to each text, exactly as given; an empty text disables the"
+        " model's default prompt.",
     )
     prompt_name: str | None = Field(
-        None, description="Put the model's prompt of this name before each text, such as query."
+        None, description="Name of the model's prompt to prepend to each text, such as query."
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
         None,
-        description="Most tokens of a text, with [CLS] and [SEP]; by default as many as the"
-        " model's folder says.",
+        description="Maximum number of tokens of a text, including [CLS] and [SEP]; by default what"
+        " the model's folder specifies.",
     )
     long_texts: Literal["truncate", "window"] = Field(
         "truncate",
-        description="What becomes of longer texts: truncate cuts them, window reads them in"
-        " overlapping parts, whose vectors are averaged by their number of tokens.",
+        description="How longer texts are handled: truncate cuts them off; window splits them into"
+        " overlapping parts, whose vectors are averaged, weighted by their number of tokens.",
     )
     stride: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Tokens from the beginning of one part to that of the next, for --long-texts"
-        " window; by default half of what a part holds.",
+        description="Distance in tokens between the starts of two parts, for --long-texts window;"
+        " by default half the length of a part.",
     )
     deterministic: bool = Field(
         False,
-        description="Compute each text by itself, so that its vector is the same bit for bit"
-        " whatever texts are around it; slower. Without it vectors agree within 1e-6.",
+        description="Compute each text alone, so that its vector doesn't depend on the other texts,"
+        " bit for bit; slower. Without it, vectors agree within 1e-6.",
     )
     engine: EngineName = Field(
-        "auto", description="The program that computes: auto takes the fastest that is installed."
+        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
     )
     precision: Precision = Field(
-        "fp32", description="Numbers of the matrix products; bf16 is for GPUs."
+        "fp32", description="Precision of weights and matrix products; bf16 is for GPUs."
+    )
+
+
+class FeatureSettings(Settings):
+    """Which hidden states become features; the defaults are the BERT paper's best setting."""
+
+    layers: tuple[int, ...] | None = Field(
+        None,
+        description="Layers to extract, in this order: -1 is the last block, 1 the first, 0 the"
+        " output of the embeddings. By default the last four, the last first.",
+    )
+    combine: Literal["concat", "sum", "mean", "none"] = Field(
+        "concat",
+        description="How several layers are combined: concat concatenates them, sum adds them, mean"
+        " averages them, none keeps them separate.",
+    )
+    max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
+        None,
+        description="Maximum number of tokens of a text, including [CLS] and [SEP]; longer texts"
+        " are cut off. By default the model's maximum.",
+    )
+    engine: EngineName = Field(
+        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
     )

@@ -160,7 +160,7 @@ class WordVectors:
         added = tuple(map(self._find, [plus] if isinstance(plus, str) else plus))
         taken = tuple(map(self._find, [minus] if isinstance(minus, str) else minus))
         if not added:
-            raise InputError("there is no word; name at least one")
+            raise InputError("no word to look up; give at least one")
         vectors = [*map(self._unit_vector, added), *(-self._unit_vector(word) for word in taken)]
         target = torch.stack(vectors).sum(dim=0)
         if not target.norm() > MIN_LENGTH:
@@ -189,8 +189,8 @@ class WordVectors:
         if not ids or (exact is None and tokenizer.unk_id in ids):
             shown = " ".join(pieces) or "nothing"
             raise InputError(
-                f"the word {word[:40]!r} can't be made of the vocabulary's entries (it becomes"
-                f" {shown}); name another"
+                f"the word {word[:40]!r} isn't covered by the vocabulary (it is tokenized as"
+                f" {shown}); use another word"
             )
         if len(ids) > self._max_pieces:
             raise InputError(
@@ -242,8 +242,8 @@ class WordVectors:
         lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
         if not lengths.isfinite().all():
             raise NonFiniteError(
-                f"the vectors of layer {self.layer} aren't finite; see what `bertkit inspect` says"
-                " of the model"
+                f"the vectors of layer {self.layer} aren't finite; check the model"
+                " with `bertkit inspect`"
             )
         return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # cosine 0 for zero vectors
 

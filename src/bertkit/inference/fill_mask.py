@@ -16,7 +16,7 @@ from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.engines.names import EngineName
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.masked_texts import MASK, MaskedTexts, encode_masked
+from bertkit.inference.masked_texts import MASK, encode_masked
 from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
@@ -54,19 +54,6 @@ class FilledText:
     text: str
     blanks: list[list[Candidate]]
     filled: str
-
-
-@dataclass(frozen=True)
-class BestWords:
-    """The likeliest vocabulary entries for some [MASK] tokens, the likeliest first.
-
-    Attributes:
-        ids: their ids.
-        probabilities: their probabilities among all entries.
-    """
-
-    ids: Int[Tensor, "blanks top_k"]
-    probabilities: Float[Tensor, "blanks top_k"]
 
 
 @dataclass(frozen=True)
@@ -170,25 +157,28 @@ class FillMask:
         return choose_engine(self.engine_name, self.loaded.model)
 
     def _fill(
-        self, window: MaskedTexts, top_k: int, target_ids: Int[Tensor, " targets"] | None
+        self,
+        window: list[tuple[str, list[int]]],
+        top_k: int,
+        target_ids: Int[Tensor, " targets"] | None,
     ) -> Iterator[FilledText]:
-        best: dict[int, BestWords] = {}
-        lengths = [len(ids) for ids in window.ids]
+        best: dict[int, tuple[Tensor, Tensor]] = {}
+        lengths = [len(ids) for _, ids in window]
         for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
-            sequences = [window.ids[index] for index in chosen]
+            sequences = [window[index][1] for index in chosen]
             found = self._find_best(sequences, top_k, target_ids)
             num_blanks = [ids.count(self.loaded.tokenizer.mask_id) for ids in sequences]
-            parts = (torch.split(part, num_blanks) for part in (found.ids, found.probabilities))
-            best.update(zip(chosen, map(BestWords, *parts), strict=True))
-        for index, text in enumerate(window.texts):
-            blanks = self._name_candidates(best.pop(index))
+            parts = zip(*(torch.split(part, num_blanks) for part in found), strict=True)
+            best.update(zip(chosen, parts, strict=True))
+        for index, (text, _) in enumerate(window):
+            blanks = self._name_candidates(*best.pop(index))
             yield FilledText(text, blanks, fill_in(text, blanks))
 
     @torch.inference_mode()
     def _find_best(
         self, sequences: list[list[int]], top_k: int, target_ids: Int[Tensor, " targets"] | None
-    ) -> BestWords:
-        """Return the likeliest entries for all [MASK] tokens of a batch, in their order."""
+    ) -> tuple[Int[Tensor, "blanks top_k"], Float[Tensor, "blanks top_k"]]:
+        """Return ids and probabilities of the likeliest entries for all [MASK]s of a batch."""
         batch, model = PackedBatch.from_single(sequences), self.loaded.model
         places = (batch.input_ids == self.loaded.tokenizer.mask_id).nonzero()[:, 0]
         (tokens,) = self._engine(batch)
@@ -202,11 +192,13 @@ class FillMask:
             found.append(shares.topk(min(top_k, shares.shape[1])))
         ids = torch.cat([best.indices.cpu() for best in found])
         shares = torch.cat([best.values.cpu() for best in found])
-        return BestWords(ids if target_ids is None else target_ids[ids], shares)
+        return ids if target_ids is None else target_ids[ids], shares
 
-    def _name_candidates(self, best: BestWords) -> list[list[Candidate]]:
+    def _name_candidates(
+        self, ids: Int[Tensor, "blanks top_k"], shares: Float[Tensor, "blanks top_k"]
+    ) -> list[list[Candidate]]:
         vocabulary = self.loaded.tokenizer.vocabulary
-        rows = zip(best.ids.tolist(), best.probabilities.tolist(), strict=True)
+        rows = zip(ids.tolist(), shares.tolist(), strict=True)
         return [
             [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
             for row in rows
@@ -218,7 +210,7 @@ class FillMask:
             return None
         if not targets:
             raise InputError(
-                "targets has no word; name at least one, or leave it out for all words"
+                "targets is empty; give at least one word, or omit it to rank all words"
             )
         return torch.tensor([self._target_id(word) for word in targets])
 
@@ -232,7 +224,7 @@ class FillMask:
         if len(pieces) != 1 or pieces[0] == tokenizer.unk_id:
             shown = " ".join(tokenizer.vocabulary[piece] for piece in pieces) or "nothing"
             raise InputError(
-                f"the target {word!r} isn't one entry of the vocabulary (it becomes {shown})"
+                f"the target {word!r} isn't a single vocabulary entry (it is tokenized as {shown})"
             )
         return pieces[0]
 

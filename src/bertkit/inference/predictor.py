@@ -96,8 +96,8 @@ class Predictor(Generic[Input, Example, Prediction]):
         limit = config.max_position_embeddings
         if task.settings.max_length > limit:
             raise CheckpointError(
-                f"{checkpoint.folder} reads {task.settings.max_length:,} tokens at a time, and its"
-                f" model takes at most {limit:,}; its files don't belong together"
+                f"{checkpoint.folder}: the task's max_length is {task.settings.max_length:,}, and"
+                f" the model takes at most {limit:,} tokens; its files don't belong together"
             )
         kind = BertFeatureBased if architecture == FEATURE_BASED else task.model_kind
         loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
@@ -132,7 +132,7 @@ class Predictor(Generic[Input, Example, Prediction]):
             InputError: one input is given instead of several, or an input has the wrong type.
         """
         if isinstance(inputs, ONE_INPUT):
-            raise InputError("expected a list or an iterator of inputs, got one; call with it")
+            raise InputError("expected several inputs, got one; call the predictor with it")
         examples = (
             self.task.make_example(value, f"input {number}")
             for number, value in enumerate(inputs, start=1)
@@ -203,6 +203,6 @@ class Predictor(Generic[Input, Example, Prediction]):
             scores = model.head_scores(tokens, placed)
         if not scores.isfinite().all():
             raise NonFiniteError(
-                "the model gives scores that aren't finite; see what `bertkit inspect` says of it"
+                "the model's logits aren't finite; check the model with `bertkit inspect`"
             )
         return scores

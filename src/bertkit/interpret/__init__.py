@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bertkit.interpret.page.build import build_page as build_page
     from bertkit.interpret.page.scene import Scene as Scene
     from bertkit.interpret.patterns import find_patterns as find_patterns
-    from bertkit.interpret.words import guess_words as guess_words
+    from bertkit.interpret.words import predict_words as predict_words
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
@@ -42,7 +42,7 @@ _HOMES = {
     "compare_contexts": "bertkit.interpret.contexts",
     "find_outcome": "bertkit.interpret.outcome",
     "find_patterns": "bertkit.interpret.patterns",
-    "guess_words": "bertkit.interpret.words",
+    "predict_words": "bertkit.interpret.words",
     "importance_by_ablation": "bertkit.interpret.importance",
     "importance_by_gradient": "bertkit.interpret.importance",
     "nearest_by_layer": "bertkit.interpret.geometry",

@@ -53,7 +53,7 @@ def read_words(subject: InspectedModel, passage: EncodedText, top_k: int = 10) -
 
 
 @torch.inference_mode()
-def guess_words(
+def predict_words(
     subject: InspectedModel, passage: EncodedText, places: Sequence[int], top_k: int = 10
 ) -> list[PlaceWords]:
     """Predict the word at each position while that token alone is replaced by [MASK].

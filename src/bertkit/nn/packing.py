@@ -91,7 +91,7 @@ class PackedBatch:
         """
         lengths = tuple(mask.sum(dim=1).tolist())
         if not lengths or 0 in lengths:
-            raise InputError("each row of attention_mask must let at least one token through")
+            raise InputError("each row of attention_mask must have at least one token")
         columns = torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
         return cls(input_ids[mask], token_type_ids[mask], columns[mask], lengths)
 

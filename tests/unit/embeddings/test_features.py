@@ -10,9 +10,9 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.embeddings import features as module
-from bertkit.embeddings.feature_settings import FeatureSettings
 from bertkit.embeddings.feature_texts import CHARS_PER_TOKEN, PairEncoder
 from bertkit.embeddings.features import FeatureExtractor, FeaturePlan, TextFeatures
+from bertkit.embeddings.settings import FeatureSettings
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.models.bert.config import BertConfig
@@ -203,8 +203,8 @@ def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
     ("settings", "message"),
     [
         ({"layers": [3]}, "there is no layer 3"),
-        ({"layers": []}, "name at least one layer"),
-        ({"layers": [-1, 2]}, r"layers \(-1, 2\) name one twice: from 0 they are \(2, 2\)"),
+        ({"layers": []}, "give at least one layer"),
+        ({"layers": [-1, 2]}, r"layers \(-1, 2\) has duplicates: counted from 0, it is \(2, 2\)"),
         ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
         ({"max_length": 2}, "max_length: .* greater than or equal to 3"),
         ({"combine": "max"}, "combine: .* 'concat', 'sum', 'mean' or 'none'"),
@@ -246,5 +246,5 @@ def test_a_stream_is_not_one_text(extract):
 def test_features_that_are_not_finite_are_refused(loaded, extract):
     with torch.no_grad():
         loaded.model.encoder.layers[1].feed_forward_norm.weight[0] = torch.inf
-    with pytest.raises(NonFiniteError, match="the model gives features that aren't finite"):
+    with pytest.raises(NonFiniteError, match="the model's features aren't finite"):
         extract("the cat", engine="torch")

@@ -177,8 +177,8 @@ def test_rows_beyond_the_vocabulary_are_no_entries(tmp_path):
 @pytest.mark.parametrize(
     ("plus", "minus", "message"),
     [
-        ([], [], "there is no word; name at least one"),
-        ([], ["cat"], "there is no word; name at least one"),
+        ([], [], "no word to look up; give at least one"),
+        ([], ["cat"], "no word to look up; give at least one"),
         ("", [], r"the word '' can't be made .* \(it becomes nothing\)"),
         ("zebra", [], r"the word 'zebra' can't be made .* \(it becomes \[UNK\]\)"),
         ("cat zebra", [], r"it becomes cat \[UNK\]"),

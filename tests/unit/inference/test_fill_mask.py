@@ -46,7 +46,7 @@ def small_windows(monkeypatch):
 )
 def test_blanks_are_read_as_the_tokenizer_reads_them(loaded, text):
     encoding = loaded.tokenizer.encode(text, read_mask=True)
-    assert encode_masked(loaded, [NamedText("one", text)]).ids == [encoding.ids]
+    assert encode_masked(loaded, [NamedText("one", text)]) == [(text, encoding.ids)]
 
 
 def test_candidates_are_those_of_the_padded_door(loaded):

@@ -147,7 +147,7 @@ def test_what_is_no_input_is_refused(classify, value, message):
 
 @pytest.mark.parametrize("value", ["a text", ("a", "b"), {"text": "a"}])
 def test_one_input_is_no_stream(classify, value):
-    with pytest.raises(InputError, match="expected a list or an iterator of inputs, got one"):
+    with pytest.raises(InputError, match="expected several inputs, got one"):
         classify.stream(value)
 
 
@@ -163,13 +163,17 @@ def test_scores_that_are_not_finite_are_refused(folder):
     classify = Classifier.load(folder, engine="torch")
     with torch.no_grad():
         classify.loaded.model.classifier.bias[1] = float("nan")
-    with pytest.raises(NonFiniteError, match="aren't finite; see what `bertkit inspect`"):
+    with pytest.raises(
+        NonFiniteError, match="aren't finite; check the model with `bertkit inspect`"
+    ):
         classify("a cat")
 
 
 def test_a_length_beyond_the_model_is_refused(tmp_path):
     folder = save_classifier(tmp_path / "long", max_length=25)
-    with pytest.raises(CheckpointError, match="reads 25 tokens at a time, and its model takes at"):
+    with pytest.raises(
+        CheckpointError, match="the task's max_length is 25, and the model takes at"
+    ):
         Predictor.load(folder)
 
 

@@ -7,7 +7,7 @@ from tests.unit.inference.small import save_small
 from bertkit.inference.fill_mask import FillMask
 from bertkit.interpret import words as words_module
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.words import guess_words, read_words
+from bertkit.interpret.words import predict_words, read_words
 
 TEXT = "the cats saw a hat ."
 PLACES = [1, 2, 3, 4, 5, 6, 7]
@@ -47,7 +47,7 @@ def test_words_as_read_are_the_scores_of_the_model(subject, passage):
 
 def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, subject, passage):
     fill = FillMask.load(folder, engine="torch")
-    found = guess_words(subject, passage, [1, 4, 7], top_k=4)
+    found = predict_words(subject, passage, [1, 4, 7], top_k=4)
     texts = ["[MASK] cats saw a hat .", "the cats [MASK] a hat .", "the cats saw a hat [MASK]"]
     for words, text in zip(found, texts, strict=True):
         (blank,) = fill(text, top_k=4).blanks
@@ -57,9 +57,9 @@ def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, subject, passage):
 
 @pytest.mark.parametrize("size", [1, 20])
 def test_batches_change_nothing(subject, passage, monkeypatch, size):
-    whole = guess_words(subject, passage, PLACES)
+    whole = predict_words(subject, passage, PLACES)
     monkeypatch.setattr(words_module, "TOKENS_AT_A_TIME", size)
-    split = guess_words(subject, passage, PLACES)
+    split = predict_words(subject, passage, PLACES)
     assert [words.place for words in split] == PLACES
     for one, other in zip(whole, split, strict=True):
         assert [each.token_id for each in one.candidates] == [
@@ -70,7 +70,7 @@ def test_batches_change_nothing(subject, passage, monkeypatch, size):
 
 def test_both_texts_of_a_pair_keep_their_segments(subject):
     passage = subject.read("the cat", "a hat")
-    (found,) = guess_words(subject, passage, [4])
+    (found,) = predict_words(subject, passage, [4])
     ids = list(passage.encoding.ids)
     ids[4] = subject.tokenizer.mask_id
     model, types = subject.model, passage.encoding.token_type_ids
@@ -89,4 +89,4 @@ def test_entries_without_a_word_are_no_candidates(tmp_path):
 
 
 def test_no_place_is_no_work(subject, passage):
-    assert guess_words(subject, passage, []) == []
+    assert predict_words(subject, passage, []) == []

@@ -52,7 +52,7 @@ def test_scores_at_chosen_tokens_are_those_of_the_padded_door():
     ("ids", "segments", "mask", "message"),
     [
         (torch.ones(3, dtype=torch.long), None, None, r"\[batch, length\]"),
-        (torch.ones(1, 13, dtype=torch.long), None, None, "13 tokens are more than"),
+        (torch.ones(1, 13, dtype=torch.long), None, None, "13 tokens per row"),
         (torch.full((1, 3), 30), None, None, "input_ids must be from 0 to 29"),
         (torch.full((1, 3), -1), None, None, "input_ids must be from 0 to 29"),
         (torch.ones(1, 3, dtype=torch.long), torch.full((1, 3), 2), None, "token_type_ids must"),

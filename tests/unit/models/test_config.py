@@ -55,7 +55,7 @@ def test_what_we_do_not_do_is_refused_by_name(key, value):
 
 
 def test_what_it_is_instead_is_said():
-    with pytest.raises(CheckpointError, match="model_type: expected 'bert', and this is a 'bart'"):
+    with pytest.raises(CheckpointError, match="model_type: expected 'bert', got 'bart'"):
         BertConfig.from_dict({"model_type": "bart"}, "config.json")
     with pytest.raises(CheckpointError, match=r"='relative_key' isn't .* absolute positions only"):
         BertConfig.from_dict({"position_embedding_type": "relative_key"}, "config.json")
@@ -95,19 +95,19 @@ TWO = {"0": "no", "1": "yes"}
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"id2label": {"0": "no", "2": "yes"}}, "id2label has 2 ids, and 1 isn't among them"),
-        ({"id2label": {"00": "no"}}, "id2label has 1 ids, and 0 isn't"),
-        ({"id2label": {"0": "no", 0: "yes"}}, "id2label has 2 ids, and 1 isn't"),
-        ({"id2label": {"0": ""}}, "id2label must have texts"),
-        ({"id2label": {"0": ["no"], "1": ["yes"]}}, "id2label must have texts"),
-        ({"id2label": {"0": "no", "1": "no"}}, "id2label must give each id a label of its own"),
-        ({"id2label": {}}, "id2label must give 1 to 100,000 ids"),
-        ({"id2label": ["no", "yes"]}, "id2label must give 1 to 100,000 ids"),
-        ({"id2label": dict.fromkeys(range(100_001), "x")}, "id2label must give 1 to 100,000 ids"),
+        ({"id2label": {"0": "no", "2": "yes"}}, "id2label has 2 ids, and 1 is missing"),
+        ({"id2label": {"00": "no"}}, "id2label has 1 ids, and 0 is missing"),
+        ({"id2label": {"0": "no", 0: "yes"}}, "id2label has 2 ids, and 1 is missing"),
+        ({"id2label": {"0": ""}}, "labels in id2label must be"),
+        ({"id2label": {"0": ["no"], "1": ["yes"]}}, "labels in id2label must be"),
+        ({"id2label": {"0": "no", "1": "no"}}, "labels in id2label must be unique"),
+        ({"id2label": {}}, "id2label must map 1 to 100,000 ids"),
+        ({"id2label": ["no", "yes"]}, "id2label must map 1 to 100,000 ids"),
+        ({"id2label": dict.fromkeys(range(100_001), "x")}, "id2label must map 1 to 100,000 ids"),
         ({"id2label": TWO, "label2id": {"no": 1, "yes": 0}}, "label2id contradicts id2label"),
         ({"id2label": TWO, "label2id": {"no": 0}}, "label2id contradicts id2label"),
         ({"id2label": TWO, "label2id": [0, 1]}, "label2id contradicts id2label"),
-        ({"label2id": {"no": 0}}, "label2id needs id2label"),
+        ({"label2id": {"no": 0}}, "label2id requires id2label"),
         ({"id2label": TWO, "num_labels": 3}, "num_labels is 3, and id2label has 2"),
         ({"num_labels": 10**12}, "num_labels must be from 1 to 100,000, and is 1000000000000"),
         ({"num_labels": 0}, "num_labels must be from 1"),
@@ -127,7 +127,7 @@ def test_every_activation_can_be_chosen_and_the_message_lists_them():
     for name in ACTIVATIONS:
         assert BertConfig(hidden_act=name).hidden_act == name
     with pytest.raises(
-        SettingsError, match=f"no activation 'quick_gelu'.* {', '.join(ACTIVATIONS)}"
+        SettingsError, match=f"unknown activation 'quick_gelu'.* {', '.join(ACTIVATIONS)}"
     ):
         BertConfig(hidden_act="quick_gelu")
 

@@ -192,7 +192,7 @@ def test_fixed_positions_that_were_trained_are_refused(half, tmp_path):
     with torch.no_grad():
         model.get_submodule(half).embeddings.position.weight[3, 5] += 0.1
     model.save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=f"of the {half} are no sines"):
+    with pytest.raises(CheckpointError, match=f"the {half}'s position embeddings aren't sines"):
         EncoderDecoderModel.from_pretrained(tmp_path)
 
 

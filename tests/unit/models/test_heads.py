@@ -248,9 +248,9 @@ def test_a_revision_is_for_models_of_the_hub(tmp_path):
 @pytest.mark.parametrize("name", ["hiden_dropout_prob", "torch_dtype", "local_files_only"])
 def test_what_is_no_key_of_the_config_is_refused(tmp_path, name):
     build(BertForMaskedLM).save_pretrained(tmp_path)
-    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a key"):
+    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a config key"):
         BertForMaskedLM.from_pretrained(tmp_path, **{name: True})
-    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a key"):
+    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a config key"):
         BertForMaskedLM.from_pretrained(tmp_path / "nowhere", **{name: True})
 
 

@@ -18,7 +18,7 @@ def test_what_fits_is_written_and_read_again(tmp_path):
 
 
 def test_too_many_labels_are_refused():
-    with pytest.raises(InputError, match="100,001 labels, and a model tells at most 100,000"):
+    with pytest.raises(InputError, match="100,001 labels, and a model supports at most 100,000"):
         check_names([str(number) for number in range(MAX_LABELS + 1)])
 
 

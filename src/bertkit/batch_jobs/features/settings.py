@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.data.tables.settings import TableSettings
-from bertkit.embeddings.feature_settings import FeatureSettings
+from bertkit.embeddings.settings import FeatureSettings
 
 
 class FeaturesSettings(TableSettings, FeatureSettings):

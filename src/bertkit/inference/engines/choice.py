@@ -11,24 +11,19 @@ from bertkit.inference.engines.names import EngineName, Precision
 from bertkit.inference.engines.torch_engine import TorchEngine
 
 
-def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """Build the PyTorch engine, which is always available."""
-    return TorchEngine(model, layers, precision=precision)
-
-
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
     """Build the ONNX Runtime engine, for CPUs."""
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
     if not can_run_onnx(model, precision):
         raise SettingsError(
-            "the engine onnx runs on a CPU in fp32, and reads both ways; take --engine torch"
+            "the engine onnx supports only bidirectional models on a CPU in fp32; use torch"
         )
     return OnnxEngine(model, layers)
 
 
 ENGINES: dict[str, Callable[[HasEncoder, Iterable[int], Precision], Engine]] = {
-    "torch": build_torch,
+    "torch": TorchEngine,
     "onnx": build_onnx,
 }
 

@@ -40,7 +40,7 @@ def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, 
     """Convert negative layers (-1 is the last block) to indexes; 0 is the embeddings."""
     asked = tuple(layers)
     if not asked:
-        raise SettingsError("name at least one layer, such as -1 for the last")
+        raise SettingsError("layers is empty; give at least one layer, such as -1 for the last")
     for layer in asked:
         if not -num_hidden_layers <= layer <= num_hidden_layers:
             raise SettingsError(

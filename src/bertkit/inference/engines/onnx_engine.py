@@ -50,7 +50,7 @@ class OnnxEngine:
 
     def __init__(self, model: HasEncoder, layers: Iterable[int] = (-1,)) -> None:
         if model.config.is_decoder:
-            raise SettingsError("the engine onnx reads both ways; take torch for this model")
+            raise SettingsError("the engine onnx supports only bidirectional models; use torch")
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads

@@ -30,7 +30,6 @@ class TorchEngine:
         self,
         model: HasEncoder,
         layers: Iterable[int] = (-1,),
-        *,
         precision: Precision = "fp32",
     ) -> None:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)

@@ -9,7 +9,7 @@ from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import round_digits
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
-from bertkit.interpret.words import PlaceWords, guess_words, read_words
+from bertkit.interpret.words import PlaceWords, predict_words, read_words
 
 NUM_WORDS = 5
 MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predictions
@@ -58,8 +58,8 @@ def collect_words(scene: Scene) -> dict[str, Any]:
         if len(passage.words) <= MAX_GUESSED_TOKENS:
             covered = [words for words in read if words.place in masks]
             places = [words.place for words in read if words.place not in masks]
-            guessed = guess_words(subject, passage, places, NUM_WORDS)
-            hidden = sorted(covered + guessed, key=lambda words: words.place)
+            predicted = predict_words(subject, passage, places, NUM_WORDS)
+            hidden = sorted(covered + predicted, key=lambda words: words.place)
     return {
         "masks": sorted(masks),
         "read": _to_json(read),

@@ -32,7 +32,7 @@ class BertLMHeadModel(WordScoringBert):
         super().__init__(config)
         if not config.is_decoder:
             raise SettingsError(
-                "BertLMHeadModel reads left to right; its config needs is_decoder=True"
+                "BertLMHeadModel is a left-to-right model; its config needs is_decoder=True"
             )
         self.encoder = BertEncoder(config)
         self.masked_lm = MaskedLMHead(config)

@@ -98,8 +98,8 @@ class BertConfig(ModelConfig):
     def _model_is_bert(cls, name: str) -> str:
         if name != "bert":
             is_own = name.startswith("bertkit-")
-            why = "which isn't a BERT" if is_own else "which bertkit doesn't do"
-            raise ValueError(f"expected 'bert', and this is a {name!r:.80}, {why}")
+            why = "isn't a BERT" if is_own else "isn't supported"
+            raise ValueError(f"expected 'bert', got {name!r:.80}, which {why}")
         return name
 
     @field_validator("is_decoder", mode="before")
@@ -114,7 +114,7 @@ class BertConfig(ModelConfig):
 
         if name not in ACTIVATIONS:
             raise ValueError(
-                f"there is no activation {name!r:.80}; there are {', '.join(ACTIVATIONS)}"
+                f"unknown activation {name!r:.80}; expected one of {', '.join(ACTIVATIONS)}"
             )
         return name
 
@@ -148,7 +148,7 @@ class BertConfig(ModelConfig):
             SettingsError: there is no such size.
         """
         if name not in PRESETS:
-            raise SettingsError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+            raise SettingsError(f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}")
         return cls(**{**PRESETS[name], **changes})
 
     @classmethod
@@ -160,8 +160,8 @@ class BertConfig(ModelConfig):
         """
         if values.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE):
             raise CheckpointError(
-                f"{source} is an encoder-decoder, which reads a text and writes another (`bertkit"
-                " translate`, `bertkit summarize`); what was asked for needs a single BERT"
+                f"{source} is an encoder-decoder, for `bertkit translate` or `bertkit summarize`; a"
+                " single BERT is needed here"
             )
         return super().from_dict(values, source)
 
@@ -203,10 +203,10 @@ UNSUPPORTED = {
     "add_cross_attention": Unsupported((False, None), "attends to its own tokens only"),
     "is_encoder_decoder": Unsupported((False, None), "is an encoder"),
     "tie_word_embeddings": Unsupported(
-        (True, None), "scores words by the embeddings that it reads them with"
+        (True, None), "ties its output layer to the word embeddings"
     ),
-    "pruned_heads": Unsupported(({}, None), "has as many heads in each layer"),
-    "quantization_config": Unsupported((None,), "computes with plain weights"),
+    "pruned_heads": Unsupported(({}, None), "has the same number of heads in each layer"),
+    "quantization_config": Unsupported((None,), "has unquantized weights"),
     "embedding_size": Unsupported((None,), "has embeddings of hidden_size features"),
     "auto_map": Unsupported(({}, None), "is defined by its config, and runs no model's own code"),
 }

@@ -51,8 +51,8 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
     head = validate(FeatureHead, value, FEATURE_HEAD)
     if len(LAYERS[head.layers]) > config.num_hidden_layers:
         raise SettingsError(
-            f"{FEATURE_HEAD} reads the last four layers, and the encoder has"
-            f" {config.num_hidden_layers}; take the last one"
+            f"{FEATURE_HEAD} needs the last four layers, and the encoder has only"
+            f" {config.num_hidden_layers}; set its layers to last"
         )
     return head
 

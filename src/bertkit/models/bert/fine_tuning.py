@@ -159,7 +159,7 @@ class BertForQuestionAnswering(FineTunedBert):
         super().__init__(config)
         if config.num_labels != 2:
             raise SettingsError(
-                "BertForQuestionAnswering scores beginnings and ends: num_labels"
+                "BertForQuestionAnswering has two logits for each token, start and end: num_labels"
                 f" ({config.num_labels}) must be 2"
             )
         self.encoder = BertEncoder(config)

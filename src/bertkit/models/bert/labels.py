@@ -20,15 +20,15 @@ def check_names(labels: Sequence[str]) -> None:
     """
     if len(labels) > MAX_LABELS:
         raise InputError(
-            f"there are {len(labels):,} labels, and a model tells at most {MAX_LABELS:,} apart; is"
-            " it the right column? Or give rare labels a common name"
+            f"there are {len(labels):,} labels, and a model supports at most {MAX_LABELS:,}; check"
+            " the label column, or merge rare labels"
         )
     num_bytes = 2 * sum(len(json.dumps(label)) + BYTES_BESIDE for label in labels)
     if num_bytes > 0.9 * CONFIG_LIMIT_BYTES:
         raise InputError(
             f"the names of {len(labels):,} labels take {num_bytes / (1 << 20):,.0f} MiB of"
-            f" config.json, which has at most {CONFIG_LIMIT_BYTES >> 20} MiB; give them shorter"
-            " names. Is it the right column?"
+            f" config.json, which has at most {CONFIG_LIMIT_BYTES >> 20} MiB; check the"
+            " label column, or use shorter names"
         )
 
 
@@ -46,7 +46,7 @@ def read_labels(values: dict[str, Any]) -> dict[str, Any]:
     """
     names, ids, number = map(values.get, LABEL_KEYS)
     if names is None and ids is not None:
-        raise ValueError("label2id needs id2label beside it, which says the same the other way")
+        raise ValueError("label2id requires id2label, its inverse")
     if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
         raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
     if names is None:
@@ -58,25 +58,25 @@ def read_labels(values: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
     label2id = {label: id_ for id_, label in enumerate(labels)}
     if ids is not None and not _is_same(ids, label2id):
-        raise ValueError("label2id contradicts id2label; it must be the same the other way")
+        raise ValueError("label2id contradicts id2label; it must be its inverse")
     return {"id2label": dict(enumerate(labels)), "label2id": label2id}
 
 
 def _list_labels(names: Any) -> list[str]:
     """Return the labels in the order of their ids, which are strings if read from a file."""
     if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
-        raise ValueError(f"id2label must give 1 to {MAX_LABELS:,} ids their labels")
+        raise ValueError(f"id2label must map 1 to {MAX_LABELS:,} ids to labels")
     by_id = {str(id_): label for id_, label in names.items()}
     wanted = [str(id_) for id_ in range(len(names))]
     if gaps := [id_ for id_ in wanted if id_ not in by_id]:
         raise ValueError(
-            f"id2label has {len(names)} ids, and {gaps[0]} isn't among them; they must be 0, 1, 2 …"
+            f"id2label has {len(names)} ids, and {gaps[0]} is missing; they must be 0, 1, 2 …"
         )
     labels = [by_id[id_] for id_ in wanted]
     if not all(isinstance(label, str) and label for label in labels):
-        raise ValueError("id2label must have texts as labels, none of them empty")
+        raise ValueError("labels in id2label must be non-empty strings")
     if len(set(labels)) < len(labels):
-        raise ValueError("id2label must give each id a label of its own")
+        raise ValueError("labels in id2label must be unique")
     return labels
 
 

@@ -103,9 +103,9 @@ class PretrainedBert(nn.Module):
         config = BertConfig.from_dict(values, checkpoint.folder)
         if config.is_decoder and not cls.may_be_causal:
             raise CheckpointError(
-                f"{checkpoint.folder} reads left to right (is_decoder), and {cls.__name__} reads"
-                " both ways; `bertkit generate` goes on with texts, `bertkit finetune` makes it a"
-                " model for a task"
+                f"{checkpoint.folder} is a left-to-right model (is_decoder), and {cls.__name__}"
+                " is bidirectional; use `bertkit generate` to continue texts, or `bertkit finetune`"
+                " to train it for a task"
             )
         try:
             with without_memory():
@@ -144,8 +144,8 @@ def _check_changes(changes: dict[str, Any]) -> None:
     known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD}
     if unknown := sorted(changes.keys() - known):
         raise SettingsError(
-            f"from_pretrained: {unknown[0]!r} is neither an argument nor a key of the config, of"
-            f" which there are {', '.join(sorted(known))}"
+            f"from_pretrained: {unknown[0]!r} is neither an argument nor a config key; config"
+            f" keys are {', '.join(sorted(known))}"
         )
 
 
@@ -168,8 +168,8 @@ def pack_padded(
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
     if input_ids.shape[1] > config.max_position_embeddings:
         raise InputError(
-            f"{input_ids.shape[1]} tokens are more than this model's"
-            f" {config.max_position_embeddings}; cut the text"
+            f"input_ids has {input_ids.shape[1]} tokens per row, and this model takes at most"
+            f" {config.max_position_embeddings}; truncate the text"
         )
     for name, ids, limit in (
         ("input_ids", input_ids, config.vocab_size),

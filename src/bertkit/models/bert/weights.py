@@ -94,7 +94,7 @@ def fill_model(
         command = "pretrain --from … --new-heads" if is_pretrained else "finetune"
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
-            f" {type(model).__name__} needs; name a model that has it, or train it with"
+            f" {type(model).__name__} needs; load a model that has it, or train it with"
             f" `bertkit {command}`"
         )
     _check_labels(model, checkpoint, expected)
@@ -130,8 +130,8 @@ def _check_labels(
         if len(shape) == 2 and shape[0] != wanted:
             raise CheckpointError(
                 f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
-                f" {type(model).__name__} with this config has {wanted:,}; leave num_labels and"
-                " id2label as the checkpoint has them, or take one without this head"
+                f" {type(model).__name__} with this config has {wanted:,}; keep the"
+                " checkpoint's num_labels and id2label, or load a checkpoint without this head"
             )
 
 

@@ -27,12 +27,12 @@ class SkipGramSettings(Settings):
     vector_size: Annotated[int, Field(ge=1, le=4096)] = Field(
         128, description="Features of a word's vector."
     )
-    window: Count = Field(5, description="Most words to each side that are predicted.")
-    negative: Count = Field(5, description="Random words that each is held against.")
-    epochs: Count = Field(5, description="How often the text is read.")
-    min_count: Count = Field(5, description="Words that are there less often have no vector.")
+    window: Count = Field(5, description="Maximum number of words predicted on each side.")
+    negative: Count = Field(5, description="Negative samples for each predicted word.")
+    epochs: Count = Field(5, description="Passes over the text.")
+    min_count: Count = Field(5, description="Words that occur less often get no vector.")
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
-        0, description="Decides first vectors, windows and random words."
+        0, description="Seed of initial vectors, windows and negative samples."
     )
 
 
@@ -89,7 +89,7 @@ def learn_vectors(
     words = trained.wv.index_to_key
     if not words:
         raise InputError(
-            f"no token is there {settings.min_count:,} times; bring more text, or lower min_count"
+            f"no token occurs {settings.min_count:,} times; provide more text, or lower min_count"
         )
     trained.train(sentences, total_examples=trained.corpus_count, epochs=settings.epochs)
     net = StaticVectors(

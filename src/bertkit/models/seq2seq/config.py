@@ -102,8 +102,8 @@ class EncoderDecoderConfig(ModelConfig):
         kind = values.get("model_type")
         if kind not in (MODEL_TYPE, OWN_MODEL_TYPE):
             raise CheckpointError(
-                f"{source} is no encoder-decoder (its model_type is {kind!r:.80}); `bertkit"
-                " finetune translate` makes one"
+                f"{source} isn't an encoder-decoder (its model_type is {kind!r:.80}); train one"
+                " with `bertkit finetune translate`"
             )
         return super().from_dict(values, source)
 

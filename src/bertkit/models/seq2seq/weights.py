@@ -61,6 +61,6 @@ def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None
         waves = sinusoids(*table.shape).to(table.dtype)
         if not torch.allclose(table, waves, rtol=0.0, atol=MAX_ROUNDING):
             raise CheckpointError(
-                f"{checkpoint.folder}: positions is sinusoidal, and those of the {half} are no"
-                " sines and cosines; where they were trained, config.json must say learned"
+                f"{checkpoint.folder}: positions is sinusoidal, and the {half}'s position"
+                " embeddings aren't sines and cosines; if they were trained, set it to learned"
             )

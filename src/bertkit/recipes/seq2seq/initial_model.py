@@ -91,7 +91,7 @@ def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
     )
 
 
-def dropout_rates(settings: Seq2SeqSettings) -> dict[str, float]:
+def dropout_rates(settings: Seq2SeqSettings) -> dict[str, Any]:
     """Return the config keys for dropout."""
     return {
         "hidden_dropout_prob": settings.dropout,

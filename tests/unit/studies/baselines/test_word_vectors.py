@@ -112,7 +112,7 @@ def test_words_that_are_used_alike_are_near_each_other():
 
 def test_too_little_text_is_refused():
     pytest.importorskip("gensim")
-    with pytest.raises(InputError, match="no token is there 5 times"):
+    with pytest.raises(InputError, match="no token occurs 5 times"):
         learn_vectors([["7", "8"]], 20, SkipGramSettings())
 
 

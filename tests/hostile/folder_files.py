@@ -245,7 +245,7 @@ def _config_values() -> Iterator[Case]:
             {"is_decoder": True, "architectures": ["BertForMaskedLM"]},
         ),
         CheckpointError,
-        r"is a left-to-right model \(is_decoder\)",
+        r"reads left to right \(is_decoder\)",
     )
     causal = {"architectures": ["BertLMHeadModel"]}
     yield from _make("left-to-right model", _config({**causal, "is_decoder": True}), None, "")

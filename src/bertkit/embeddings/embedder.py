@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -132,12 +132,6 @@ class Embedder:
             "deterministic": self.settings.deterministic,
         }
 
-    @overload
-    def encode(self, texts: str, *, progress: bool = False) -> Vectors: ...
-
-    @overload
-    def encode(self, texts: Sequence[str], *, progress: bool = False) -> Vectors: ...
-
     def encode(self, texts: str | Sequence[str], *, progress: bool = False) -> Vectors:
         """Compute the vectors of texts.
 
@@ -151,7 +145,11 @@ class Embedder:
         Raises:
             InputError: an input isn't a text.
         """
-        check_sized(texts)
+        if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
+            raise InputError(
+                f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
+                " an iterator"
+            )
         check_texts([texts] if isinstance(texts, str) else texts)
         if isinstance(texts, str):
             vector: Vectors = self._embed(self.text_encoder([texts]))[0]
@@ -208,15 +206,6 @@ class Embedder:
             vectors = self.head.finish(vectors)
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
-
-
-def check_sized(texts: object) -> None:
-    """Raise InputError for an input without a length, such as an iterator."""
-    if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
-        raise InputError(
-            f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
-            " an iterator"
-        )
 
 
 def average_parts(

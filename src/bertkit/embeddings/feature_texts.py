@@ -15,19 +15,6 @@ CHARS_PER_TOKEN = 64  # far more than any token has, apart from white space
 
 
 @dataclass(frozen=True)
-class FeatureText:
-    """An encoded text or pair.
-
-    Attributes:
-        encoding: its tokens.
-        is_truncated: whether its end was cut off.
-    """
-
-    encoding: Encoding
-    is_truncated: bool
-
-
-@dataclass(frozen=True)
 class PairEncoder:
     """Encodes and truncates texts and pairs, and counts problems found in them.
 
@@ -42,8 +29,8 @@ class PairEncoder:
     max_length: int
     has_pairs: bool
 
-    def __call__(self, text: TextOrPair, counts: TextCounts) -> FeatureText:
-        """Encode one text or pair; no text is rejected for its content."""
+    def __call__(self, text: TextOrPair, counts: TextCounts) -> tuple[Encoding, bool]:
+        """Encode one text or pair, and return whether it was truncated; any content is accepted."""
         parts = text if isinstance(text, tuple) else (text,)
         check_texts(parts)
         if len(parts) not in {1, 2}:
@@ -58,7 +45,7 @@ class PairEncoder:
             encoding = self.tokenizer.encode(*map(self._head, parts), max_length=self.max_length)
         self._count(parts, encoding, counts)
         counts.truncated += is_truncated
-        return FeatureText(encoding, is_truncated)
+        return encoding, is_truncated
 
     def _head(self, text: str) -> str:
         """Shorten a far too long text at white space, to one that still exceeds max_length."""

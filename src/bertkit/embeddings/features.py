@@ -20,7 +20,7 @@ from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
-from bertkit.embeddings.feature_texts import FeatureText, PairEncoder, TextOrPair
+from bertkit.embeddings.feature_texts import PairEncoder, TextOrPair
 from bertkit.embeddings.settings import FeatureSettings
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
@@ -183,7 +183,7 @@ class FeatureExtractor:
         encode = self._build_encoder(settings)
         max_tokens = min(WINDOW_BYTES // (4 * math.prod(plan.shape)), WINDOW_TOKENS)
         encoded = (encode(text, counts) for text in texts)
-        for window in cut_windows(encoded, count_tokens, max_tokens):
+        for window in cut_windows(encoded, lambda text: len(text[0]), max_tokens):
             yield from self._extract(window, plan, engine)
 
     def plan(self, settings: FeatureSettings) -> FeaturePlan:
@@ -228,13 +228,13 @@ class FeatureExtractor:
 
     @torch.inference_mode()
     def _extract(
-        self, window: Sequence[FeatureText], plan: FeaturePlan, engine: Engine
+        self, window: Sequence[tuple[Encoding, bool]], plan: FeaturePlan, engine: Engine
     ) -> list[TextFeatures]:
         """Extract features of a window of texts, in batches of similar length."""
         found: dict[int, TextFeatures] = {}
-        lengths = [len(text.encoding) for text in window]
+        lengths = [len(encoding) for encoding, _ in window]
         for chosen in plan_batches(lengths, engine.tokens_per_batch):
-            encodings = [window[index].encoding for index in chosen]
+            encodings = [window[index][0] for index in chosen]
             batch = PackedBatch.from_sequences(
                 [encoding.ids for encoding in encodings],
                 [encoding.token_type_ids for encoding in encodings],
@@ -244,9 +244,9 @@ class FeatureExtractor:
             sequences = as_array(self._read_sequences(states[max(states)], batch))
             starts = accumulate((0, *batch.lengths[:-1]))
             for index, start, sequence in zip(chosen, starts, sequences, strict=True):
-                text = window[index]
-                rows = features[start : start + len(text.encoding)]
-                found[index] = TextFeatures(text.encoding, rows, sequence, text.is_truncated)
+                encoding, is_truncated = window[index]
+                rows = features[start : start + len(encoding)]
+                found[index] = TextFeatures(encoding, rows, sequence, is_truncated)
         return [found[index] for index in range(len(window))]
 
     def _read_sequences(
@@ -258,11 +258,6 @@ class FeatureExtractor:
             return last[batch.first_tokens]
         sequences: Tensor = self._model.pooler(last, batch)
         return sequences
-
-
-def count_tokens(text: FeatureText) -> int:
-    """Return the size of a text in a window, in tokens."""
-    return len(text.encoding)
 
 
 def as_array(features: Float[Tensor, "..."]) -> Array:

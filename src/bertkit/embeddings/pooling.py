@@ -7,13 +7,16 @@ from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.nn.packing import PackedBatch
+
+Tokens: TypeAlias = Float[Tensor, "tokens hidden"]
+Vectors: TypeAlias = Float[Tensor, "texts features"]
 
 
 @dataclass(frozen=True)
@@ -49,41 +52,37 @@ class Span:
         places = is_counted.nonzero()[:, 0]
         return cls(batch, places, batch.position_ids[places], lengths - skipped)
 
-    def counted(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "counted hidden"]:
+    def counted(self, tokens: Tokens) -> Float[Tensor, "counted hidden"]:
         """Return the rows of the pooled tokens."""
         return tokens if self.places is None else tokens[self.places]
 
 
-def take_first(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+def take_first(tokens: Tokens, span: Span) -> Vectors:
     """Return the hidden state of [CLS], even if it is left out of the span."""
     return tokens[span.batch.first_tokens.long()]
 
 
-def take_last(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+def take_last(tokens: Tokens, span: Span) -> Vectors:
     """Return the hidden state of the last token, [SEP]."""
     return span.counted(tokens)[span.lengths.cumsum(0) - 1]
 
 
-def take_mean(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+def take_mean(tokens: Tokens, span: Span) -> Vectors:
     """Average the tokens."""
     return torch.segment_reduce(span.counted(tokens), "mean", lengths=span.lengths)
 
 
-def take_max(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+def take_max(tokens: Tokens, span: Span) -> Vectors:
     """Take the maximum of each feature over the tokens."""
     return torch.segment_reduce(span.counted(tokens), "max", lengths=span.lengths)
 
 
-def take_scaled_sum(
-    tokens: Float[Tensor, "tokens hidden"], span: Span
-) -> Float[Tensor, "texts hidden"]:
+def take_scaled_sum(tokens: Tokens, span: Span) -> Vectors:
     """Sum the tokens, and divide by the square root of their number."""
     return take_mean(tokens, span) * span.lengths.sqrt()[:, None]
 
 
-def take_weighted_mean(
-    tokens: Float[Tensor, "tokens hidden"], span: Span
-) -> Float[Tensor, "texts hidden"]:
+def take_weighted_mean(tokens: Tokens, span: Span) -> Vectors:
     """Average the tokens, weighted by their position in the text, from 1."""
     weights = (span.positions + 1).to(tokens.dtype)
     sums = torch.segment_reduce(
@@ -92,29 +91,20 @@ def take_weighted_mean(
     return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
 
 
-def mean_of_layers(
-    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
-) -> Float[Tensor, "texts hidden"]:
+def average_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
     """Average over layers and tokens."""
     return take_mean(torch.stack(tuple(layers)).mean(dim=0), span)
 
 
-def sum_of_layers(
-    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
-) -> Float[Tensor, "texts hidden"]:
+def sum_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
     """Sum over layers, then average over tokens."""
     return take_mean(torch.stack(tuple(layers)).sum(dim=0), span)
 
 
-def joined_layers(
-    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
-) -> Float[Tensor, "texts features"]:
+def concatenate_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
     """Average the tokens of each layer, and concatenate the layers' features."""
     return torch.cat([take_mean(tokens, span) for tokens in layers], dim=1)
 
-
-OfToken = Callable[[Tensor, Span], Tensor]
-OfLayers = Callable[[Sequence[Tensor], Span], Tensor]
 
 LAST = (-1,)
 LAST_FOUR = (-1, -2, -3, -4)
@@ -131,11 +121,11 @@ class Pooling:
     """
 
     layers: tuple[int, ...]
-    pool: OfLayers
+    pool: Callable[[Sequence[Tensor], Span], Tensor]
     num_parts: int = 1
 
 
-def _of_last(pool: OfToken) -> Pooling:
+def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> Pooling:
     return Pooling(LAST, lambda layers, span: pool(layers[0], span))
 
 
@@ -146,7 +136,7 @@ POOLINGS: dict[str, Pooling] = {
     "mean_sqrt_len_tokens": _of_last(take_scaled_sum),
     "weightedmean": _of_last(take_weighted_mean),
     "lasttoken": _of_last(take_last),
-    "first_last_mean": Pooling((1, -1), mean_of_layers),
-    "last_four_concat": Pooling(LAST_FOUR, joined_layers, num_parts=len(LAST_FOUR)),
-    "last_four_sum": Pooling(LAST_FOUR, sum_of_layers),
+    "first_last_mean": Pooling((1, -1), average_layers),
+    "last_four_concat": Pooling(LAST_FOUR, concatenate_layers, num_parts=len(LAST_FOUR)),
+    "last_four_sum": Pooling(LAST_FOUR, sum_layers),
 }

@@ -26,28 +26,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 DEFAULT_POOLING = ("mean",)
 
 
-def scale(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
-    """Normalize each vector to Euclidean length 1; zero vectors stay zero."""
+def normalize(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
+    """Scale each vector to Euclidean length 1; zero vectors stay zero."""
     return F.normalize(vectors, dim=1)
 
 
-@dataclass(frozen=True)
-class Dense:
-    """A linear layer with an activation."""
-
-    weight: Float[Tensor, "out in"]
-    bias: Float[Tensor, " out"] | None
-    activation: str
-
-    @classmethod
-    def read(cls, module: sentence_modules.Dense, device: torch.device) -> Self:
-        """Read a dense module of a sentence-transformers folder."""
-        bias = None if module.bias is None else module.bias.read().float().to(device)
-        return cls(module.weight.read().float().to(device), bias, module.activation)
-
-    def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
-        """Apply the layer to each vector."""
-        return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
+def read_dense(module: sentence_modules.Dense, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """Read a dense module of a sentence-transformers folder: a linear layer and its activation."""
+    weight = module.weight.read().float().to(device)
+    bias = None if module.bias is None else module.bias.read().float().to(device)
+    activation = ACTIVATIONS[module.activation]
+    return lambda vectors: activation(F.linear(vectors, weight, bias))
 
 
 @dataclass(frozen=True)
@@ -89,10 +78,10 @@ class SentenceHead:
             match module:
                 case sentence_modules.Dense() if settings.pooling is None:
                     name = f"dense {module.out_features} {module.activation}"
-                    steps.append((name, Dense.read(module, device)))
+                    steps.append((name, read_dense(module, device)))
                     dimension = module.out_features
                 case sentence_modules.Normalize() if settings.normalize is not False:
-                    steps.append(("normalize", scale))
+                    steps.append(("normalize", normalize))
         size = settings.dimensions or (model.truncate_dimension if model else None)
         if settings.dimensions is not None and settings.dimensions > dimension:
             raise SettingsError(
@@ -103,7 +92,7 @@ class SentenceHead:
             steps.append((f"first {size}", lambda vectors: vectors[:, :size]))
             dimension = size
         if settings.normalize and (not steps or steps[-1][0] != "normalize"):
-            steps.append(("normalize", scale))
+            steps.append(("normalize", normalize))
         return cls(poolings, tuple(steps), dimension, includes_prompt)
 
     @property

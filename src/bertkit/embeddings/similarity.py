@@ -4,8 +4,6 @@ Higher is always more similar; distances are negated, as they are there. Everyth
 float64, row by row, so that a score depends only on its two vectors.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,37 +17,6 @@ GREATEST_NORM = 1e18
 Rows = NDArray[np.float64]
 
 
-def _compare_cosine(first: Rows, second: Rows) -> Rows:
-    norms = np.sqrt((first * first).sum(axis=-1)), np.sqrt((second * second).sum(axis=-1))
-    is_zero = (norms[0] < LEAST_NORM) | (norms[1] < LEAST_NORM)
-    product = np.where(is_zero, 0.0, (first * second).sum(axis=-1))
-    cosine: Rows = product / np.where(is_zero, 1.0, norms[0] * norms[1])
-    return cosine
-
-
-def _compare_dot(first: Rows, second: Rows) -> Rows:
-    product: Rows = (first * second).sum(axis=-1)
-    return product
-
-
-def _compare_euclidean(first: Rows, second: Rows) -> Rows:
-    distance: Rows = np.sqrt(((first - second) ** 2).sum(axis=-1))
-    return -distance
-
-
-def _compare_manhattan(first: Rows, second: Rows) -> Rows:
-    distance: Rows = np.abs(first - second).sum(axis=-1)
-    return -distance
-
-
-_MEASURES: dict[Similarity, Callable[[Rows, Rows], Rows]] = {
-    "cosine": _compare_cosine,
-    "dot": _compare_dot,
-    "euclidean": _compare_euclidean,
-    "manhattan": _compare_manhattan,
-}
-
-
 def compare(
     similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
 ) -> Rows:
@@ -61,7 +28,18 @@ def compare(
         first: `[..., features]`.
         second: `[..., features]`; the other axes are broadcast as in NumPy.
     """
-    return _MEASURES[similarity](first.astype(np.float64), second.astype(np.float64))
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    if similarity in {"euclidean", "manhattan"}:
+        distances = np.abs(first - second)
+        if similarity == "manhattan":
+            return -distances.sum(axis=-1)
+        return -np.sqrt((distances**2).sum(axis=-1))
+    products = (first * second).sum(axis=-1)
+    if similarity == "dot":
+        return products
+    norms = [np.sqrt((rows * rows).sum(axis=-1)) for rows in (first, second)]
+    is_zero = (norms[0] < LEAST_NORM) | (norms[1] < LEAST_NORM)
+    return np.where(is_zero, 0.0, products) / np.where(is_zero, 1.0, norms[0] * norms[1])
 
 
 def compare_all(

@@ -187,9 +187,9 @@ class WordVectors:
         ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
         pieces = tuple(tokenizer.vocabulary[token_id] for token_id in ids)
         if not ids or (exact is None and tokenizer.unk_id in ids):
-            shown = " ".join(pieces) or "nothing"
+            shown = " ".join(pieces) or "none"
             raise InputError(
-                f"the word {word[:40]!r} isn't covered by the vocabulary (it is tokenized as"
+                f"the word {word[:40]!r} isn't covered by the vocabulary (tokens:"
                 f" {shown}); use another word"
             )
         if len(ids) > self._max_pieces:

@@ -222,9 +222,9 @@ class FillMask:
         if exact is not None:
             return exact
         if len(pieces) != 1 or pieces[0] == tokenizer.unk_id:
-            shown = " ".join(tokenizer.vocabulary[piece] for piece in pieces) or "nothing"
+            shown = " ".join(tokenizer.vocabulary[piece] for piece in pieces) or "none"
             raise InputError(
-                f"the target {word!r} isn't a single vocabulary entry (it is tokenized as {shown})"
+                f"the target {word!r} isn't a single vocabulary entry (tokens: {shown})"
             )
         return pieces[0]
 

@@ -96,7 +96,7 @@ def test_an_empty_sentence_is_refused(loaded, pair):
         (["a [MASK]", "a"], {"names": ["one", "two"]}, r"two \('a'\) has no \[MASK\]"),
         (["a [MASK]"], {"names": []}, r"as many names as texts \(1\), got 0"),
         ("a [MASK]", {"targets": []}, "targets is empty"),
-        ("a [MASK]", {"targets": ["hatless"]}, "the target 'hatless' isn't one entry"),
+        ("a [MASK]", {"targets": ["hatless"]}, "'hatless' isn't a single vocabulary entry"),
         ("a [MASK]", {"top_k": 0}, "top_k must be at least 1"),
     ],
 )

@@ -68,8 +68,8 @@ def test_each_direction_sees_one_side_alone():
     model = build(RecurrentLanguageModel)
     one = PackedBatch.from_single([[2, 5, 6, 7, 3]])
     other = PackedBatch.from_single([[2, 5, 6, 9, 3]])
-    on = model.reader.read_on(one) == model.reader.read_on(other)
-    back = model.reader.read_back(one) == model.reader.read_back(other)
+    on = model.reader.read_forward(one) == model.reader.read_forward(other)
+    back = model.reader.read_backward(one) == model.reader.read_backward(other)
     assert on.all(dim=1).tolist() == [True, True, True, False, False]
     assert back.all(dim=1).tolist() == [False, False, False, False, True]
 

@@ -4,13 +4,14 @@ Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre
 et al. 2018, section 5.1 ("LTR & No NSP").
 """
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
+from bertkit.models.bert.pretrained import PaddingMask
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import TokenBatch
 from bertkit.nn.packing import PackedBatch, pad
@@ -55,7 +56,7 @@ class BertLMHeadModel(WordScoringBert):
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
+        self, batch: PackedBatch, mask: PaddingMask
     ) -> Float[Tensor, "batch length vocabulary"]:
         """Return `next_scores` at all positions, zeros at padding."""
         return pad(self.next_scores(batch), mask)

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.block import EncoderBlock, FeedForward
@@ -170,7 +170,7 @@ class BertModel(PretrainedBert):
         self.pooler = Pooler(config) if has_pooler else None
         initialize(self, config.initializer_range)
 
-    def forward_packed(self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]) -> BertOutput:
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> BertOutput:
         """Return C, and T_i of all tokens."""
         tokens = self.encoder(batch)
         pooled = None if self.pooler is None else self.pooler(tokens, batch)

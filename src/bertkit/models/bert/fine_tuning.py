@@ -8,13 +8,13 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
-from bertkit.models.bert.pretrained import PretrainedBert, check_shapes
+from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
@@ -72,7 +72,7 @@ class PooledBert(FineTunedBert):
         return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
 
     def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
+        self, batch: PackedBatch, mask: PaddingMask
     ) -> Float[Tensor, "sequences ..."]:
         """Return `scores`."""
         return self.scores(batch)
@@ -126,7 +126,7 @@ class BertForTokenClassification(FineTunedBert):
         return scores
 
     def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
+        self, batch: PackedBatch, mask: PaddingMask
     ) -> Float[Tensor, "batch length labels"]:
         """Return `scores`, zeros at padding."""
         return pad(self.scores(batch), mask)
@@ -173,9 +173,7 @@ class BertForQuestionAnswering(FineTunedBert):
         scores: Tensor = self.qa_outputs(tokens)
         return scores
 
-    def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
-    ) -> QuestionAnsweringOutput:
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> QuestionAnsweringOutput:
         """Return `scores`, zeros at padding."""
         starts, ends = pad(self.scores(batch), mask).unbind(dim=-1)
         return QuestionAnsweringOutput(starts, ends)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch, pad
@@ -111,7 +111,7 @@ class BertForMaskedLM(WordScoringBert):
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
+        self, batch: PackedBatch, mask: PaddingMask
     ) -> Float[Tensor, "batch length vocabulary"]:
         """Return logits of all words at each position, zeros at padding."""
         return pad(self.score_words(self.encoder(batch)), mask)
@@ -136,9 +136,7 @@ class BertForNextSentencePrediction(PretrainedBert):
         relations: Tensor = self.next_sentence(self.pooler.pool(self.encoder.summary_states(batch)))
         return relations
 
-    def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
-    ) -> Float[Tensor, "batch 2"]:
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Float[Tensor, "batch 2"]:
         """Return `pair_scores`."""
         return self.pair_scores(batch)
 
@@ -188,9 +186,7 @@ class BertForPreTraining(WordScoringBert):
         pooling = 6.0 * len(batch.lengths) * hidden * (hidden + 2)
         return super().count_operations(batch, num_predicted) + pooling
 
-    def forward_packed(
-        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
-    ) -> PreTrainingOutput:
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> PreTrainingOutput:
         """Return the logits of both heads."""
         tokens = self.encoder(batch)
         relations = self.next_sentence(self.pooler(tokens, batch))

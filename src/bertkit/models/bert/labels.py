@@ -82,8 +82,5 @@ def _list_labels(names: Any) -> list[str]:
 
 def _is_same(found: Any, expected: dict[str, int]) -> bool:
     """Whether a foreign label2id, whose ids may be strings, equals the expected one."""
-    if not isinstance(found, dict):
-        return False
-    return {label: str(id_) for label, id_ in found.items()} == {
-        label: str(id_) for label, id_ in expected.items()
-    }
+    ids = {label: str(id_) for label, id_ in expected.items()}
+    return isinstance(found, dict) and {label: str(id_) for label, id_ in found.items()} == ids

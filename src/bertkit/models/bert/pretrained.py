@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -18,6 +18,8 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import PackedBatch
+
+PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
 
 
 class PretrainedBert(nn.Module):
@@ -57,7 +59,7 @@ class PretrainedBert(nn.Module):
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return self.forward_packed(batch, mask)
 
-    def forward_packed(self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]) -> Any:
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
         """Compute the output of `forward` from a packed batch; `mask` is True at its tokens."""
         raise NotImplementedError
 
@@ -103,8 +105,8 @@ class PretrainedBert(nn.Module):
         config = BertConfig.from_dict(values, checkpoint.folder)
         if config.is_decoder and not cls.may_be_causal:
             raise CheckpointError(
-                f"{checkpoint.folder} is a left-to-right model (is_decoder), and {cls.__name__}"
-                " is bidirectional; use `bertkit generate` to continue texts, or `bertkit finetune`"
+                f"{checkpoint.folder} reads left to right (is_decoder), and {cls.__name__} is"
+                " bidirectional; use `bertkit generate` to continue texts, or `bertkit finetune`"
                 " to train it for a task"
             )
         try:

@@ -41,7 +41,7 @@ class RecurrentLanguageModel(SavedNet):
         self, batch: PackedBatch, positions: Int[Tensor, " chosen"] | None = None
     ) -> Float[Tensor, "chosen vocabulary"]:
         """Return logits of the next word at these positions of the packed batch, or at all."""
-        states = self.reader.read_on(batch)
+        states = self.reader.read_forward(batch)
         chosen = states if positions is None else states.index_select(0, positions)
         return F.linear(self.next_word(chosen), self.reader.embeddings.weight, self.bias)
 
@@ -52,8 +52,9 @@ class RecurrentLanguageModel(SavedNet):
         labels: Int[Tensor, " chosen"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Return the sum of the cross-entropies, and the number of correct predictions."""
-        states = self.reader.read_on(batch).index_select(0, positions)
-        return self._hold_against(self.next_word(states), labels)
+        states = self.reader.read_forward(batch).index_select(0, positions)
+        features = self.next_word(states)
+        return vocabulary_loss(features, self.reader.embeddings.weight, self.bias, labels)
 
     def previous_loss(
         self,
@@ -63,12 +64,8 @@ class RecurrentLanguageModel(SavedNet):
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Like `next_loss`, for the word before each position, predicted right to left."""
         assert self.previous_word is not None, "a net of one direction predicts next words"
-        states = self.reader.read_back(batch).index_select(0, positions)
-        return self._hold_against(self.previous_word(states), labels)
-
-    def _hold_against(
-        self, features: Float[Tensor, "chosen embedding"], labels: Int[Tensor, " chosen"]
-    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        states = self.reader.read_backward(batch).index_select(0, positions)
+        features = self.previous_word(states)
         return vocabulary_loss(features, self.reader.embeddings.weight, self.bias, labels)
 
     def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:

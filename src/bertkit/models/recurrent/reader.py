@@ -33,11 +33,11 @@ class Reader(nn.Module):
         directions = 1 if self.from_end is None else 2
         return directions * self.from_start.hidden_size
 
-    def read_on(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+    def read_forward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
         """Return the forward network's state after each token."""
         return self._read(self.from_start, batch, is_backwards=False)
 
-    def read_back(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+    def read_backward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
         """Return the backward network's state after each token."""
         assert self.from_end is not None, "a net of one direction reads from the start"
         return self._read(self.from_end, batch, is_backwards=True)
@@ -45,8 +45,8 @@ class Reader(nn.Module):
     def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
         """Return the states of both directions, concatenated."""
         if self.from_end is None:
-            return self.read_on(batch)
-        return torch.cat([self.read_on(batch), self.read_back(batch)], dim=1)
+            return self.read_forward(batch)
+        return torch.cat([self.read_forward(batch), self.read_backward(batch)], dim=1)
 
     def _read(
         self, net: nn.LSTM | nn.GRU, batch: PackedBatch, *, is_backwards: bool

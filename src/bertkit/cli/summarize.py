@@ -149,7 +149,7 @@ class Texts:
         Raises:
             BertkitError: a file can't be read, as in `read_documents`.
         """
-        from bertkit.data.tables.formats.documents import read_documents
+        from bertkit.data.tables.documents import read_documents
 
         for file in self._files:
             for document in read_documents(file, self._table):

@@ -34,8 +34,7 @@ from bertkit.batch_jobs.embed.progress_record import (
 )
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, Vectors, check_finite
-from bertkit.data.tables.row import TextRow
-from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.data.tables.texts import TextRow, TextTable, open_texts
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.training.signals import stop_at_once

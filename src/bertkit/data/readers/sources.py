@@ -221,7 +221,7 @@ def _file_source(
     source.size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
     if source.size_bytes is None and not is_named:
         source.refuse("unreadable-file", "not a regular file")
-    elif is_auto and (advice := NOT_TEXT.get(find_ending(path))):
+    elif is_auto and (advice := NOT_TEXT.get(find_extension(path))):
         source.refuse("not-text", advice)
     return source, (status.st_dev, status.st_ino)
 
@@ -236,10 +236,10 @@ def _escape(name: str) -> str:
 
 def find_format(path: Path) -> str:
     """Return the format by a file's extension, plain text by default."""
-    return FORMATS.get(find_ending(path), "text")
+    return FORMATS.get(find_extension(path), "text")
 
 
-def find_ending(path: Path) -> str:
+def find_extension(path: Path) -> str:
     """Return a file's extension before that of a compression, in lower case; may be empty."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:

@@ -1,41 +1,40 @@
 """Opening a table's file: compressed or not, from disk or standard input."""
 
 import codecs
-import io
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError, storage_errors
+from bertkit.data.decompression import COMPRESSIONS, unpack
 from bertkit.data.readers.sources import SAMPLE_BYTES, UTF16_MARKS, is_foreign
+from bertkit.data.tables.decoder import RowDecoder
 
 DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
 
 
 @contextmanager
-def open_packed(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file without decompressing it; None is standard input, which is left open."""
-    if path is None:
-        yield sys.stdin.buffer
-        return
-    with storage_errors(path, "read"):
-        opened = path.open("rb", buffering=DISK_BYTES_AT_ONCE)
-    with opened as stream:
+def open_content(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
+    """Open the decompressed text after its byte order mark; None is standard input."""
+    with storage_errors(path, "read") if path else nullcontext():
+        opened = path.open("rb", buffering=DISK_BYTES_AT_ONCE) if path else None
+    with opened or nullcontext(sys.stdin.buffer) as packed:  # standard input is left open
+        suffix = path.suffix.lower() if path else ""
+        if opened and suffix in COMPRESSIONS and packed.seekable():
+            decoder.position = packed.tell
+        stream = unpack(packed, suffix, decoder.refuse_rest)
+        start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+        if start.startswith(UTF16_MARKS):
+            raise InputError(f"{decoder.name} is in UTF-16; convert it to UTF-8")
+        if is_foreign(start):
+            raise InputError(
+                f"{decoder.name} isn't text: much of it is NUL or not UTF-8; convert it to UTF-8"
+            )
+        if start.startswith(codecs.BOM_UTF8):
+            stream.read(len(codecs.BOM_UTF8))
         yield stream
-
-
-def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
-    """Return the stream after its byte order mark; raise an error if it isn't UTF-8 text."""
-    start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
-    if start.startswith(UTF16_MARKS):
-        raise InputError(f"{name} is in UTF-16; convert it to UTF-8")
-    if is_foreign(start):
-        raise InputError(f"{name} isn't text: much of it is NUL or no UTF-8; convert it to UTF-8")
-    if start.startswith(codecs.BOM_UTF8):
-        stream.read(len(codecs.BOM_UTF8))
-    return stream
 
 
 def check_standard_input(kind: str) -> None:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
-from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_ending
-from bertkit.data.tables.origins import ENDINGS
+from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension
+from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
+from bertkit.data.tables.formats import EXTENSIONS
 from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
-from bertkit.data.tables.row import DEFAULT_FIELD, show_names
 from bertkit.data.tables.settings import RecordSettings
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article
@@ -138,9 +138,9 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
         raise InputError("one of two files can't be standard input; write it to a file first")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file that has a text a line")
-    ending = find_ending(path)
-    if settings.format != "auto" or ENDINGS.get(ending, "text") != "text":
-        chosen = settings.format if settings.format != "auto" else ENDINGS[ending]
+    ending = find_extension(path)
+    if settings.format != "auto" or EXTENSIONS.get(ending, "text") != "text":
+        chosen = settings.format if settings.format != "auto" else EXTENSIONS[ending]
         raise InputError(
             f"two files are read as text, a line a text, and {path} would be {chosen}; name one"
             " file that has a column for each side, or two files of lines"

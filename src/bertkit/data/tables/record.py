@@ -1,12 +1,10 @@
-"""A labeled record, and the row decoding and counting that all formats share."""
+"""A row as a record, the rows of a table, and a report that counts them."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.row import MAX_ROW_BYTES, MAX_SHOWN_CHARS, RowDecoder
 
 NUM_SHOWN_BROKEN = 5
 
@@ -102,73 +100,16 @@ class RowReport:
         return f"{self.name}: {count:,} of {self.num_rows:,} rows ({count / self.num_rows:.2%})"
 
 
-@dataclass
-class RecordDecoder(RowDecoder):
-    """Decodes the rows of a file of records, and counts them in its report.
-
-    Attributes:
-        report: where rows are counted.
-        where: the current row: its line, or an equivalent for the format.
-        num_lines: lines read so far.
-    """
-
-    report: RowReport = field(default_factory=lambda: RowReport(""))
-    where: str = "line 1"
-    num_lines: int = 0
-
-    @property
-    def place(self) -> str:
-        """File and line of the current row."""
-        return f"{self.name}, {self.where}"
-
-    def set_line(self, number: int) -> None:
-        """Set the line, from 1, at which the current row begins."""
-        self.where = f"line {number:,}"
-
-    def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the lines unchanged, and count them."""
-        for line in lines:
-            self.num_lines += 1
-            self.report.num_bytes += len(line)
-            yield line
-
-    def check_unique(self, names: Sequence[str]) -> None:
-        """Raise an error if two columns have the same name."""
-        twice, count = Counter(names).most_common(1)[0] if names else ("", 1)
-        if count > 1:
-            raise InputError(
-                f"{self.name} has the column {twice[:MAX_SHOWN_CHARS]} twice; rename one of them"
-            )
-
-    def finish_row(self, fault: str = "", num_rows: int = 1) -> None:
-        """Count one or several rows.
-
-        Args:
-            fault: what is wrong with them, beginning with their place; empty if nothing is.
-            num_rows: number of rows.
-        """
-        self.num_rows += num_rows
-        self.report.num_rows += num_rows
-        self.report.num_undecodable = self.num_undecodable
-        if fault:
-            self.report.add_broken(fault, num_rows)
-
-    def check_size(self, num_bytes: int) -> None:
-        """Raise an error if a line is too long."""
-        if num_bytes > MAX_ROW_BYTES:
-            raise InputError(
-                f"{self.name}, line {self.num_lines + 1:,} has more than"
-                f" {MAX_ROW_BYTES >> 20} MiB; a row may have as many"
-            )
-
-
 class Rows(NamedTuple):
     """The columns and rows of an opened table.
 
     Attributes:
-        columns: column names; for JSONL, where each row has its own, those of the first.
+        columns: column names; for JSONL, where each row has its own, those of the first. Of a table
+            of texts, only the column that has them.
         records: usable rows; broken ones are counted.
+        num_rows: number of all rows, if the file states it.
     """
 
     columns: tuple[str, ...]
     records: Iterator[Record]
+    num_rows: int | None = None

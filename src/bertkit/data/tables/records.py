@@ -15,12 +15,13 @@ from bertkit.data.readers.sources import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
-    find_ending,
+    find_extension,
 )
-from bertkit.data.tables.formats import glue, hub
+from bertkit.data.tables.decoder import RowDecoder
+from bertkit.data.tables.formats import EXTENSIONS, READERS, glue, hub
 from bertkit.data.tables.opening import check_standard_input
-from bertkit.data.tables.origins import ENDINGS, FileOrigin, InputOrigin, Origin
-from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport
+from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.settings import RecordSettings
 
 __all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "open_records"]
@@ -37,11 +38,12 @@ class RecordTable:
 
     Attributes:
         name: its name in messages.
-        format: a key of `RECORD_READERS`, or hub.
+        format: a key of `READERS`, or hub.
         columns: column names; for JSONL, where each row has its own, those of the first;
             None if there are no rows.
         origin: where its rows come from.
         roles: columns by role (`text`, `pair`, `label`), if the layout is a known one.
+        settings: how it is read.
     """
 
     name: str
@@ -49,7 +51,7 @@ class RecordTable:
     columns: tuple[str, ...] | None
     origin: Origin
     roles: dict[str, str] = field(default_factory=dict)
-    max_broken: float = 0.01
+    settings: RecordSettings = field(default_factory=RecordSettings)
 
     def records(self, report: RowReport) -> Iterator[Record]:
         """Yield all usable records, in memory that doesn't grow with the file.
@@ -59,7 +61,7 @@ class RecordTable:
         Args:
             report: where rows, including broken ones, are counted.
         """
-        with self.origin.begin(RecordDecoder(self.name, report=report)) as rows:
+        with self.origin.open(RowDecoder(self.name, report, self.settings)) as rows:
             yield from rows.records
 
     def identity(self) -> dict[str, str] | None:
@@ -93,7 +95,7 @@ def open_records(
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
-        origin: Origin = InputOrigin(chosen, settings)
+        origin: Origin = InputOrigin(chosen)
         return _open(STANDARD_INPUT_NAME, chosen, origin, settings)
     if str(source).startswith(hub.SCHEME):
         return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
@@ -108,12 +110,12 @@ def open_records(
 
 
 def _open_file(path: Path, chosen: str, settings: RecordSettings) -> RecordTable:
-    return _open(str(path), chosen, FileOrigin(path, chosen, settings), settings)
+    return _open(str(path), chosen, FileOrigin(path, chosen), settings)
 
 
 def _open(name: str, chosen: str, origin: Origin, settings: RecordSettings) -> RecordTable:
-    columns = origin.columns(RecordDecoder(name)) or None
-    return RecordTable(name, chosen, columns, origin, max_broken=settings.max_broken)
+    columns = origin.columns(RowDecoder(name, layout=settings)) or None
+    return RecordTable(name, chosen, columns, origin, settings=settings)
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:
@@ -129,13 +131,13 @@ def _find_format(path: Path, settings: RecordSettings) -> str:
     """Return the format from the settings, or else by the file's extension."""
     if settings.format != "auto":
         return settings.format
-    ending = find_ending(path)
-    if ending in ENDINGS:
-        return ENDINGS[ending]
+    ending = find_extension(path)
+    if ending in EXTENSIONS:
+        return EXTENSIONS[ending]
     why = f" ({NOT_TEXT[ending]})" if ending in NOT_TEXT else ""
     raise InputError(
-        f"the name of {path} doesn't tell its format{why}; say with --format which of"
-        f" {', '.join(sorted(set(ENDINGS.values())))} it is"
+        f"the name of {path} doesn't show its format{why}; name it with --format:"
+        f" {', '.join(sorted(READERS))}"
     )
 
 
@@ -164,5 +166,5 @@ def gather(
             examples.append(parse(record))
         except BrokenRowError as error:
             report.add_broken(str(error))
-    report.check_share(table.max_broken if max_broken is None else max_broken)
+    report.check_share(table.settings.max_broken if max_broken is None else max_broken)
     return examples

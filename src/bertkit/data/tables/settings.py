@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt
 from bertkit.base.settings import Settings
 
 TableFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet"]
-RecordFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "conll", "squad"]
+RecordFormat = Literal[TableFormat, "conll", "squad"]
 
 
 class TableSettings(Settings):

@@ -6,41 +6,37 @@ be read as a text is an error that names the row; no row is skipped.
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple, get_args
 
 from bertkit.base.errors import InputError, storage_errors
-from bertkit.data.decompression import COMPRESSIONS, unpack
 from bertkit.data.readers.sources import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
-    find_ending,
+    find_extension,
 )
-from bertkit.data.tables.formats import jsonl, lines, parquet, separated
-from bertkit.data.tables.opening import check_standard_input, open_packed, skip_mark
-from bertkit.data.tables.row import RowDecoder, TextRow
-from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.decoder import RowDecoder
+from bertkit.data.tables.formats import EXTENSIONS, open_rows
+from bertkit.data.tables.opening import check_standard_input
+from bertkit.data.tables.record import Rows
+from bertkit.data.tables.settings import TableFormat, TableSettings
 
 HEAD_BYTES = 1 << 16
 
-RowReader = Callable[[BinaryIO, RowDecoder], Iterator[TextRow]]
 
-ROW_READERS: dict[str, RowReader] = {
-    "text": lines.read_rows,
-    "jsonl": jsonl.read_rows,
-    "csv": separated.read_csv_rows,
-    "tsv": separated.read_tsv_rows,
-}
-ENDINGS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-}
+class TextRow(NamedTuple):
+    """A text, and its size in the file.
+
+    Attributes:
+        text: may be empty; NULs are kept.
+        num_bytes: size on disk, for progress; approximate if the file is compressed or Parquet.
+    """
+
+    text: str
+    num_bytes: int
 
 
 @dataclass
@@ -69,13 +65,21 @@ class TextTable:
 
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
         """
-        decoder = RowDecoder(self.name, self.field)
         self.num_undecodable = 0
-        rows = self._read_parquet(decoder) if self.format == "parquet" else self._read(decoder)
-        for row in rows:
-            decoder.num_rows += 1
-            self.num_undecodable = decoder.num_undecodable
-            yield row
+        decoder = RowDecoder(self.name, texts_only=True, column=self.field)
+        with open_rows(self.path, self.format, decoder) as rows:
+            position = 0
+            for record in rows.records:
+                before, position = position, self._find_position(decoder, rows)
+                self.num_undecodable = decoder.report.num_undecodable
+                text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
+                yield TextRow(str(text), position - before)
+
+    def _find_position(self, decoder: RowDecoder, rows: Rows) -> int:
+        """Return the number of bytes read of the file."""
+        if rows.num_rows is not None:  # of Parquet: rows are taken to be equally large
+            return (self.size_bytes or 0) * decoder.report.num_rows // rows.num_rows
+        return decoder.position() if decoder.position else decoder.report.num_bytes
 
     def identity(self) -> dict[str, Any] | None:
         """Return what identifies the input, to detect changes; None if it can't be read again."""
@@ -93,20 +97,6 @@ class TextTable:
             "head_sha256": head,
         }
 
-    def _read(self, decoder: RowDecoder) -> Iterator[TextRow]:
-        with open_packed(self.path) as packed:
-            suffix = self.path.suffix.lower() if self.path else ""
-            stream = skip_mark(unpack(packed, suffix, decoder.refuse_rest), self.name)
-            num_read = 0
-            for row in ROW_READERS[self.format](stream, decoder):
-                if suffix in COMPRESSIONS and self.size_bytes is not None:
-                    place = packed.tell()
-                    row, num_read = TextRow(row.text, place - num_read), place
-                yield row
-
-    def _read_parquet(self, decoder: RowDecoder) -> Iterator[TextRow]:
-        return parquet.read_rows(self.path, self.size_bytes, decoder)
-
 
 def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
     """Open a file of texts; no content is read yet.
@@ -122,23 +112,21 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
         StorageError: the file can't be accessed.
     """
     settings = settings or TableSettings()
+    chosen: str = settings.format
     if str(source) == STANDARD_INPUT:
         check_standard_input("texts")
-        chosen = "text" if settings.format == "auto" else settings.format
+        chosen = "text" if chosen == "auto" else chosen
         return TextTable(STANDARD_INPUT_NAME, chosen, field=settings.field)
     path = Path(source)
     with storage_errors(path, "read"):
         status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a folder; name one file of texts")
-    ending = find_ending(path)
-    if settings.format == "auto" and ending in NOT_TEXT:
-        raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
-    is_auto = settings.format == "auto"
-    return TextTable(
-        name=str(path),
-        format=ENDINGS.get(ending, "text") if is_auto else settings.format,
-        path=path,
-        field=settings.field,
-        size_bytes=status.st_size if stat.S_ISREG(status.st_mode) else None,
-    )
+    if chosen == "auto":
+        extension = find_extension(path)
+        if extension in NOT_TEXT:
+            raise InputError(f"{path} isn't text: {NOT_TEXT[extension]}")
+        chosen = EXTENSIONS.get(extension, "text")
+        chosen = chosen if chosen in get_args(TableFormat) else "text"
+    size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
+    return TextTable(str(path), chosen, path, settings.field, size_bytes)

@@ -14,9 +14,9 @@ from tests.unit.data.corpora import COMPRESS
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables import origins, records, row
+from bertkit.data.tables import formats, records
 from bertkit.data.tables.records import BrokenRowError, Record, RowReport, gather, open_records
-from bertkit.data.tables.settings import RecordFormat, RecordSettings
+from bertkit.data.tables.settings import RecordFormat, RecordSettings, TableFormat
 
 ROWS = [("so, so", "bad"), ('ein "Wort"', "good"), ("", "bad"), (" ü\u2028\0 ", "good")]
 COLUMNS = ("text", "label")
@@ -55,12 +55,13 @@ def test_every_format_gives_the_same_records(tmp_path, name, suffix):
 
 
 def test_formats_and_endings_agree():
-    assert set(RecordFormat.__args__) - {"auto"} == set(origins.RECORD_READERS)
-    assert set(origins.ENDINGS.values()) == set(origins.RECORD_READERS)
-    folder = Path(origins.__file__).parent
+    assert set(RecordFormat.__args__) - {"auto"} == set(formats.READERS)
+    assert set(TableFormat.__args__) < set(RecordFormat.__args__)
+    assert set(formats.EXTENSIONS.values()) == set(formats.READERS)
+    folder = Path(formats.__file__).parent
     own = {"text": "lines", "csv": "separated", "tsv": "separated"}
-    for name in origins.RECORD_READERS:
-        assert (folder / "formats" / f"{own.get(name, name)}.py").is_file()
+    for name in formats.READERS:
+        assert (folder / f"{own.get(name, name)}.py").is_file()
 
 
 def test_a_line_of_text_is_a_record(tmp_path):
@@ -136,7 +137,7 @@ def test_a_line_that_is_no_object_is_left_out_and_named(tmp_path, line, match):
 def test_json_too_large_or_too_deep_is_a_broken_row(tmp_path, monkeypatch):
     path = write(tmp_path, "a.jsonl", '{"a": ' + "[" * 600 + '"\\ud800"' + "]" * 600 + "}\n{}")
     limit = sys.getrecursionlimit()
-    monkeypatch.setattr("bertkit.data.tables.formats.jsonl._mend", dig)
+    monkeypatch.setattr("bertkit.data.tables.formats.jsonl._replace_surrogates", dig)
     found, report = read(path)
     assert sys.getrecursionlimit() == limit
     assert len(found) == 1
@@ -199,9 +200,9 @@ def test_a_byte_order_mark_is_none_of_the_first_column(tmp_path):
         ("a.csv.gz", b"no gzip at all", r"a\.csv\.gz is damaged or cut short after row 0"),
         ("a.parquet", FILES["a.parquet"][:-10], r"a\.parquet is damaged or cut short after row 0"),
         ("a.parquet", b"", r"a\.parquet is damaged or cut short after row 0"),
-        ("a.xyz", b"", r"a\.xyz doesn't tell its format; say with --format which of conll, csv, j"),
-        ("a.zip", b"", r"a\.zip doesn't tell its format \(unpack it first\); say with --format"),
-        ("a", b"", r"a doesn't tell its format; say"),
+        ("a.xyz", b"", r"a\.xyz doesn't show its format; name it with --format: conll, csv, j"),
+        ("a.zip", b"", r"a\.zip doesn't show its format \(unpack it first\); name it"),
+        ("a", b"", r"a doesn't show its format; name"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path, name, content, match):
@@ -234,11 +235,10 @@ def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt", "a.conll"])
 def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
-    monkeypatch.setattr("bertkit.data.tables.record.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 1000)
     monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     path = write(tmp_path, name, b"{}\n\n" + b"x" * 1001)
-    refuse(path, rf"{name}, line 3 has more than 0 MiB; a row may have as many")
-    assert row.MAX_ROW_BYTES == 16 << 20
+    refuse(path, rf"{name}, line 3 has more than 0 MiB, the limit for a row")
 
 
 def test_standard_input_is_read_once(monkeypatch):

@@ -15,8 +15,8 @@ import pytest
 from tests.unit.data.corpora import COMPRESS
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, StorageError
-from bertkit.data.tables import row
-from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables import decoder
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
 
@@ -132,7 +132,7 @@ def test_the_field_is_the_only_one_or_text_or_the_named_one(tmp_path):
     for name, content in two.items():
         path = write(tmp_path, name, content)
         assert read(path, field="body") == ["x"]
-        refuse(path, rf"{name} has the columns id, body, and none is named text; say with --field")
+        refuse(path, rf"{name} has the columns id, body, and none is named text; name the one")
         refuse(path, r"has no column bode; name with --field one of id, body", field="bode")
     assert read(write(tmp_path, "b.jsonl", b'{"title": "x"}\n{"title": "y", "a": 1}')) == ["x", "y"]
     refuse(write(tmp_path, "b.csv", b"text,a,text\n1,2,3\n"), r"has the column text twice")
@@ -160,10 +160,15 @@ def test_a_line_that_is_no_text_is_named(tmp_path, line, match):
 
 
 def test_a_record_with_more_or_fewer_cells_is_named(tmp_path):
-    refuse(write(tmp_path, "a.csv", b"a,text\n1,x\n2\n"), r"a\.csv, row 2 has 1 cell and the head")
-    refuse(write(tmp_path, "b.csv", b"text\nx\ny, z\n"), r"row 2 has 2 cells and the header 1")
+    refuse(
+        write(tmp_path, "a.csv", b"a,text\n1,x\n2\n"),
+        r"a\.csv, row 2 has 1 cell where there are 2 col",
+    )
+    refuse(
+        write(tmp_path, "b.csv", b"text\nx\ny, z\n"), r"row 2 has 2 cells where there are 1 column"
+    )
     refuse(write(tmp_path, "c.csv", b"a,text\n1,x\n\n2,y\n"), r"row 2 has 1 cell ")
-    refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cell and the header 2")
+    refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cell where there are 2 columns")
 
 
 @pytest.mark.parametrize("mark", [";", "|", "\t"])
@@ -178,7 +183,7 @@ def test_a_quote_that_is_never_closed_is_named_and_takes_no_memory(tmp_path, mon
     refuse(write(tmp_path, "b.csv", b'text\n"x"y\n'), r"row 1 isn't CSV")
     refuse(write(tmp_path, "c.csv", b'"te\n'), r"row 1 isn't CSV")
     monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
-    refuse(path, r"row 2 has more than 0 MiB; is a quote in it never closed\?")
+    refuse(path, r"row 2 isn\'t CSV \(over 0 MiB\); a cell that begins with a quote must end")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv"])
@@ -194,7 +199,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
             self.num_read += len(buffer)
             return len(buffer)
 
-    monkeypatch.setattr(row, "MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(decoder, "MAX_ROW_BYTES", 1 << 20)
     monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1 << 20)
     endless = Endless()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
@@ -204,10 +209,11 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
 
 
 def test_a_long_row_is_read_and_one_byte_more_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(row, "MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr(decoder, "MAX_ROW_BYTES", 1000)
     monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     assert read(write(tmp_path, "a.txt", b"x" * 999 + b"\ny" * 2)) == ["x" * 999, "y", "y"]
     refuse(write(tmp_path, "b.txt", b"y\n" + b"x" * 1001), r"b\.txt, row 2 has more than")
+    monkeypatch.setattr("bertkit.data.tables.formats.parquet.MAX_ROW_BYTES", 1000)
     refuse(write(tmp_path, "a.parquet", write_parquet(text=["x" * 1001])), r"row 1 has more than")
     assert MAX_ROW_BYTES == 16 << 20
 
@@ -216,7 +222,7 @@ def test_a_long_row_is_read_and_one_byte_more_is_not(tmp_path, monkeypatch):
 def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path, name):
     content = gzip.compress(FILES[name] * 1)
     path = write(tmp_path, f"{name}.gz", content[:-9])
-    refuse(path, rf"{name}\.gz is damaged or cut short after row \d \(it ends too early\); make")
+    refuse(path, rf"{name}\.gz is damaged or cut short after row \d \(it ends too early\); cr")
     path.write_bytes(b"no gzip at all")
     refuse(path, r"after row 0 \(Not a gzipped file")
 
@@ -303,8 +309,8 @@ def test_a_decoder_counts_a_row_once():
     decoder = RowDecoder("a")
     decoder.decode(b"\xff")
     decoder.decode(b"\xff")
-    decoder.mend("\ud800")
-    assert decoder.num_undecodable == 1
-    decoder.num_rows += 1
+    decoder.replace_surrogates("\ud800")
+    assert decoder.report.num_undecodable == 1
+    decoder.finish_row()
     decoder.decode(b"\xff")
-    assert decoder.num_undecodable == 2
+    assert decoder.report.num_undecodable == 2

@@ -17,10 +17,9 @@ from typing import BinaryIO
 
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import LINE_ENDS, read_lines
-from bertkit.data.tables.record import Record, RecordDecoder, Rows
-from bertkit.data.tables.row import MAX_ROW_BYTES
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.record import Record, Rows
 
 BLANKS = " \t\r\n"
 DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
@@ -64,28 +63,28 @@ class Layout:
         return cells[0].startswith("# ") if self.is_tabbed else "=" in cells[-1]
 
 
-def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each sentence with `tokens` and, if the file has them, `tags`."""
     sentences = _read_sentences(stream, decoder)
-    begun: list[list[Line]] = []
+    first_sentences: list[list[Line]] = []
     typical = None
     while typical is None and (sentence := next(sentences, None)) is not None:
-        begun.append(sentence)
+        first_sentences.append(sentence)
         typical = next((line for _, line in sentence if not line.startswith(COMMENT)), None)
-        if len(begun) == MAX_COMMENTS:
+        if len(first_sentences) == MAX_COMMENTS:
             break
-    if not begun:
+    if not first_sentences:
         return Rows((), iter(()))
-    layout = _find_layout(typical or begun[0][0][1], decoder, settings)
+    layout = _find_layout(typical or first_sentences[0][0][1], decoder)
     columns = ("tokens",) if layout.tag is None else ("tokens", "tags")
-    return Rows(columns, _read_words(chain(begun, sentences), layout, decoder))
+    return Rows(columns, _read_words(chain(first_sentences, sentences), layout, decoder))
 
 
-def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[Line]]:
+def _read_sentences(stream: BinaryIO, decoder: RowDecoder) -> Iterator[list[Line]]:
     """Yield the numbered lines of each sentence, without document marks."""
     sentence: list[Line] = []
     num_bytes = 0
-    for content in decoder.number_lines(read_lines(stream, decoder)):
+    for content in read_lines(stream, decoder):
         line = decoder.decode(content.rstrip(LINE_ENDS))
         if line.startswith(DOCUMENT_MARKS):
             continue
@@ -104,7 +103,7 @@ def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[L
         yield sentence
 
 
-def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) -> Layout:
+def _find_layout(line: str, decoder: RowDecoder) -> Layout:
     """Determine the columns of a file from one of its lines."""
     is_tabbed = "\t" in line
     cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
@@ -113,6 +112,7 @@ def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) ->
         usual_token, usual_tag = FORM, UPOS
     else:
         usual_token, usual_tag = 1, num_columns
+    settings = decoder.layout
     token, tag = settings.token_column or usual_token, settings.tag_column or usual_tag
     if max(token, tag) > num_columns:
         flag = "--token-column" if token > num_columns else "--tag-column"
@@ -125,7 +125,7 @@ def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) ->
 
 
 def _read_words(
-    sentences: Iterator[list[Line]], layout: Layout, decoder: RecordDecoder
+    sentences: Iterator[list[Line]], layout: Layout, decoder: RowDecoder
 ) -> Iterator[Record]:
     """Yield a record for each sentence whose lines all have a cell for each column."""
     for sentence in sentences:
@@ -134,14 +134,14 @@ def _read_words(
         if not sentence:
             continue
         rows = [(number, layout.split(line)) for number, line in sentence]
-        fault = _find_fault(rows, layout, decoder)
-        decoder.finish_row(fault)
-        if not fault:
+        problem = _find_problem(rows, layout, decoder)
+        decoder.finish_row(problem)
+        if not problem:
             decoder.set_line(sentence[0][0])
             yield Record(_name_cells([cells for _, cells in rows], layout), decoder.place)
 
 
-def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: RecordDecoder) -> str:
+def _find_problem(rows: list[tuple[int, list[str]]], layout: Layout, decoder: RowDecoder) -> str:
     """Return what is wrong with a sentence, and set the decoder to that line; "" if nothing."""
     of_sentence = f"; the sentence from line {rows[0][0]:,} on is left out"
     for number, cells in rows:

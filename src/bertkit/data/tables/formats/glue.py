@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.base.errors import MissingFileError, storage_errors
-from bertkit.data.tables.row import show_names
+from bertkit.data.tables.decoder import show_names
 
 FILES = {
     "train": ("train.tsv",),

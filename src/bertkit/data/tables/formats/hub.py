@@ -10,9 +10,9 @@ from typing import Any
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
 from bertkit.data.readers.parquet import ROWS_AT_ONCE
+from bertkit.data.tables.decoder import RowDecoder, show_names
 from bertkit.data.tables.formats.parquet import read_batches
-from bertkit.data.tables.record import Record, RecordDecoder, RowReport, Rows
-from bertkit.data.tables.row import show_names
+from bertkit.data.tables.record import Record, Rows
 
 SCHEME = "hub:"
 ADDRESS = re.compile(
@@ -35,23 +35,23 @@ class HubOrigin:
 
     dataset: Any
 
-    def columns(self, _: RecordDecoder) -> tuple[str, ...]:
+    def columns(self, _: RowDecoder) -> tuple[str, ...]:
         """Return the names of the columns."""
         return tuple(self.dataset.column_names)
 
     @contextmanager
-    def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
+    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
         """Begin with the first row; class labels are returned as names."""
         yield Rows(self.columns(decoder), self._read(decoder))
 
     def sha256(self) -> str:
         """Return the SHA-256 of all rows as they are read."""
         digest = hashlib.sha256()
-        for record in self._read(RecordDecoder("", report=RowReport(""))):
+        for record in self._read(RowDecoder("")):
             digest.update(json.dumps(record.values, default=repr).encode())
         return digest.hexdigest()
 
-    def _read(self, decoder: RecordDecoder) -> Iterator[Record]:
+    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
         names = {
             column: names
             for column, feature in self.dataset.features.items()
@@ -99,11 +99,11 @@ def fetch_splits(name: str, config: str | None) -> Mapping[str, Any]:
         import datasets
     except ImportError as error:
         raise MissingExtraError(
-            f"data sets of the Hub need bertkit[datasets] ({error}); install it, or name a file"
+            f"datasets of the Hub need bertkit[datasets] ({error}); install it, or name a file"
         ) from None
     try:
         splits: Mapping[str, Any] = datasets.load_dataset(name, config)
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         cause = str(error).partition("\n")[0]
-        raise HubError(f"the data set {name} can't be fetched: {cause}") from error
+        raise HubError(f"the dataset {name} can't be fetched: {cause}") from error
     return splits

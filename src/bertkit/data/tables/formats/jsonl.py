@@ -8,53 +8,18 @@ from typing import Any, BinaryIO
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
+from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.lines import read_lines
-from bertkit.data.tables.record import Record, RecordDecoder, Rows
-from bertkit.data.tables.row import RowDecoder, TextRow, show_names
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.record import Record, Rows
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """Yield a row for each line; blank lines and nulls are empty texts.
-
-    The first object determines which field has the text.
-    """
-    name = None
-    for line in read_lines(stream, decoder):
-        record = parse_record(line, decoder)
-        if isinstance(record, dict):
-            if name is None:
-                name = decoder.choose_field(list(record))
-            record = take_field(record, name, decoder)
-        if record is not None and not isinstance(record, str):
-            kind = KINDS.get(type(record), "a number")
-            raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
-        yield TextRow(decoder.mend(record or ""), len(line))
-
-
-def parse_record(line: bytes, decoder: RowDecoder) -> object:
-    """Parse a line; None if it is blank."""
-    if not line.strip():
-        return None
-    try:
-        return json.loads(decoder.decode(line))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{decoder.place} isn't JSON ({error}); mend the line") from None
-
-
-def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> object:
-    """Return the value of a record's field."""
-    if name not in record:
-        has = f"it has {show_names(record)}" if record else "it is empty"
-        raise InputError(f"{decoder.place} has no field {name}; {has}")
-    return record[name]
-
-
-def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each object; skip blank lines, count other lines as broken."""
+    if decoder.texts_only:
+        return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
     records = _read_objects(stream, decoder)
     first = next(records, None)
     if first is None:
@@ -62,8 +27,33 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
     return Rows(tuple(first.values), chain([first], records))
 
 
-def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
-    for line in decoder.number_lines(read_lines(stream, decoder)):
+def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
+    """Yield a text for each line, empty for blank lines and nulls.
+
+    The first object determines which field has the text.
+    """
+    column = None
+    for line in read_lines(stream, decoder):
+        try:
+            value = json.loads(decoder.decode(line)) if line.strip() else None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
+        if isinstance(value, dict):
+            column = column or decoder.choose_column(list(value))
+            if column not in value:
+                has = f"it has {show_names(value)}" if value else "it is empty"
+                raise InputError(f"{decoder.place} has no field {column}; {has}")
+            value = value[column]
+        if value is not None and not isinstance(value, str):
+            kind = KINDS.get(type(value), "a number")
+            raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
+        text = decoder.replace_surrogates(value or "")
+        decoder.finish_row()
+        yield Record({DEFAULT_FIELD: text}, decoder.place)
+
+
+def _read_objects(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
+    for line in read_lines(stream, decoder):
         if not line.strip():
             continue
         decoder.set_line(decoder.num_lines)
@@ -88,17 +78,18 @@ def parse_values(
     if HALF_CHARACTER.search(content) is None:
         return values
     try:
-        return _mend(values, decoder)
+        return _replace_surrogates(values, decoder)
     except RecursionError:
         raise DamagedFileError(f"{place} is nested too deeply") from None
 
 
-def _mend(value: Any, decoder: RowDecoder) -> Any:
+def _replace_surrogates(value: Any, decoder: RowDecoder) -> Any:
     """Replace lone surrogates in the strings of a JSON value."""
+    replace = decoder.replace_surrogates
     if isinstance(value, str):
-        return decoder.mend(value)
+        return replace(value)
     if isinstance(value, list):
-        return [_mend(item, decoder) for item in value]
+        return [_replace_surrogates(item, decoder) for item in value]
     if isinstance(value, dict):
-        return {decoder.mend(key): _mend(item, decoder) for key, item in value.items()}
+        return {replace(key): _replace_surrogates(item, decoder) for key, item in value.items()}
     return value

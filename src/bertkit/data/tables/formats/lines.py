@@ -3,28 +3,38 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from bertkit.data.tables.record import Record, RecordDecoder, Rows
-from bertkit.data.tables.row import DEFAULT_FIELD, MAX_ROW_BYTES, RowDecoder, TextRow
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.decoder import DEFAULT_FIELD, MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.record import Record, Rows
 
 LINE_ENDS = b"\r\n"
 
 
-def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """Yield a row for each line, including empty ones."""
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
+    """Read a record for each line, including empty ones, with the whole line as `text`."""
+    return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
+
+
+def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     for line in read_lines(stream, decoder):
-        yield TextRow(decoder.decode(line.rstrip(LINE_ENDS)), len(line))
+        decoder.set_line(decoder.num_lines)
+        text = decoder.decode(line.rstrip(LINE_ENDS))
+        decoder.finish_row()
+        yield Record({DEFAULT_FIELD: text}, decoder.place)
 
 
 def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Yield lines with their ends: LF or CR LF, or CR if the first 16 MiB have no LF.
+    """Yield lines with their ends, and count them: LF or CR LF, or CR if the first 16 MiB lack LF.
 
     Otherwise a lone CR is part of its line, as in other tools: line n of one file must stay
     aligned with line n of another.
     """
+    return decoder.number_lines(_divide(stream, decoder))
+
+
+def _divide(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
     piece = stream.readline(MAX_ROW_BYTES + 1)
     if b"\r" in piece and not piece.endswith(b"\n"):
-        yield from _divide(piece, stream, decoder)
+        yield from _divide_at_returns(piece, stream, decoder)
         return
     while piece:
         decoder.check_size(len(piece) - piece.endswith(b"\n"))
@@ -32,7 +42,7 @@ def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
         piece = stream.readline(MAX_ROW_BYTES + 1)
 
 
-def _divide(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
+def _divide_at_returns(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
     """Yield lines that end with CR, LF or CR LF, for a file with CR line ends."""
     rest = b""
     while piece:
@@ -43,16 +53,3 @@ def _divide(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[byt
         piece = stream.readline(MAX_ROW_BYTES + 1)
     if rest:
         yield rest
-
-
-def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """Read a record for each line, with the whole line as `text`."""
-    return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
-
-
-def _read_texts(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
-    for line in decoder.number_lines(read_lines(stream, decoder)):
-        decoder.set_line(decoder.num_lines)
-        text = decoder.decode(line.rstrip(LINE_ENDS))
-        decoder.finish_row()
-        yield Record({DEFAULT_FIELD: text}, decoder.place)

@@ -11,21 +11,14 @@ from bertkit.data.decompression import classify
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
-from bertkit.data.tables.record import Record, RecordDecoder, Rows
-from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.record import Record, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 VALUES_AT_ONCE = 1 << 24  # of a column, decoded at a time
-
-
-def read_rows(path: Path | None, size_bytes: int | None, decoder: RowDecoder) -> Iterator[TextRow]:
-    """Yield a row for each row of the file; a null is an empty text."""
-    with open_table(path, decoder) as stream:
-        yield from _read_column(stream, size_bytes or 0, decoder)
 
 
 @contextmanager
@@ -49,32 +42,36 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
         decoder.refuse_rest(*classify(error))
 
 
-def _read_column(stream: BinaryIO, size_bytes: int, decoder: RowDecoder) -> Iterator[TextRow]:
-    import pyarrow as pa
-
-    file, rows_at_once = open_parquet(stream)
-    name = decoder.choose_field(file.schema_arrow.names)
-    if find_fault(file.schema_arrow, name):
-        kind = file.schema_arrow.field(name).type
-        raise InputError(f"{decoder.name}: the column {name} holds {kind} where text should be")
-    num_bytes = size_bytes // max(1, file.metadata.num_rows)
-    for batch in file.iter_batches(batch_size=rows_at_once, columns=[name]):
-        for value in batch.column(0).cast(pa.large_binary()).to_pylist():
-            decoder.check_size(len(value or b""))
-            yield TextRow(decoder.decode(value or b""), num_bytes)
-
-
-def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """Read a record for each row, with all columns; dates and times become text."""
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
+    """Read a record for each row; dates and times become text."""
     file, rows_at_once = open_parquet(stream)
     names = file.schema_arrow.names
+    num_rows = file.metadata.num_rows
+    if decoder.texts_only:
+        column = decoder.choose_column(names)
+        batches = _read_texts(file, column, rows_at_once, decoder)
+        return Rows((column,), read_batches(batches, decoder), num_rows)
     decoder.check_unique(names)
     most_values = _check_lists(file.metadata, decoder)
     rows_at_once = max(1, min(rows_at_once, VALUES_AT_ONCE // most_values))
-    return Rows(tuple(names), read_batches(file.iter_batches(batch_size=rows_at_once), decoder))
+    batches = file.iter_batches(batch_size=rows_at_once)
+    return Rows(tuple(names), read_batches(batches, decoder), num_rows)
 
 
-def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> int:
+def _read_texts(
+    file: "pq.ParquetFile", column: str, rows_at_once: int, decoder: RowDecoder
+) -> "Iterator[pa.RecordBatch]":
+    """Return batches of one column, as bytes."""
+    import pyarrow as pa
+
+    if find_fault(file.schema_arrow, column):
+        kind = file.schema_arrow.field(column).type
+        raise InputError(f"{decoder.name}: the column {column} holds {kind} where text should be")
+    for batch in file.iter_batches(batch_size=rows_at_once, columns=[column]):
+        yield pa.record_batch([batch.column(0).cast(pa.large_binary())], [column])
+
+
+def _check_lists(metadata: "pq.FileMetaData", decoder: RowDecoder) -> int:
     """Reject lists that would be too long even if evenly distributed over the rows.
 
     Equal values take no space in the file, but much time and memory to decode.
@@ -89,14 +86,14 @@ def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> int:
             if column.num_values > MAX_JSON_VALUES * max(1, group.num_rows):
                 raise InputError(
                     f"{decoder.name}: the column {column.path_in_schema} has"
-                    f" {column.num_values:,} values in {group.num_rows:,} rows; a row may have"
-                    f" {MAX_JSON_VALUES:,}"
+                    f" {column.num_values:,} values in {group.num_rows:,} rows; the limit"
+                    f" for a row is {MAX_JSON_VALUES:,}"
                 )
             most_values = max(most_values, column.num_values // max(1, group.num_rows))
     return most_values
 
 
-def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) -> Iterator[Record]:
+def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RowDecoder) -> Iterator[Record]:
     """Yield a record for each row; one with a value that Python can't represent is broken."""
     for batch in batches:
         _check_sizes(batch, decoder)
@@ -107,7 +104,7 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) ->
         except (ValueError, OverflowError):  # one value is invalid; its row is found below
             rows = [None] * len(batch)
         for index, values in enumerate(rows):
-            decoder.where = f"row {decoder.num_rows + 1:,}"
+            decoder.where = f"row {decoder.report.num_rows + 1:,}"
             try:
                 values = values or _list_cells(batch.slice(index, 1))
             except (ValueError, OverflowError) as error:
@@ -120,19 +117,19 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) ->
             yield Record(values, decoder.place)
 
 
-def _check_sizes(batch: "pa.RecordBatch", decoder: RecordDecoder) -> None:
+def _check_sizes(batch: "pa.RecordBatch", decoder: RowDecoder) -> None:
     if batch.nbytes <= MAX_ROW_BYTES and _count_values(batch) <= MAX_JSON_VALUES:
         return
     for index in range(len(batch)):
         row = batch.slice(index, 1)
-        place = f"{decoder.name}, row {decoder.num_rows + index + 1:,}"
+        place = f"{decoder.name}, row {decoder.report.num_rows + index + 1:,}"
         if row.nbytes > MAX_ROW_BYTES:
             raise InputError(
-                f"{place} has more than {MAX_ROW_BYTES >> 20} MiB; a row may have as many"
+                f"{place} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a row"
             )
         if _count_values(row) > MAX_JSON_VALUES:
             raise InputError(
-                f"{place} has more than {MAX_JSON_VALUES:,} values; a row may have as many"
+                f"{place} has more than {MAX_JSON_VALUES:,} values, the limit for a row"
             )
 
 

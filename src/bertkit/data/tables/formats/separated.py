@@ -6,150 +6,75 @@ in the files of the GLUE tasks.
 """
 
 import csv
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
-from bertkit.data.tables.formats.cells import CellReader
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import read_lines
-from bertkit.data.tables.record import Record, RecordDecoder, Rows
-from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.record import Record, Rows
 
 OTHER_SEPARATORS = (";", "\t", "|")
+# A malicious file can make each line swallow all that follow; this limits how much is read again
+# because of it.
+MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
+BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 
 
-def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """Yield a row for each record of a CSV file."""
-    yield from _read_rows(stream, decoder, strict=True)
-
-
-def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """Yield a row for each line of a TSV file."""
-    yield from _read_rows(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
-def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterator[TextRow]:
-    """Yield a row for each record below the header."""
-    # This limit is global to the process and too low by default; `_RecordLines` enforces ours.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    source = _RecordLines(read_lines(stream, decoder), decoder)
-    records = csv.reader(source, **dialect)
-    header = _next_record(records, decoder)
-    if header is None:
-        return
-    column = header.index(_choose_column(header, decoder))
-    while (cells := _next_record(records, decoder)) is not None:
-        cells = cells or [""]  # a blank line
-        if len(cells) != len(header):
-            raise InputError(
-                f"{decoder.place} has {pluralize(len(cells), 'cell')} and the header"
-                f" {len(header)}; a text with the separator in it needs quotes in CSV, and can't"
-                " be in TSV"
-            )
-        yield TextRow(cells[column], source.num_bytes)
-        source.num_bytes = 0
-
-
-def _next_record(records: Iterator[list[str]], decoder: RowDecoder) -> list[str] | None:
-    try:
-        return next(records, None)
-    except csv.Error as error:
-        raise InputError(
-            f"{decoder.place} isn't CSV ({error}); a cell that begins with a quote must end with"
-            " one, and quotes in it are doubled"
-        ) from None
-
-
-def _choose_column(header: list[str], decoder: RowDecoder) -> str:
-    _check_separator(header, decoder)
-    return decoder.choose_field(header)
-
-
-def _check_separator(header: list[str], decoder: RowDecoder) -> None:
-    """Reject a header that has one cell because it uses another separator."""
-    if len(header) == 1 and any(mark in header[0] for mark in OTHER_SEPARATORS):
-        raise InputError(
-            f"{decoder.name} has one column, {header[0][:80]!r}; cells are separated by commas in"
-            " CSV (--format csv) and by tabs in TSV (--format tsv)"
-        )
-
-
-@dataclass
-class _RecordLines:
-    """Lines for the parser, which reads as many as a record needs.
-
-    Attributes:
-        num_bytes: size of the current record; the reader resets it to 0.
-    """
-
-    lines: Iterator[bytes]
-    decoder: RowDecoder
-    num_bytes: int = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self.lines)
-        self.num_bytes += len(line)
-        if self.num_bytes > MAX_ROW_BYTES:
-            raise InputError(
-                f"{self.decoder.place} has more than {MAX_ROW_BYTES >> 20} MiB; is a quote in it"
-                " never closed?"
-            )
-        return self.decoder.decode(line)
-
-
-def read_csv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each row of a CSV file."""
-    return _read_records(stream, decoder, settings, strict=True)
+    return _read_rows(CellReader(stream, decoder, strict=True), decoder)
 
 
-def read_tsv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each line of a TSV file."""
-    return _read_records(stream, decoder, settings, delimiter="\t", quoting=csv.QUOTE_NONE)
+    reader = CellReader(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return _read_rows(reader, decoder)
 
 
-def _read_records(
-    stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings, **dialect: Any
-) -> Rows:
+def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
     """Return the column names, and the records below."""
+    # This limit is global to the process and too low by default; `CellReader` enforces ours.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    lines = decoder.number_lines(read_lines(stream, decoder))
-    rows = CellReader(lines, decoder, dialect)
-    first = _next_record(rows, decoder)
+    try:
+        first = next(rows, None)
+    except csv.Error as error:
+        raise InputError(_describe_error(error, decoder)) from None
     if first is None:
         return Rows((), iter(()))
-    _check_separator(first, decoder)
-    rows.is_blank_row = len(first) == 1
-    if not settings.header:
+    if len(first) == 1 and any(mark in first[0] for mark in OTHER_SEPARATORS):
+        raise InputError(
+            f"{decoder.name} has one column, {first[0][:80]!r}; cells are separated by commas in"
+            " CSV (--format csv) and by tabs in TSV (--format tsv)"
+        )
+    rows.is_blank_row = len(first) == 1 or decoder.texts_only
+    columns, has_header = tuple(first), decoder.layout.header
+    if not has_header:
         columns = tuple(str(number) for number in range(1, len(first) + 1))
         rows.repeat_row()
-        return Rows(columns, _name_cells(rows, columns, decoder))
-    decoder.check_unique(first)
-    return Rows(tuple(first), _name_cells(rows, tuple(first), decoder, has_header=True))
+    elif not decoder.texts_only:
+        decoder.check_unique(first)
+    records = _name_cells(rows, columns, decoder, has_header=has_header)
+    return Rows((decoder.choose_column(first),) if decoder.texts_only else columns, records)
 
 
 def _name_cells(
-    rows: CellReader, columns: tuple[str, ...], decoder: RecordDecoder, *, has_header: bool = False
+    rows: "CellReader", columns: tuple[str, ...], decoder: RowDecoder, *, has_header: bool
 ) -> Iterator[Record]:
     """Yield a record for each row with the right number of cells; others count as broken."""
+    may_repeat_header = has_header and len(columns) > 1 and not decoder.texts_only
     while True:
         try:
             cells = next(rows, None)
         except csv.Error as error:
-            decoder.finish_row(
-                f"{decoder.place} isn't CSV ({error}); a cell that begins with a quote must end"
-                " with one, and quotes in it are doubled"
-            )
+            decoder.finish_row(_describe_error(error, decoder))
             continue
         if cells is None:
             return
         cells = cells or [""]
-        if has_header and len(cells) > 1 and tuple(cells) == columns:  # of a concatenated file
+        if may_repeat_header and tuple(cells) == columns:  # of a concatenated file
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):
             decoder.finish_row()
@@ -160,3 +85,75 @@ def _name_cells(
                 f" {pluralize(len(columns), 'column')}; a text with the separator in it needs"
                 " quotes in CSV, and can't be in TSV"
             )
+
+
+def _describe_error(error: csv.Error, decoder: RowDecoder) -> str:
+    return (
+        f"{decoder.place} isn't CSV ({error}); a cell that begins with a quote must end with one,"
+        " and quotes in it are doubled"
+    )
+
+
+class CellReader(Iterator[list[str]]):
+    """Iterates over the cells of each row; a broken row doesn't affect the others.
+
+    An unclosed quote swallows the lines after it. They are read again: the row after a broken one
+    begins on the line after the broken one's first. If such a quote happens to match another one,
+    the text between them is taken as a cell, since the error can't be detected.
+
+    Args:
+        stream: the content of the file.
+        decoder: where the line at which a row begins is set.
+        dialect: arguments of `csv.reader`.
+
+    Attributes:
+        is_blank_row: whether a blank line is a row, as in a table of one column.
+    """
+
+    is_blank_row = False
+
+    def __init__(self, stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> None:
+        self._lines = enumerate(read_lines(stream, decoder), 1)
+        self._decoder, self._dialect = decoder, dialect
+        self._again: deque[tuple[int, bytes]] = deque()
+        self._taken: list[tuple[int, bytes]] = []
+        self._num_again_bytes = 0
+        self._parser = csv.reader(self._take_lines(), **dialect)
+
+    def __next__(self) -> list[str]:
+        """Return the cells of the next row; a blank line has none."""
+        self._taken.clear()
+        try:
+            return next(self._parser)
+        except csv.Error:
+            self._put_back(self._taken[1:])
+            raise
+
+    def repeat_row(self) -> None:
+        """Return the last row again on the next call."""
+        self._put_back(self._taken)
+
+    def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
+        self._again.extendleft(reversed(lines))
+        self._num_again_bytes += sum(len(line) for _, line in lines)
+        if self._num_again_bytes > MAX_AGAIN_BYTES:
+            raise InputError(
+                f"{self._decoder.place} and rows before it have quotes that are never closed; close"
+                " them, or name another format (in TSV, --format tsv, quotes are text)"
+            )
+        self._parser = csv.reader(self._take_lines(), **self._dialect)
+
+    def _take_lines(self) -> Iterator[str]:
+        """Yield lines to the parser, which reads as many as a row needs."""
+        num_bytes = 0
+        while numbered := self._again.popleft() if self._again else next(self._lines, None):
+            if not self._taken:
+                if numbered[1] in BLANK_LINES and not self.is_blank_row:
+                    continue
+                self._decoder.set_line(numbered[0])
+                num_bytes = 0
+            self._taken.append(numbered)
+            num_bytes += len(numbered[1])
+            if num_bytes > MAX_ROW_BYTES:
+                raise csv.Error(f"over {MAX_ROW_BYTES >> 20} MiB")
+            yield self._decoder.decode(numbered[1])

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.settings import validate
+from bertkit.base.settings import describe_validation
+from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats.jsonl import parse_values
-from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, Rows
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.record import BrokenRowError, Record, Rows
 
 MAX_FILE_BYTES = 256 << 20  # SQuAD 2.0 has 42 MB
 MAX_VALUES = 1 << 24
@@ -53,12 +53,12 @@ class _Article(_Part):
 Part = TypeVar("Part", bound=_Part)
 
 
-def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each question of a JSON file."""
     return Rows(COLUMNS, _read_file(stream, decoder))
 
 
-def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
+def _read_file(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     """Yield the questions of all articles."""
     content = stream.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
@@ -68,7 +68,8 @@ def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
         )
     if not content.strip():
         return
-    decoder.report.num_bytes += len(content)
+    report = decoder.report
+    report.num_bytes += len(content)
     advice = "if each line is an object, name it with --format jsonl"
     try:
         file = parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
@@ -79,15 +80,14 @@ def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
             f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles;"
             f" {advice}"
         )
-    is_replaced, decoder.num_undecodable = decoder.num_undecodable > 0, 0
+    is_replaced, report.num_undecodable = report.num_undecodable > 0, 0
     for record in _read_articles(file["data"], decoder):
         if is_replaced and "\N{REPLACEMENT CHARACTER}" in repr(record.values):
-            decoder.num_undecodable += 1
-            decoder.report.num_undecodable = decoder.num_undecodable
+            report.num_undecodable += 1
         yield record
 
 
-def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Record]:
+def _read_articles(articles: list[Any], decoder: RowDecoder) -> Iterator[Record]:
     for index, content in enumerate(articles):
         decoder.where = f"data[{index}]"
         try:
@@ -100,7 +100,7 @@ def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Reco
             yield from _read_paragraph(paragraph, article.title, decoder)
 
 
-def _read_paragraph(content: Any, title: Any, decoder: RecordDecoder) -> Iterator[Record]:
+def _read_paragraph(content: Any, title: Any, decoder: RowDecoder) -> Iterator[Record]:
     """Yield a record for each question of a paragraph; if it is broken, all of them are."""
     where = decoder.where
     try:

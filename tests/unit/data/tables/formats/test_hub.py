@@ -90,7 +90,7 @@ def test_the_library_itself_reads_a_folder(tmp_path, monkeypatch):
         {"text": "b", "label": "y"},
     ]
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    refuse("hub:no/such", r"the data set no/such can't be fetched: ", HubError)
+    refuse("hub:no/such", r"the dataset no/such can't be fetched: ", HubError)
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch):

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.data.decompression import unpack
-from bertkit.data.tables.opening import open_packed, skip_mark
-from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.opening import open_content
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 
@@ -49,11 +48,9 @@ def read_documents(
 
 def _read_whole(table: TextTable) -> WholeText:
     """Read a plain text file as one document."""
-    decoder = RowDecoder(table.name)
-    suffix = table.path.suffix.lower() if table.path else ""
-    with open_packed(table.path) as packed:
-        stream = skip_mark(unpack(packed, suffix, decoder.refuse_rest), table.name)
+    decoder = RowDecoder(table.name, texts_only=True)
+    with open_content(table.path, decoder) as stream:
         content = stream.read(MAX_ROW_BYTES + 1)
     decoder.check_size(len(content))
     text = decoder.decode(content)
-    return WholeText(table.name, None, text, decoder.num_undecodable > 0)
+    return WholeText(table.name, None, text, decoder.report.num_undecodable > 0)

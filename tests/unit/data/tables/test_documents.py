@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables.formats import documents
-from bertkit.data.tables.formats.documents import WholeText, read_documents
+from bertkit.data.tables import documents
+from bertkit.data.tables.documents import WholeText, read_documents
 from bertkit.data.tables.settings import TableSettings
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_text_is_refused(tmp_path, monkeypatch):
         list(read_documents(tmp_path / "none.txt"))
     with pytest.raises(InputError, match="is a folder"):
         list(read_documents(tmp_path))
-    monkeypatch.setattr("bertkit.data.tables.row.MAX_ROW_BYTES", 10)
+    monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 10)
     monkeypatch.setattr(documents, "MAX_ROW_BYTES", 10)
     path.write_text("eleven char")
     with pytest.raises(InputError, match="has more than"):

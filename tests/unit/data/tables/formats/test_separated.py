@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.data.tables.labeled import read, refuse, write
 from tests.waiting import little_computing
 
-from bertkit.data.tables.formats import cells
+from bertkit.data.tables.formats import separated
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 BROKEN = '"swallows, what comes'
@@ -38,17 +38,19 @@ def test_an_open_quote_at_the_end_costs_one_row(tmp_path):
 
 
 def test_an_open_quote_swallows_no_more_than_a_row_may_have(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "MAX_ROW_BYTES", 100)
+    monkeypatch.setattr(separated, "MAX_ROW_BYTES", 100)
     texts, report = texts_of(write(tmp_path, "a.csv", 'text\n"b\n' + "c\n" * 500))
     assert texts == ["c"] * 500
     assert "line 2 isn't CSV (over 0 MiB)" in report.first_broken[0]
 
 
 def test_lines_that_all_swallow_all_others_end_in_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "MAX_AGAIN_BYTES", 1 << 20)
+    monkeypatch.setattr(separated, "MAX_AGAIN_BYTES", 1 << 20)
     path = write(tmp_path, "a.csv", "text,label\n" + 'a","b\n' * 5000)
     with little_computing():
-        refuse(path, r"a\.csv, line \d+ and rows before it have quotes that are never closed; mend")
+        refuse(
+            path, r"a\.csv, line \d+ and rows before it have quotes that are never closed; close"
+        )
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -1,0 +1,141 @@
+"""Decoding, numbering and counting rows, which all formats share."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from bertkit.base.errors import InputError
+from bertkit.data.readers.lines import SURROGATE
+from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.settings import LayoutSettings
+
+MAX_ROW_BYTES = 16 << 20
+DEFAULT_FIELD = "text"
+MAX_SHOWN_NAMES, MAX_SHOWN_CHARS = 10, 40
+
+
+@dataclass
+class RowDecoder:
+    """Decodes the rows of one table, and counts them in its report.
+
+    Attributes:
+        name: of the file, for messages.
+        report: where rows are counted; by default a new one.
+        layout: how the file is read.
+        texts_only: whether row n is text n. The reader then returns one column of texts, and keeps
+            blank rows; a row without a text is an error.
+        column: of the texts, with `texts_only`; None: the only column, else `text`.
+        where: the current row: its line, or an equivalent for the format.
+        num_lines: lines read so far.
+        position: returns the number of bytes read of a compressed file; None for other files.
+    """
+
+    name: str
+    report: RowReport = field(default_factory=lambda: RowReport(""))
+    layout: LayoutSettings = field(default_factory=LayoutSettings)
+    texts_only: bool = False
+    column: str | None = None
+    where: str = "line 1"
+    num_lines: int = 0
+    position: Callable[[], int] | None = None
+    _last_undecodable: int = -1
+
+    @property
+    def place(self) -> str:
+        """File and line of the current row, or its number in a table of texts."""
+        where = f"row {self.report.num_rows + 1:,}" if self.texts_only else self.where
+        return f"{self.name}, {where}"
+
+    def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the lines unchanged, and count them."""
+        for line in lines:
+            self.num_lines += 1
+            self.report.num_bytes += len(line)
+            yield line
+
+    def set_line(self, number: int) -> None:
+        """Set the line, from 1, at which the current row begins."""
+        self.where = f"line {number:,}"
+
+    def decode(self, content: bytes) -> str:
+        """Decode UTF-8; invalid bytes become U+FFFD, and the row is counted."""
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError:
+            self._count_undecodable()
+            return content.decode("utf-8", errors="replace")
+
+    def replace_surrogates(self, text: str) -> str:
+        """Replace lone surrogates, which invalid escapes can produce, and count the row."""
+        if SURROGATE.search(text) is None:
+            return text
+        self._count_undecodable()
+        return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+    def finish_row(self, problem: str = "", num_rows: int = 1) -> None:
+        """Count one or several rows.
+
+        Args:
+            problem: what is wrong with them, beginning with their place; empty if nothing is.
+            num_rows: number of rows.
+
+        Raises:
+            InputError: a row of a table of texts has a problem.
+        """
+        if problem and self.texts_only:
+            raise InputError(problem)
+        self.report.num_rows += num_rows
+        if problem:
+            self.report.add_broken(problem, num_rows)
+
+    def choose_column(self, names: Sequence[str]) -> str:
+        """Return the name of the column that has the text."""
+        wanted = names[0] if self.column is None and len(names) == 1 else self.column
+        if wanted is None and DEFAULT_FIELD not in names:
+            raise InputError(
+                f"{self.name} has the columns {show_names(names)}, and none is named"
+                f" {DEFAULT_FIELD}; name the one that has the text with --field"
+            )
+        wanted = DEFAULT_FIELD if wanted is None else wanted
+        if wanted not in names:
+            raise InputError(
+                f"{self.name} has no column {wanted}; name with --field one of {show_names(names)}"
+            )
+        self.check_unique([name for name in names if name == wanted])
+        return wanted
+
+    def check_unique(self, names: Sequence[str]) -> None:
+        """Raise an error if two columns have the same name."""
+        twice, count = Counter(names).most_common(1)[0] if names else ("", 1)
+        if count > 1:
+            raise InputError(
+                f"{self.name} has the column {twice[:MAX_SHOWN_CHARS]} twice; rename one of them"
+            )
+
+    def check_size(self, num_bytes: int) -> None:
+        """Raise an error if the line after the last one is too long."""
+        if num_bytes > MAX_ROW_BYTES:
+            self.set_line(self.num_lines + 1)
+            raise InputError(
+                f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a row"
+            )
+
+    def refuse_rest(self, _: str, cause: str) -> NoReturn:
+        """Raise an error for a file that can't be decompressed any further."""
+        raise InputError(
+            f"{self.name} is damaged or cut short after row {self.report.num_rows:,} ({cause});"
+            " create or download it again"
+        )
+
+    def _count_undecodable(self) -> None:
+        if self._last_undecodable != self.report.num_rows:
+            self._last_undecodable = self.report.num_rows
+            self.report.num_undecodable += 1
+
+
+def show_names(names: Collection[str]) -> str:
+    """Return the first column names as one string for a message."""
+    shown = [name[:MAX_SHOWN_CHARS] for name in list(names)[:MAX_SHOWN_NAMES]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -21,7 +21,7 @@ from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
-from bertkit.tokenization.spacing_rules import find_sign
+from bertkit.tokenization.spacing_rules import find_mark
 
 PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together
 # Tokens of a batch; the key/value cache holds a few times as many, 74 kB each for BERT-Base.
@@ -84,7 +84,7 @@ class Generator:
 
     Attributes:
         loaded: the model and its tokenizer.
-        spacing: where spaces go around punctuation in the output; `Spacing.learn` learns it from
+        spacing: where spaces go around punctuation in the output; `Spacing.fit` learns it from
             texts.
     """
 
@@ -251,7 +251,7 @@ class Generator:
         """
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]
-        text = self.spacing.lay_out(pieces)
+        text = self.spacing.join(pieces, normalize=False)
         start = find_letter(text, count_letters(pieces[: len(ids)]))
         stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
         behind = unicodedata.normalize("NFC", text[start:stop])
@@ -269,7 +269,7 @@ def count_settled_letters(pieces: Sequence[str]) -> int:
     More pieces may extend the last word, and the spaces around punctuation before it depend on it.
     """
     words = join_word_pieces(pieces)
-    is_behind_mark = len(words) > 1 and find_sign(words[-2]) is not None
+    is_behind_mark = len(words) > 1 and find_mark(words[-2]) is not None
     return sum(map(len, words[: -2 if is_behind_mark else -1]))
 
 

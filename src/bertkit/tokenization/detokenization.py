@@ -12,14 +12,14 @@ from bertkit.tokenization.spacing_rules import (
     SpacingRule,
     alternates,
     default_spacing_rule,
-    find_sign,
+    find_mark,
     is_inside,
-    learn_spacing_rules,
+    count_spacing_rules,
     list_contexts,
 )
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # replaces [UNK]
-MAX_HABITS = 1_000_000  # most rules that a foreign file may have
+MAX_RULES = 1_000_000  # most rules that a foreign file may have
 
 
 @dataclass(frozen=True)
@@ -27,71 +27,71 @@ class Spacing:
     """Rules for the spaces around punctuation, learned from text.
 
     Attributes:
-        habits: the rule of each context (`spacing_rules.list_contexts`); a mark without a rule
+        rules: the rule of each context (`spacing_rules.list_contexts`); a mark without a rule
             follows the default of its Unicode category.
     """
 
-    habits: Mapping[str, SpacingRule] = field(default_factory=dict)
+    rules: Mapping[str, SpacingRule] = field(default_factory=dict)
 
     @classmethod
-    def learn(cls, texts: Iterable[str]) -> "Spacing":
+    def fit(cls, texts: Iterable[str]) -> "Spacing":
         """Learn the rules from real text; only the first three million characters are read."""
-        return cls(learn_spacing_rules(texts))
+        return cls(count_spacing_rules(texts))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spacing":
         """Restore the rules from the result of `to_dict`."""
-        if len(values) > MAX_HABITS:
-            raise DamagedFileError(f"spacing has {len(values):,} habits; at most {MAX_HABITS:,}")
-        return cls({context: _read_habit(context, value) for context, value in values.items()})
+        if len(values) > MAX_RULES:
+            raise DamagedFileError(f"spacing has {len(values):,} rules; the limit is {MAX_RULES:,}")
+        return cls({context: _parse_rule(context, value) for context, value in values.items()})
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the rules for JSON: context → [side or sides without a space, frequency]."""
-        return {context: list(habit) for context, habit in self.habits.items()}
+        return {context: list(rule) for context, rule in self.rules.items()}
 
-    def join(self, pieces: Sequence[str]) -> str:
+    def join(self, pieces: Sequence[str], *, normalize: bool = True) -> str:
         """Join vocabulary entries into text.
 
-        [UNK] becomes U+FFFD; other special tokens are left out. The text is NFC-normalized, because
-        an uncased vocabulary holds decomposed letters, for example of Korean.
-        """
-        return unicodedata.normalize("NFC", self.lay_out(pieces))
+        [UNK] becomes U+FFFD; other special tokens are left out.
 
-    def lay_out(self, pieces: Sequence[str]) -> str:
-        """Like `join` without NFC, so that each piece can be found in the text as it is."""
+        Args:
+            pieces: the entries.
+            normalize: apply NFC, because an uncased vocabulary holds decomposed letters, for
+                example of Korean. Without it, each piece can be found unchanged in the text.
+        """
         words = join_word_pieces(pieces)
-        habits = self._find_habits(words)
+        rules = self._find_rules(words)
         text = words[0] if words else ""
         for place in range(1, len(words)):
-            left, right = habits[place - 1], habits[place]
-            text += " " + words[place] if _is_apart(left, right) else words[place]
-        return text
+            has_space = _has_space_between(rules[place - 1], rules[place])
+            text += " " + words[place] if has_space else words[place]
+        return unicodedata.normalize("NFC", text) if normalize else text
 
-    def _find_habits(self, words: Sequence[str]) -> list[SpacingRule | None]:
+    def _find_rules(self, words: Sequence[str]) -> list[SpacingRule | None]:
         """Find the rule for each mark in its context; None for other words."""
         found: list[SpacingRule | None] = []
         unmatched: set[str] = set()
         padded = ["", *words, ""]
         for place, word in enumerate(words):
-            mark = find_sign(word)
+            mark = find_mark(word)
             if mark is None:
                 found.append(None)
                 continue
             neighbors = padded[place], padded[place + 2]
-            is_second = mark in unmatched and alternates(mark, self.habits)
-            habit = self._find_habit(mark, is_second, *neighbors)
-            found.append(habit)
-            if not is_inside(*neighbors, habit.leaning):
+            is_second = mark in unmatched and alternates(mark, self.rules)
+            rule = self._find_rule(mark, is_second, *neighbors)
+            found.append(rule)
+            if not is_inside(*neighbors, rule.attachment):
                 unmatched ^= {mark}
         return found
 
-    def _find_habit(self, mark: str, is_second: bool, before: str, behind: str) -> SpacingRule:
+    def _find_rule(self, mark: str, is_second: bool, before: str, after: str) -> SpacingRule:
         """Return the rule of the narrowest context that has one."""
-        contexts = list_contexts(mark, is_second, before, behind)
-        beside_words = [self.habits[each] for each in contexts[NUM_WIDER:] if each in self.habits]
+        contexts = list_contexts(mark, is_second, before, after)
+        beside_words = [self.rules[each] for each in contexts[NUM_WIDER:] if each in self.rules]
         if beside_words:
-            return max(beside_words, key=lambda habit: habit.share)
-        wider = (self.habits[each] for each in contexts[NUM_WIDER - 1 :: -1] if each in self.habits)
+            return max(beside_words, key=lambda rule: rule.share)
+        wider = (self.rules[each] for each in contexts[NUM_WIDER - 1 :: -1] if each in self.rules)
         return next(wider, None) or default_spacing_rule(mark, is_second)
 
 
@@ -111,16 +111,18 @@ def join_word_pieces(pieces: Iterable[str]) -> list[str]:
     return words
 
 
-def _is_apart(left: SpacingRule | None, right: SpacingRule | None) -> bool:
+def _has_space_between(left: SpacingRule | None, right: SpacingRule | None) -> bool:
     """Whether a space goes between two words; between two marks, both rules must allow it."""
-    return (left is None or left.has_blank_behind) and (right is None or right.has_blank_before)
+    return (left is None or left.attachment in {"left", "none"}) and (
+        right is None or right.attachment in {"right", "none"}
+    )
 
 
-def _read_habit(context: str, value: object) -> SpacingRule:
+def _parse_rule(context: str, value: object) -> SpacingRule:
     """Parse a rule as `to_dict` writes it."""
     match value:
-        case ["left" | "right" | "both" | "none" as leaning, float(share) | int(share)]:
-            return SpacingRule(leaning, float(share))
+        case ["left" | "right" | "both" | "none" as attachment, float(share) | int(share)]:
+            return SpacingRule(attachment, float(share))
     raise DamagedFileError(
         f"spacing has {value!r:.40} for {context!r:.40}; expected left, right, both or none, and a"
         " share"

@@ -31,13 +31,13 @@ MAX_DIGITS = 4  # after a mark, numbers with this many digits or more count as o
 NUM_WIDER = 3  # number of contexts without words, each wider than the next
 
 # Defaults for marks never seen in training, where the Unicode category doesn't decide.
-USUAL: dict[str, Attachment] = {
+DEFAULTS: dict[str, Attachment] = {
     **dict.fromkeys("#$@¡¿`", "right"),
     **dict.fromkeys("&*+<=>|~", "none"),
     **dict.fromkeys("'’/\\^", "both"),
     IDEOGRAPH: "both",
 }
-USUAL_OF_CATEGORY: dict[str, Attachment] = {
+DEFAULT_OF_CATEGORY: dict[str, Attachment] = {
     "Ps": "right",
     "Pi": "right",
     "Pd": "both",
@@ -49,22 +49,12 @@ class SpacingRule(NamedTuple):
     """How a mark is spaced in some context.
 
     Attributes:
-        leaning: the side or sides without a space; `none` has a space on both.
+        attachment: the side or sides without a space; `none` has a space on both.
         share: the share of occurrences that follow the rule, from 0 to 1.
     """
 
-    leaning: Attachment
+    attachment: Attachment
     share: float
-
-    @property
-    def has_blank_before(self) -> bool:
-        """Whether there is a space before the mark."""
-        return self.leaning in {"right", "none"}
-
-    @property
-    def has_blank_behind(self) -> bool:
-        """Whether there is a space after the mark."""
-        return self.leaning in {"left", "none"}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -99,7 +89,7 @@ def is_ideograph(character: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
-def find_sign(word: str) -> str | None:
+def find_mark(word: str) -> str | None:
     """Return a mark itself, `IDEOGRAPH` for a Chinese character, None for any other word."""
     if len(word) != 1:
         return None
@@ -108,42 +98,40 @@ def find_sign(word: str) -> str | None:
     return word if is_mark(word) else None
 
 
-def find_kinds(before: str, behind: str) -> tuple[str, str]:
-    """Return the kinds of the words before and after a mark, such as word, mark or number."""
-    return _find_kind(before, 1), _find_kind(behind, MAX_DIGITS)
-
-
 @lru_cache(maxsize=1 << 16)
 def _find_kind(word: str, max_digits: int) -> str:
+    """Return the kind of a mark's neighbor: word, mark, number or edge of the text."""
     if not word:
         return EDGE
     if word.isdigit():
         return f"<{'0' * min(len(word), max_digits)}>"
-    return find_sign(word) or WORD
+    return find_mark(word) or WORD
 
 
-def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[str]:
+def list_contexts(mark: str, is_second: bool, before: str, after: str) -> list[str]:
     """List a mark's contexts, the widest first; those after the third include a neighboring word.
 
     Args:
-        mark: the mark, as `find_sign` returns it.
+        mark: the mark, as `find_mark` returns it.
         is_second: whether the same mark occurred before and is still unmatched.
         before: the previous word; empty at the start of the text.
-        behind: the next word; empty at the end of the text.
+        after: the next word; empty at the end of the text.
     """
-    turn = f"{mark} {int(is_second)}"
-    kinds = find_kinds(before, behind)
-    found = [mark, turn, f"{turn} {kinds[0]} {kinds[1]}"]
-    if kinds[0] == WORD:
-        found.append(f"{turn} ={before.lower()} {kinds[1]}")
-    if kinds[1] == WORD:
-        found.append(f"{turn} {kinds[0]} ={behind.lower()}")
+    occurrence = f"{mark} {int(is_second)}"
+    kind_before, kind_after = _find_kind(before, 1), _find_kind(after, MAX_DIGITS)
+    found = [mark, occurrence, f"{occurrence} {kind_before} {kind_after}"]
+    if kind_before == WORD:
+        found.append(f"{occurrence} ={before.lower()} {kind_after}")
+    if kind_after == WORD:
+        found.append(f"{occurrence} {kind_before} ={after.lower()}")
     return found
 
 
-def is_inside(before: str, behind: str, habit: Attachment) -> bool:
+def is_inside(before: str, after: str, attachment: Attachment) -> bool:
     """Whether a mark is inside a word or number, as in man's, and so neither opens nor closes."""
-    return habit == "both" and all(word and find_sign(word) is None for word in (before, behind))
+    return attachment == "both" and all(
+        word and find_mark(word) is None for word in (before, after)
+    )
 
 
 def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
@@ -151,27 +139,27 @@ def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
     if mark == '"':
         return SpacingRule("left" if is_second else "right", 0.5)
     category = unicodedata.category(mark) if len(mark) == 1 else ""
-    return SpacingRule(USUAL.get(mark) or USUAL_OF_CATEGORY.get(category, "left"), 0.5)
+    return SpacingRule(DEFAULTS.get(mark) or DEFAULT_OF_CATEGORY.get(category, "left"), 0.5)
 
 
-def alternates(mark: str, habits: Mapping[str, SpacingRule]) -> bool:
+def alternates(mark: str, rules: Mapping[str, SpacingRule]) -> bool:
     """Whether the rules for the first and second of a mark differ, or the mark has no rules."""
-    return mark not in habits or any(f"{mark} {turn}" in habits for turn in (0, 1))
+    return mark not in rules or any(f"{mark} {number}" in rules for number in (0, 1))
 
 
-def learn_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
+def count_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
     """Learn the rules of all contexts whose rule differs from that of the next wider context."""
     marks = list(_list_marks(texts))
-    with_turns = _count([(list_contexts(*mark), leaning) for mark, leaning in marks])
+    first_rules = _count([(list_contexts(*mark), attachment) for mark, attachment in marks])
     known = []
-    for (mark, is_second, *neighbors), leaning in marks:
-        is_second = is_second and alternates(mark, with_turns)
-        known.append((list_contexts(mark, is_second, *neighbors), leaning))
+    for (mark, is_second, *neighbors), attachment in marks:
+        is_second = is_second and alternates(mark, first_rules)
+        known.append((list_contexts(mark, is_second, *neighbors), attachment))
     return _count(known)
 
 
 def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRule]:
-    """Learn rules from marks that are given as their contexts and their leaning.
+    """Learn rules from marks that are given as their contexts and their attachment.
 
     For each context, an occurrence weighs 1 / the frequency of the mark's other narrow context. So
     a thousand words before 's weigh a thousandth each and get no rule of their own for what the s
@@ -182,64 +170,64 @@ def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRu
     frequencies = Counter(chain.from_iterable(contexts for contexts, _ in marks))
     weights: dict[str, defaultdict[Attachment, float]] = {}
     wider = {}
-    for contexts, leaning in marks:
+    for contexts, attachment in marks:
         narrow = contexts[NUM_WIDER:] or contexts[NUM_WIDER - 1 :]
         for number, context in enumerate(contexts):
             others = (frequencies[each] for each in narrow if each != context)
             found = weights.setdefault(context, defaultdict(float))
-            found[leaning] += 1 / max(others, default=1)
+            found[attachment] += 1 / max(others, default=1)
             wider[context] = contexts[min(number, NUM_WIDER) - 1] if number else ""
     rare = {context for context, count in frequencies.items() if count < MIN_COUNT}
-    return _keep_telling(weights, wider, rare)
+    return _drop_redundant(weights, wider, rare)
 
 
-def _keep_telling(
+def _drop_redundant(
     weights: Mapping[str, Mapping[Attachment, float]], wider: Mapping[str, str], rare: Set[str]
 ) -> dict[str, SpacingRule]:
     """Keep the rules that differ from that of the next wider context; sorted by context."""
     best: dict[str, Attachment | None] = {"": None}
     kept = {}
     for context, found in weights.items():  # wider contexts come first
-        usual = best[wider[context]]
+        inherited = best[wider[context]]
         total = sum(found.values())
         if context in rare or total < MIN_WEIGHT:
-            best[context] = usual
+            best[context] = inherited
             continue
-        leaning = max(sorted(found), key=lambda each: (found[each], each == usual))
-        best[context] = leaning
-        if leaning != usual:
-            kept[context] = SpacingRule(leaning, round(found[leaning] / total, 4))
+        attachment = max(sorted(found), key=lambda each: (found[each], each == inherited))
+        best[context] = attachment
+        if attachment != inherited:
+            kept[context] = SpacingRule(attachment, round(found[attachment] / total, 4))
     return dict(sorted(kept.items()))
 
 
 def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
-    """Yield each mark as arguments of `list_contexts`, with its leaning."""
+    """Yield each mark as arguments of `list_contexts`, with its attachment."""
     num_chars = 0
     for text in texts:
         words: list[str] = []
-        blanks = [True]
+        spaces = [True]
         for chunk in text.split():
             parts = split_chunk(chunk)
             words += parts
-            blanks += [False] * (len(parts) - 1) + [True]
-        yield from _list_marks_of_one(words, blanks)
+            spaces += [False] * (len(parts) - 1) + [True]
+        yield from _list_marks_of_one(words, spaces)
         num_chars += len(text)
         if num_chars > MAX_CHARS:
             return
 
 
 def _list_marks_of_one(
-    words: Sequence[str], blanks: Sequence[bool]
+    words: Sequence[str], spaces: Sequence[bool]
 ) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
-    """Yield the marks of one text; `blanks` says where spaces are: before each word, at the end."""
+    """Yield the marks of one text; `spaces` says where spaces are: before each word, at the end."""
     unmatched: set[str] = set()
     padded = ["", *words, ""]
     for place, word in enumerate(words):
-        mark = find_sign(word)
+        mark = find_mark(word)
         if mark is None:
             continue
         neighbors = padded[place], padded[place + 2]
-        leaning = ATTACHMENTS[blanks[place], blanks[place + 1]]
-        yield (mark, mark in unmatched, *neighbors), leaning
-        if not is_inside(*neighbors, leaning):
+        attachment = ATTACHMENTS[spaces[place], spaces[place + 1]]
+        yield (mark, mark in unmatched, *neighbors), attachment
+        if not is_inside(*neighbors, attachment):
             unmatched ^= {mark}

@@ -18,7 +18,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 SAVED = Seq2SeqSettingsFile(
     kind="translate",
     decoding=DecodingSettings(beams=2),
-    spacing=Spacing.learn(["the cat, the dog."]).to_dict(),
+    spacing=Spacing.fit(["the cat, the dog."]).to_dict(),
     max_source_length=10,
     max_target_length=6,
 )

@@ -98,7 +98,7 @@ def test_it_writes_as_its_folder_says(tmp_path):
     saved = Seq2SeqSettingsFile(
         kind="translate",
         decoding=DecodingSettings(beams=3),
-        spacing=Spacing.learn(["a .\n"]).to_dict(),
+        spacing=Spacing.fit(["a .\n"]).to_dict(),
         max_source_length=8,
         max_target_length=4,
     )

@@ -58,13 +58,13 @@ def share_of_exact(texts: list[str], spacing: Spacing, tokenizer: Tokenizer) -> 
 
 @pytest.mark.parametrize("texts", [ENGLISH, GERMAN, FRENCH], ids=["en", "de", "fr"])
 def test_what_was_counted_comes_back(texts):
-    spacing = Spacing.learn(texts * 5)
+    spacing = Spacing.fit(texts * 5)
     assert [spacing.join(split(text)) for text in texts] == texts
     assert share_of_exact(texts, spacing, train(texts)) == 1.0
 
 
 def test_the_same_marks_stand_otherwise_in_other_languages():
-    english, french = Spacing.learn(ENGLISH * 5), Spacing.learn(FRENCH * 5)
+    english, french = Spacing.fit(ENGLISH * 5), Spacing.fit(FRENCH * 5)
     assert english.join(["What", "?"]) == "What?"
     assert french.join(["Quoi", "?"]) == "Quoi ?"
     assert english.join(split("the cat's")) == "the cat's"
@@ -73,23 +73,23 @@ def test_the_same_marks_stand_otherwise_in_other_languages():
 
 
 def test_quotes_come_in_pairs_whatever_is_in_them():
-    spacing = Spacing.learn(['He said "a b" to her. She said "c" twice, and "d e".'] * 5)
+    spacing = Spacing.fit(['He said "a b" to her. She said "c" twice, and "d e".'] * 5)
     for text in ('"x" and "y z" and "w"', 'We read "no one" on "two" signs.'):
         assert spacing.join(split(text)) == text
-    spacing = Spacing.learn(["Sie sagt „a b“ laut. Er sagt „c“ und „d“."] * 5)
+    spacing = Spacing.fit(["Sie sagt „a b“ laut. Er sagt „c“ und „d“."] * 5)
     assert spacing.join(split("Wir lesen „zwei Wörter“ und „eins“.")) == (
         "Wir lesen „zwei Wörter“ und „eins“."
     )
 
 
 def test_an_apostrophe_in_a_word_ends_no_quote():
-    spacing = Spacing.learn(["He's 'so so' and 'no' isn't what it's about, 'yes'."] * 5)
+    spacing = Spacing.fit(["He's 'so so' and 'no' isn't what it's about, 'yes'."] * 5)
     text = "It isn't 'so so', it's 'no'."
     assert spacing.join(split(text)) == text
 
 
 def test_numbers_are_known_by_how_many_digits_they_have():
-    spacing = Spacing.learn(["We paid 1,000 for 1, 2 or 3, and 12,500 for 4, 5.", "Ok, yes."] * 5)
+    spacing = Spacing.fit(["We paid 1,000 for 1, 2 or 3, and 12,500 for 4, 5.", "Ok, yes."] * 5)
     assert spacing.join(split("She has 7, 8 and 250,000.")) == "She has 7, 8 and 250,000."
 
 
@@ -102,7 +102,7 @@ def test_what_was_never_counted_stands_as_its_kind_does():
 
 def test_chinese_stands_without_blanks_unless_it_is_counted_otherwise():
     assert Spacing().join(split("我们有三只猫。")) == "我们有三只猫。"
-    assert Spacing.learn(["我 们 有 三 只 猫"] * 5).join(split("三只猫")) == "三 只 猫"
+    assert Spacing.fit(["我 们 有 三 只 猫"] * 5).join(split("三只猫")) == "三 只 猫"
 
 
 def test_pieces_are_joined_to_words_and_special_tokens_are_none():
@@ -115,10 +115,10 @@ def test_pieces_are_joined_to_words_and_special_tokens_are_none():
 
 
 def test_it_goes_through_json():
-    spacing = Spacing.learn(ENGLISH * 5)
-    assert spacing.habits
+    spacing = Spacing.fit(ENGLISH * 5)
+    assert spacing.rules
     assert Spacing.from_dict(json.loads(json.dumps(spacing.to_dict()))) == spacing
-    assert Spacing.learn(reversed(ENGLISH * 5)) == spacing  # the order of texts is nothing
+    assert Spacing.fit(reversed(ENGLISH * 5)) == spacing  # the order of texts is nothing
     assert Spacing.from_dict({}) == Spacing()
 
 
@@ -129,22 +129,22 @@ def test_a_table_that_is_none_is_refused(value):
 
 
 def test_a_table_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("bertkit.tokenization.detokenization.MAX_HABITS", 1)
-    with pytest.raises(DamagedFileError, match="2 habits; at most 1"):
+    monkeypatch.setattr("bertkit.tokenization.detokenization.MAX_RULES", 1)
+    with pytest.raises(DamagedFileError, match="2 rules; the limit is 1"):
         Spacing.from_dict({".": ["left", 1.0], ",": ["left", 1.0]})
 
 
 def test_a_context_is_kept_only_where_it_says_something_else():
-    spacing = Spacing.learn(["one, two, three 1,000"] * 5)
-    assert list(spacing.habits) == [",", ", 0 <0> <000>"]
-    assert spacing.habits[","] == ("left", pytest.approx(2 / 3, abs=1e-4))
-    assert Spacing.learn(["one, two"] * 2).habits == {}  # too seldom to be believed
+    spacing = Spacing.fit(["one, two, three 1,000"] * 5)
+    assert list(spacing.rules) == [",", ", 0 <0> <000>"]
+    assert spacing.rules[","] == ("left", pytest.approx(2 / 3, abs=1e-4))
+    assert Spacing.fit(["one, two"] * 2).rules == {}  # too seldom to be believed
 
 
 def test_it_reads_no_more_than_it_needs(monkeypatch):
     monkeypatch.setattr(spacing_rules, "MAX_CHARS", 100)
     texts = iter(["one, two"] * 1000)
-    assert Spacing.learn(texts).habits.keys() == {","}
+    assert Spacing.fit(texts).rules.keys() == {","}
     assert len(list(texts)) > 900
 
 
@@ -167,7 +167,7 @@ def test_marks_and_ideographs_are_those_of_the_tokenizer():
 @given(st.lists(st.text(max_size=8), max_size=12))
 def test_nothing_but_blanks_is_added_or_lost(words):
     pieces = [piece for word in words for piece in split(word)]
-    joined = Spacing.learn(words).join(pieces)
+    joined = Spacing.fit(words).join(pieces)
     before, behind = "".join(pieces), joined.replace(" ", "")
     assert unicodedata.normalize("NFC", behind) == unicodedata.normalize("NFC", before)
     assert "  " not in joined
@@ -181,7 +181,7 @@ def test_captions_come_back(shared_data: Path, language: str, least: float) -> N
         read_pairs(folder / f"{split}.en.gz", folder / f"{split}.{language}.gz")[0]
         for split in ("train", "val")
     )
-    spacing = Spacing.learn(pair.target for pair in train_pairs)
+    spacing = Spacing.fit(pair.target for pair in train_pairs)
     texts = [" ".join(pair.target.split()) for pair in dev_pairs]
-    assert len(spacing.habits) < 100
+    assert len(spacing.rules) < 100
     assert share_of_exact(texts, spacing, train(texts, 1000)) >= least

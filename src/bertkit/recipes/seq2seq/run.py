@@ -149,7 +149,7 @@ def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFi
     return Seq2SeqSettingsFile(
         kind=settings.kind,
         decoding=KINDS[settings.kind].decoding,
-        spacing=Spacing.learn(data.train.targets).to_dict(),
+        spacing=Spacing.fit(data.train.targets).to_dict(),
         max_source_length=settings.max_source_length,
         max_target_length=settings.max_target_length,
     )

@@ -11,10 +11,10 @@ from bertkit.tokenization.spacing_rules import (
     NUM_WIDER,
     SpacingRule,
     alternates,
+    count_spacing_rules,
     default_spacing_rule,
     find_mark,
     is_inside,
-    count_spacing_rules,
     list_contexts,
 )
 

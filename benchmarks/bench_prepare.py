@@ -40,7 +40,12 @@ from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.prepare.unit import SHARD_TOKENS, ShardWriter, find_sentences, gather
+from bertkit.recipes.prepare.work_unit import (
+    SHARD_TOKENS,
+    ShardWriter,
+    batch_documents,
+    split_document,
+)
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization import fast
@@ -268,10 +273,10 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
         document for source in sources for document in read_source(source, SETTINGS, ReadReport())
     ]
     note("reading", begun)
-    batches = list(gather(documents))
+    batches = list(batch_documents(documents))
     begun = time.process_time()
     sentences = [
-        [text for document in batch for text in find_sentences(document, SETTINGS)]
+        [text for document in batch for text in split_document(document, SETTINGS)]
         for batch in batches
     ]
     note("splitting", begun)

@@ -13,7 +13,7 @@ from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.prepare import plan
+from bertkit.recipes.prepare import preparation_plan
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "The first sentence. The second one.\nA third.\n\nAnother document. It ends.\n"
@@ -93,7 +93,7 @@ STOPPED = """
 import os, sys
 from bertkit.base import progress
 from bertkit.cli.main import main
-from bertkit.recipes.prepare import plan, pool
+from bertkit.recipes.prepare import preparation_plan, worker_pool
 
 def prepare_unit(folder, number, *rest):
     *rest, advance = rest
@@ -103,8 +103,8 @@ def prepare_unit(folder, number, *rest):
         advance(num_bytes)
     original(folder, number, *rest, send)
 
-original, pool.prepare_unit = pool.prepare_unit, prepare_unit
-plan.UNIT_BYTES = 1  # a unit for each file
+original, worker_pool.prepare_unit = worker_pool.prepare_unit, prepare_unit
+preparation_plan.UNIT_BYTES = 1  # a unit for each file
 progress.LINE_INTERVAL_SECONDS = float("inf")  # however slow it is, it says one thing
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
@@ -125,10 +125,10 @@ def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, s
         start_new_session=True,
     )
     assert stopped.returncode == 75, stopped.stderr
-    assert "the same command resumes" in stopped.stderr
+    assert "run the same command to resume" in stopped.stderr
     assert len(stopped.stderr.strip().splitlines()) == 1, stopped.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
-    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
+    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 1)
     for name in ("out", "whole"):
         rest = (tmp_path / name, tmp_path / "many", "--workers", "1")
         assert run(tmp_path / "tokenizer", *rest) == 0

@@ -34,10 +34,10 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import TOKENIZER_FILES
 from bertkit.inspection.description import describe
 from bertkit.recipes.prepare import run as prepare_module
-from bertkit.recipes.prepare.plan import check_output, make_plan
+from bertkit.recipes.prepare.preparation_plan import is_finished, make_plan
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.prepare.unit import UNITS_FOLDER, read_unit
+from bertkit.recipes.prepare.work_unit import UNITS_FOLDER, read_unit
 from bertkit.tokenization import folder as tokenizer_folder
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.dump import DumpRecord, read_dump, write_dump
@@ -103,7 +103,7 @@ def find_in_shards(folder: Path) -> list[Target]:
     return [
         Target(folder / MANIFEST, partial(ShardSet.open, folder)),
         Target(folder / TOKEN_COUNTS, partial(ShardSet.open, folder)),
-        Target(folder / PLAN, partial(check_output, folder, make_plan([], SETTINGS, "another"))),
+        Target(folder / PLAN, partial(is_finished, folder, make_plan([], SETTINGS, "another"))),
         *(Target(path, read_tokenizer) for path in sorted((folder / "tokenizer").iterdir())),
         *(Target(path, partial(read_shard, path.name.split(".")[0])) for path in parts),
     ]

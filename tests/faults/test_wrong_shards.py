@@ -10,7 +10,7 @@ from tests.e2e.small import write_corpus
 from tests.faults.children import Workshop
 
 from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
-from bertkit.recipes.prepare import unit
+from bertkit.recipes.prepare import work_unit
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.run import pretrain
@@ -36,7 +36,7 @@ def originals(
     )
     tokenizers = (workshop.folder / "tokenizer",) * 2 + (folder / "tokenizer",)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unit, "SHARD_TOKENS", 1500)
+        patch.setattr(work_unit, "SHARD_TOKENS", 1500)
         for number, tokenizer in enumerate(tokenizers):
             seed = number % 2
             write_corpus(folder / "text.txt", 60, seed)

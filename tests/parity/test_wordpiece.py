@@ -16,7 +16,7 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, BertTokenizerLegacy
 
-from bertkit.recipes.prepare.unit import BATCH_CHARACTERS
+from bertkit.recipes.prepare.work_unit import BATCH_CHARACTERS
 from bertkit.tokenization import tokenizer as tokenizer_module
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.data.shards import Shard
-from bertkit.recipes.prepare.unit import ShardWriter
+from bertkit.recipes.prepare.work_unit import ShardWriter
 
 VOCAB_SIZES = [6, 256, 257, 65_536, 65_537]
 

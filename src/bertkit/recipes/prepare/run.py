@@ -14,12 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
-from bertkit.base.errors import (
-    DamagedFileError,
-    InputError,
-    MissingFileError,
-    SettingsError,
-)
+from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, SettingsError
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import open_output
 from bertkit.base.progress import show_progress
@@ -37,23 +32,24 @@ from bertkit.data.shards import (
     read_manifest,
     sum_counts,
 )
-from bertkit.recipes.prepare.plan import (
+from bertkit.recipes.prepare.preparation_plan import (
+    RESTART_ADVICE,
     PreparationPlan,
-    check_output,
+    check_folder,
     group_sources,
+    is_finished,
     make_plan,
     reads_standard_input,
-    refuse_strangers,
 )
-from bertkit.recipes.prepare.pool import run_in_processes
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.prepare.unit import (
+from bertkit.recipes.prepare.work_unit import (
     UNITS_FOLDER,
     UnitResult,
     prepare_unit,
     read_unit,
     unit_path,
 )
+from bertkit.recipes.prepare.worker_pool import run_in_processes
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.signals import stop_at_once
@@ -102,7 +98,7 @@ def prepare(
         SettingsError: `workers` is below 1, the workers can't be started, or `output` overlaps
             with an input.
         MissingFileError: an input matches nothing.
-        ResumeError: `output` holds something else, was begun with other inputs or settings, or
+        ResumeError: `output` holds something else, was started with other inputs or settings, or
             another process is preparing in it.
         InputError: the input has no usable text, or reading is strict and some data is invalid.
         StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to resume.
@@ -118,13 +114,12 @@ def prepare(
     units = group_sources(sources)
     with (
         stop_at_once(lambda: describe_stop(output, units)),
-        open_output(output, "preparing", inputs=inputs, check=refuse_strangers, is_workplace=True),
+        open_output(output, "preparing", inputs=inputs, check=check_folder, is_workplace=True),
     ):
-        was_done = check_output(output, plan)
+        was_done = is_finished(output, plan)
         prepared_bytes = 0
         if not was_done:
-            record = write_beginning(output, plan, tokenizer)
-            prepared_bytes = write_shards(output, units, settings, tokenizer, record, num_workers)
+            prepared_bytes = write_shards(output, plan, units, tokenizer, num_workers)
         remove_folder(output / UNITS_FOLDER)
         for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
             remove_litter(folder)
@@ -139,7 +134,23 @@ def prepare(
     )
 
 
-def write_beginning(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
+def write_shards(
+    output: Path,
+    plan: PreparationPlan,
+    units: Sequence[list[TextSource]],
+    tokenizer: Tokenizer,
+    num_workers: int,
+) -> int:
+    """Run the unfinished units, write the manifest, and return the bytes of text prepared."""
+    tokenizer_manifest = write_plan(output, plan, tokenizer)
+    to_do = find_unfinished(output, units)
+    run_units(output, to_do, plan.settings, tokenizer, num_workers)
+    results = [read_unit(output, number, verify_size) for number in range(len(units))]
+    write_manifest(output, results, plan.settings, tokenizer, tokenizer_manifest)
+    return sum(results[number].raw_bytes for number in to_do)
+
+
+def write_plan(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
     """Create the folders, then write the plan, then the tokenizer.
 
     The plan comes first, because a tokenizer folder without a plan belongs to someone else.
@@ -151,22 +162,6 @@ def write_beginning(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -
         make_folder(output / folder)
     plan.save(output / PLAN)
     return tokenizer.save(output / TOKENIZER_FOLDER)[TOKENIZER_MANIFEST]
-
-
-def write_shards(
-    output: Path,
-    units: Sequence[list[TextSource]],
-    settings: PrepareSettings,
-    tokenizer: Tokenizer,
-    tokenizer_manifest: FileRecord,
-    num_workers: int,
-) -> int:
-    """Run the unfinished units, write the manifest, and return the bytes of text prepared."""
-    to_do = find_unfinished(output, units)
-    run_units(output, to_do, settings, tokenizer, num_workers)
-    results = [read_unit(output, number, verify_size) for number in range(len(units))]
-    write_manifest(output, results, settings, tokenizer, tokenizer_manifest)
-    return sum(results[number].raw_bytes for number in to_do)
 
 
 def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int, list[TextSource]]:
@@ -205,9 +200,9 @@ def run_units(
 def describe_stop(output: Path, units: Sequence[list[TextSource]]) -> str:
     """Describe how much of a stopped run is done and how to resume it."""
     num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
-    advice = "the same command resumes"
+    advice = "run the same command to resume"
     if any(map(reads_standard_input, units)):
-        advice = "start again with another --output, or empty this one"
+        advice = RESTART_ADVICE
     return f"stopped with {num_done} of {len(units)} parts done; {advice}"
 
 

@@ -12,7 +12,7 @@ import pytest
 from bertkit.base import files
 from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError, StorageError
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.prepare import plan, pool, run, unit
+from bertkit.recipes.prepare import preparation_plan, run, work_unit, worker_pool
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -88,11 +88,11 @@ def test_interrupted_work_goes_on_to_the_same_bytes(
         if len(done) == num_units:
             raise KeyboardInterrupt
         done.append(number)
-        unit.prepare_unit(output, number, *rest)
+        work_unit.prepare_unit(output, number, *rest)
 
     output = tmp_path / "out"
     monkeypatch.setattr(run, "prepare_unit", stop_early)
-    with pytest.raises(StoppedError, match=f"{num_units} of 3 parts done; the same command"):
+    with pytest.raises(StoppedError, match=f"{num_units} of 3 parts done; run the same command"):
         prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
     done.clear()
     num_units = 9
@@ -111,10 +111,10 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "write_manifest", stop)
-    with pytest.raises(StoppedError, match="3 of 3 parts done; the same command"):
+    with pytest.raises(StoppedError, match="3 of 3 parts done; run the same command"):
         prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
     monkeypatch.undo()
-    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
+    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 3000)
     damaged = output / "parts" / "train-00001-000.tokens.npy"
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
@@ -123,7 +123,7 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
 
     def note(output, number, *rest):
         done.append(number)
-        unit.prepare_unit(output, number, *rest)
+        work_unit.prepare_unit(output, number, *rest)
 
     monkeypatch.setattr(run, "prepare_unit", note)
     prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
@@ -199,8 +199,8 @@ def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, 
 
     refused(r"held_out: 0\.2 → 0\.1; seed: 0 → 5", PrepareSettings(held_out=0.1, seed=5))
     reverse = [str(path) for path in sorted(corpus.iterdir(), reverse=True)]
-    refused("inputs in another order", SETTINGS, *reverse)
-    refused(r"corpus/a\.txt is gone; corpus/b\.txt is gone; .*; 2 more", SETTINGS, reverse[0])
+    refused("inputs in a different order", SETTINGS, *reverse)
+    refused(r"corpus/a\.txt is missing; corpus/b\.txt is missing; .*; 2 more", SETTINGS, reverse[0])
     (corpus / "a.txt").write_text("other")
     (corpus / "g.txt").write_text("new")
     refused(r"corpus/g\.txt is new; corpus/a\.txt has changed")
@@ -212,7 +212,7 @@ def test_another_tokenizer_is_refused(corpus, tokenizer, tmp_path):
     prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
     entries = (tokenizer / "vocab.txt").read_text() + "zz\n"
     (tmp_path / "vocab.txt").write_text(entries)
-    with pytest.raises(ResumeError, match="another tokenizer"):
+    with pytest.raises(ResumeError, match="a different tokenizer"):
         prepare([str(corpus)], tmp_path / "vocab.txt", output, SETTINGS, workers=1)
 
 
@@ -244,7 +244,7 @@ def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_pa
 
 def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
     prepare([str(corpus)], tokenizer, tmp_path / "large", SETTINGS, workers=1)
-    monkeypatch.setattr(unit, "SHARD_TOKENS", 200)
+    monkeypatch.setattr(work_unit, "SHARD_TOKENS", 200)
     prepare([str(corpus)], tokenizer, tmp_path / "small", SETTINGS, workers=1)
     shards = ShardSet.open(tmp_path / "small", verify="all")
     assert len(shards.train) > 20
@@ -256,14 +256,14 @@ def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
 def test_the_split_is_a_pure_function_near_its_share():
     settings = PrepareSettings(held_out=0.1)
     groups = [f"corpus/a.txt#{number}" for number in range(5000)]
-    held_out = [g for g in groups if unit.choose_split(g, settings) == "held-out"]
+    held_out = [g for g in groups if work_unit.choose_split(g, settings) == "held-out"]
     assert 400 < len(held_out) < 600
-    assert held_out == [g for g in groups if unit.choose_split(g, settings) == "held-out"]
+    assert held_out == [g for g in groups if work_unit.choose_split(g, settings) == "held-out"]
     other = PrepareSettings(held_out=0.1, seed=1)
-    assert held_out != [g for g in groups if unit.choose_split(g, other) == "held-out"]
+    assert held_out != [g for g in groups if work_unit.choose_split(g, other) == "held-out"]
     more = PrepareSettings(held_out=0.2)
-    assert {g for g in groups if unit.choose_split(g, more) == "held-out"} > set(held_out)
-    assert {unit.choose_split(g, PrepareSettings(held_out=0)) for g in groups} == {"train"}
+    assert {g for g in groups if work_unit.choose_split(g, more) == "held-out"} > set(held_out)
+    assert {work_unit.choose_split(g, PrepareSettings(held_out=0)) for g in groups} == {"train"}
 
 
 def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
@@ -307,8 +307,8 @@ def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
             killed.append(True)
         return wait(*arguments, **options)
 
-    wait = pool.wait
-    monkeypatch.setattr(pool, "wait", kill_one)
+    wait = worker_pool.wait
+    monkeypatch.setattr(worker_pool, "wait", kill_one)
     with pytest.raises(StoppedError, match=r"worker process was killed.*the same command resumes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     assert not multiprocessing.active_children()

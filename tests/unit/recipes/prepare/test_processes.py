@@ -16,7 +16,7 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
 from bertkit.base.output import open_output
-from bertkit.recipes.prepare import plan, pool, run
+from bertkit.recipes.prepare import preparation_plan, run, worker_pool
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 
@@ -44,12 +44,12 @@ def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
 
 def test_what_a_worker_cant_begin_with_is_said(corpus, tokenizer, tmp_path, monkeypatch):
     def damage(output, *rest):
-        record = write_beginning(output, *rest)
+        record = write_plan(output, *rest)
         (output / "tokenizer" / "vocab.txt").write_text("")
         return record
 
-    write_beginning = run.write_beginning
-    monkeypatch.setattr(run, "write_beginning", damage)
+    write_plan = run.write_plan
+    monkeypatch.setattr(run, "write_plan", damage)
     with pytest.raises(DamagedFileError, match=r"tokenizer/vocab\.txt has 0 bytes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
 
@@ -58,8 +58,8 @@ def test_a_script_without_a_guard_is_told_of_it(corpus, tokenizer, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from bertkit.recipes.prepare import plan, run, settings\n"
-        "plan.UNIT_BYTES = 3000\n"
+        "from bertkit.recipes.prepare import preparation_plan, run, settings\n"
+        "preparation_plan.UNIT_BYTES = 3000\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
         "run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
     )
@@ -78,7 +78,7 @@ def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, mo
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(run, moment, terminate)
-    with pytest.raises(StoppedError, match="of 3 parts done; the same command resumes"):
+    with pytest.raises(StoppedError, match="of 3 parts done; run the same command to resume"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -99,11 +99,11 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
             submitted.append(future)
             return future
 
-    monkeypatch.setattr(pool, "ProcessPoolExecutor", Interrupted)
-    monkeypatch.setattr(plan, "UNIT_BYTES", 10)
+    monkeypatch.setattr(worker_pool, "ProcessPoolExecutor", Interrupted)
+    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 10)
     other.start()
     try:
-        with pytest.raises(StoppedError, match="0 of 6 parts done; the same command resumes"):
+        with pytest.raises(StoppedError, match="0 of 6 parts done; run the same command to resume"):
             prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     finally:
         signal.set_wakeup_fd(before)
@@ -123,8 +123,8 @@ def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
             blocked.append(int(status.partition("SigBlk:")[2].split()[0], 16))
         return wait(*arguments, **options)
 
-    wait, blocked = pool.wait, list[int]()
-    monkeypatch.setattr(pool, "wait", look)
+    wait, blocked = worker_pool.wait, list[int]()
+    monkeypatch.setattr(worker_pool, "wait", look)
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     assert blocked
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -152,14 +152,14 @@ def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
     script.write_text(
         "import multiprocessing, os, signal\n"
         "from pathlib import Path\n"
-        "from bertkit.recipes.prepare import plan, pool, run, settings\n"
+        "from bertkit.recipes.prepare import preparation_plan, worker_pool, run, settings\n"
         "def kill_parent(*arguments, **options):\n"
         "    done = wait(*arguments, **options)\n"
         "    if done[0]:\n"
         "        print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return done\n"
-        "wait, pool.wait, plan.UNIT_BYTES = pool.wait, kill_parent, 10\n"
+        "wait, worker_pool.wait, preparation_plan.UNIT_BYTES = worker_pool.wait, kill_parent, 10\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
         "if __name__ == '__main__':\n"
         "    run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
@@ -181,7 +181,7 @@ def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "prepare_unit", stop)
-    advice = "start again with another --output, or empty this one"
+    advice = "start again with another or an emptied --output"
     with pytest.raises(StoppedError, match=f"0 of 1 parts done; {advice}$"):
         prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
     with pytest.raises(ResumeError, match=rf"which can't be read again\); {advice}$"):

@@ -1,4 +1,4 @@
-"""One unit of work: sources → shards, as a pure function without shared state."""
+"""One unit of `prepare`'s work: sources → shards, as a pure function without shared state."""
 
 import hashlib
 from array import array
@@ -17,13 +17,7 @@ from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import split_sentences
-from bertkit.data.shards import (
-    ShardRecord,
-    Split,
-    SplitCounts,
-    choose_dtype,
-    shard_path,
-)
+from bertkit.data.shards import ShardRecord, Split, SplitCounts, choose_dtype, shard_path
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -51,13 +45,6 @@ class ShardWriter:
     Attributes:
         records: the shards written so far.
         token_counts: `[vocabulary]`, the count of each token in them.
-
-    Args:
-        folder: the output folder of `prepare`.
-        split: train or held-out.
-        unit: number of the unit, for the file names.
-        vocab_size: size of the vocabulary, which determines the dtype of the tokens.
-        shard_tokens: number of tokens at which a shard is written.
     """
 
     def __init__(
@@ -67,9 +54,9 @@ class ShardWriter:
         self._folder, self._split, self._unit = folder, split, unit
         self._dtype, self._shard_tokens = choose_dtype(vocab_size), shard_tokens
         self.token_counts = np.zeros(vocab_size, dtype=np.uint64)
-        self._begin()
+        self._clear()
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
         self._tokens = array(self._dtype.char)
         self._sentences, self._documents = array("Q", [0]), array("Q", [0])
 
@@ -104,7 +91,7 @@ class ShardWriter:
         occurrences = np.bincount(arrays["tokens"], minlength=len(self.token_counts))
         self.token_counts += occurrences.astype(np.uint64)
         self.records.append(ShardRecord(name=name, split=self._split, counts=counts, files=files))
-        self._begin()
+        self._clear()
 
 
 def prepare_unit(
@@ -136,9 +123,9 @@ def prepare_unit(
         for source in sources
         for document in read_source(source, settings, report, advance)
     )
-    for batch in gather(documents):
-        for document, ids, lengths in cut(batch, settings, tokenizer):
-            raw_bytes += sum(map(_count_bytes, document.lines))
+    for batch in batch_documents(documents):
+        for document, ids, lengths in tokenize_documents(batch, settings, tokenizer):
+            raw_bytes += sum(len(line.encode()) for line in document.lines)
             if len(lengths):
                 writers[choose_split(document.group, settings)].add(ids, lengths)
             if len(lengths) <= 1:
@@ -174,7 +161,7 @@ def unit_path(folder: Path, number: int, suffix: str) -> Path:
     return folder / UNITS_FOLDER / f"{number:05d}.{suffix}"
 
 
-def gather(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield documents in batches of about a million characters, which tokenize fastest."""
     batch: list[Document] = []
     num_characters = 0
@@ -188,11 +175,11 @@ def gather(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def cut(
+def tokenize_documents(
     documents: Sequence[Document], settings: PrepareSettings, tokenizer: Tokenizer
 ) -> Iterator[tuple[Document, NDArray[np.uint32], NDArray[np.int64]]]:
     """Yield each document with its token ids and the lengths of its non-empty sentences."""
-    sentences = [find_sentences(document, settings) for document in documents]
+    sentences = [split_document(document, settings) for document in documents]
     pieces = tokenizer.piece_arrays(list(chain.from_iterable(sentences)))
     ends = np.append(0, pieces.ends)
     first = 0
@@ -203,7 +190,7 @@ def cut(
         first += len(own)
 
 
-def find_sentences(document: Document, settings: PrepareSettings) -> list[str]:
+def split_document(document: Document, settings: PrepareSettings) -> list[str]:
     """Return the sentences of a document."""
     if settings.sentences == "lines":
         return list(document.lines)
@@ -217,8 +204,3 @@ def choose_split(group: str, settings: PrepareSettings) -> Split:
     digest = hashlib.blake2b(f"{settings.seed}:{group}".encode(), digest_size=8).digest()
     is_held_out = int.from_bytes(digest, "big") < settings.held_out * 2**64
     return "held-out" if is_held_out else "train"
-
-
-def _count_bytes(line: str) -> int:
-    """Return the number of bytes of a line in UTF-8."""
-    return len(line) if line.isascii() else len(line.encode())

@@ -20,10 +20,11 @@ from bertkit.base.settings import list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.prepare.unit import UNITS_FOLDER
+from bertkit.recipes.prepare.work_unit import UNITS_FOLDER
 
 UNIT_BYTES = 16 << 20
 MAX_SHOWN_CHANGES = 3
+RESTART_ADVICE = "start again with another or an emptied --output"
 
 
 class PlannedSource(BaseModel):
@@ -51,14 +52,15 @@ def make_plan(
     sources: Sequence[TextSource], settings: PrepareSettings, tokenizer_fingerprint: str
 ) -> PreparationPlan:
     """Build the plan."""
-    planned = [
-        PlannedSource(
-            name=source.name, size_bytes=source.size_bytes, changed_ns=_time_of_change(source)
-        )
-        for source in sources
-    ]
     return PreparationPlan(
-        settings=settings, tokenizer_fingerprint=tokenizer_fingerprint, sources=planned
+        settings=settings,
+        tokenizer_fingerprint=tokenizer_fingerprint,
+        sources=[
+            PlannedSource(
+                name=source.name, size_bytes=source.size_bytes, changed_ns=_time_of_change(source)
+            )
+            for source in sources
+        ],
     )
 
 
@@ -83,33 +85,36 @@ def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
     return units
 
 
-def refuse_strangers(output: Path) -> None:
-    """Raise `ResumeError` unless `output` is new or holds work of `prepare`."""
+def check_folder(output: Path) -> None:
+    """Raise `ResumeError` unless `output` is new or holds work of `prepare`.
+
+    Before it writes its plan, a run creates empty folders.
+    """
     with storage_errors(output, "read"):
         if (output / PLAN).exists() or not output.exists():
             return
-        if not (output.is_dir() and _is_beginning(output)):
-            raise ResumeError(f"{output} holds other files; choose another --output")
+        names = list_names(output)
+        is_new = output.is_dir() and names <= {SHARDS_FOLDER, UNITS_FOLDER}
+        if not is_new or any(list_names(output / name) for name in names):
+            raise ResumeError(f"{output} holds something else; choose another --output")
 
 
-def check_output(output: Path, plan: PreparationPlan) -> bool:
-    """Whether `output` holds finished shards of this plan; raises if it has another plan."""
+def is_finished(output: Path, plan: PreparationPlan) -> bool:
+    """Whether `output` holds undamaged shards of this plan; raises if it has another plan."""
     path = output / PLAN
     if not path.exists():
         return False
     differences = list_changes(PreparationPlan.load(path), plan)
     if differences:
-        advice = "repeat it with the same, or choose another --output"
+        advice = "use the same again, or choose another --output"
         if reads_standard_input(plan.sources):
-            advice = "start again with another --output, or empty this one"
+            advice = RESTART_ADVICE
         raise ResumeError(
-            f"{output} was started with something else ({'; '.join(differences)}); {advice}"
+            f"{output} was started with different inputs or settings ({'; '.join(differences)});"
+            f" {advice}"
         )
-    return (output / MANIFEST).exists() and _is_whole(output)
-
-
-def _is_whole(output: Path) -> bool:
-    """Whether finished shards and their tokenizer still open without errors."""
+    if not (output / MANIFEST).exists():
+        return False
     try:
         ShardSet.open(output).load_tokenizer()
     except (MissingFileError, DamagedFileError, InputError) as error:
@@ -123,25 +128,18 @@ def reads_standard_input(sources: Sequence[PlannedSource | TextSource]) -> bool:
     return any(source.name == STANDARD_INPUT_NAME for source in sources)
 
 
-def _is_beginning(output: Path) -> bool:
-    """Whether a folder holds only the empty folders that a run creates before its plan."""
-    folders = {SHARDS_FOLDER, UNITS_FOLDER}
-    found = list_names(output)
-    return found <= folders and not any(list_names(output / name) for name in found)
-
-
 def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
     """List the differences between two plans, for messages."""
     changes = list_differences(before.settings.model_dump(), now.settings.model_dump())
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
-        changes.append("another tokenizer")
+        changes.append("a different tokenizer")
     if before.sources == now.sources:
         if reads_standard_input(now.sources):
             changes.append("standard input, which can't be read again")
         return changes
     old, new = ({source.name: source for source in plan.sources} for plan in (before, now))
     named = [f"{name} is new" for name in new if name not in old]
-    named += [f"{name} is gone" for name in old if name not in new]
+    named += [f"{name} is missing" for name in old if name not in new]
     named += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
     more = [f"{len(named) - MAX_SHOWN_CHANGES:,} more"] if len(named) > MAX_SHOWN_CHANGES else []
-    return changes + (named[:MAX_SHOWN_CHANGES] + more or ["inputs in another order"])
+    return changes + (named[:MAX_SHOWN_CHANGES] + more or ["inputs in a different order"])

@@ -1,4 +1,4 @@
-"""Runs units in worker processes, with progress; no workers are left behind when stopped."""
+"""Runs units of work in worker processes; when stopped, it leaves no worker behind."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ from bertkit.base.wording import pluralize
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import TOKENIZER_FOLDER
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.prepare.unit import prepare_unit
+from bertkit.recipes.prepare.work_unit import prepare_unit
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.signals import HANGUPS, delay_stop_signals
 
@@ -85,8 +85,8 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
             ' prepare() below `if __name__ == "__main__":`, or with workers=1'
         )
     return StoppedError(
-        "a worker process was killed, probably because memory ran out; finished parts are saved"
-        " and the same command resumes (fewer --workers need less memory)"
+        "a worker process was killed, perhaps because memory ran out; finished parts are saved, and"
+        " the same command resumes (fewer --workers need less memory)"
     )
 
 

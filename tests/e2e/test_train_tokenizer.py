@@ -110,12 +110,12 @@ def test_other_peoples_folders_are_never_replaced(
     (output / "thesis.txt").write_text("mine")
     capsys.readouterr()
     assert run(corpus, "--output", output, "--overwrite") == 2
-    assert "something else than a tokenizer (thesis.txt); name" in capsys.readouterr().err
+    assert "something other than a tokenizer (thesis.txt); name" in capsys.readouterr().err
     assert (output / "thesis.txt").read_text() == "mine"
     for name in ("thesis.txt", "training.json"):
         (output / name).unlink()
     assert run(corpus, "--output", output, "--overwrite") == 2
-    assert "something else than a tokenizer (no training.json)" in capsys.readouterr().err
+    assert "something other than a tokenizer (no training.json)" in capsys.readouterr().err
 
 
 def test_an_output_that_cant_be_written_is_refused_before_the_work(
@@ -172,7 +172,7 @@ def test_no_input_and_no_text_are_errors(
     assert "nothing.txt" in capsys.readouterr().err
     (tmp_path / "empty.txt").write_text("")
     assert run(tmp_path / "empty.txt", "--output", tmp_path / "tokenizer") == 2
-    assert "holds no word" in capsys.readouterr().err
+    assert "has no words" in capsys.readouterr().err
     (tmp_path / "broken.jsonl").write_text("{\n")
     assert run(tmp_path / "broken.jsonl", "--output", tmp_path / "tokenizer") == 2
     assert "broken.jsonl:1)" in capsys.readouterr().err

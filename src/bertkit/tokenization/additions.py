@@ -27,7 +27,7 @@ def check_class(config: Mapping[str, Any], path: Path) -> None:
     if name not in (None, *CLASSES):
         raise InputError(
             f"{path}: tokenizer_class must be {CLASSES[0]!r}, got {name!r:.80}, and there is no"
-            " tokenizer.json that says what it does"
+            " tokenizer.json that defines it"
         )
 
 
@@ -59,10 +59,10 @@ def check_added(added: Iterable[tuple[Path, Any, Any]], vocabulary: Iterable[str
         if ids.get(str(content)) != str(index):
             raise InputError(
                 f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the"
-                " vocabulary; bertkit knows no tokens beside it"
+                " vocabulary; bertkit doesn't support tokens outside of it"
             )
         if content not in SPECIAL_TOKENS:
             raise InputError(
                 f"{path}: the added token {content!r:.80} isn't one of BERT's special tokens, and"
-                " bertkit would cut it into pieces; remove it there if that is meant"
+                " bertkit would split it into pieces; remove it there if that is intended"
             )

@@ -54,7 +54,7 @@ ALGORITHM: dict[str, dict[str, str | int | bool]] = {
         "max_input_chars_per_word": MAX_WORD_CHARS,
     },
 }
-LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 lack the key; the others imply it
+DEFAULT_VALUES = {("model", "type"): "WordPiece"}  # files of 2020 lack the key; the others imply it
 # A quarter of a cased vocabulary's entries have capitals. Uncased ones may have a few that people
 # added: copies of google's Chinese vocabulary exist with the letters A to Z.
 CASED_SHARE = 0.01
@@ -73,7 +73,7 @@ class TokenizerManifest(ChecksummedModel):
 def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
     """Reject an invalid vocabulary; `source` names it in the message."""
     if not vocabulary:
-        raise InputError(f"{source} is empty; expected one entry a line, [PAD] first")
+        raise InputError(f"{source} is empty; expected one entry per line, [PAD] first")
     check_size(len(vocabulary), source)
     seen: dict[str, int] = {}
     for index, token in enumerate(vocabulary):
@@ -97,7 +97,9 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
 def check_size(num_entries: int, source: str) -> None:
     """Reject more entries than any vocabulary has, before they take memory."""
     if num_entries > MAX_ENTRIES:
-        raise InputError(f"{source} has {num_entries:,} entries; at most {MAX_ENTRIES:,} may be")
+        raise InputError(
+            f"{source} has {num_entries:,} entries; at most {MAX_ENTRIES:,} are allowed"
+        )
 
 
 def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
@@ -122,28 +124,22 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         entries = engine_vocabulary(engine, engine_path)
         if vocabulary not in (None, entries):
             raise InputError(
-                f"{vocabulary_path} and {ENGINE_FILE} have different entries; remove the file that"
-                " isn't meant"
+                f"{vocabulary_path} and {ENGINE_FILE} have different entries; remove the wrong file"
             )
         vocabulary = entries
     if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
-    check_additions(path, engine, vocabulary)
-    guessed = guess_switches(vocabulary)
-    return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path, guessed)
-
-
-def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: list[str]) -> None:
-    """Reject a folder with added tokens or a tokenizer class that bertkit doesn't support."""
-    config_path, added_path = folder / CONFIG_FILE, folder / ADDED_FILE
+    config_path, added_path = path / CONFIG_FILE, path / ADDED_FILE
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     if engine is None:
         check_class(config, config_path)
-    added = list_added(engine or {}, folder / ENGINE_FILE, config, config_path)
+    added = list_added(engine or {}, engine_path, config, config_path)
     if added_path.is_file():
         content = read_object(added_path, MAX_CONFIG_BYTES)
         added += [(added_path, token, index) for token, index in content.items()]
     check_added(added, vocabulary)
+    settings = read_switches(config, config_path, engine or {}, engine_path, vocabulary)
+    return vocabulary, settings
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
@@ -157,7 +153,7 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
             if name in records:
                 verify_file(folder / name, records[name])
     except (MissingFileError, DamagedFileError) as error:
-        advice = f"where the change is meant, remove {MANIFEST_FILE}"
+        advice = f"if the change is intended, remove {MANIFEST_FILE}"
         raise type(error)(f"{error}; {advice}") from None
 
 
@@ -185,9 +181,11 @@ def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
 def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     """Return the entries of a `tokenizer.json`, in the order of their ids."""
     for name, expected in ALGORITHM.items():
-        part = _part(engine, name, path)
+        part = engine.get(name)
+        if not isinstance(part, dict):
+            raise InputError(f"{path} has no object named {name}")
         for key, value in expected.items():
-            if part.get(key, LEFT_OPEN.get((name, key))) != value:
+            if part.get(key, DEFAULT_VALUES.get((name, key))) != value:
                 found = f"{part.get(key)!r:.80}"
                 raise InputError(f"{path}: {name}.{key} must be {value!r}, got {found}")
     entries = engine["model"].get("vocab")
@@ -215,17 +213,18 @@ def guess_switches(vocabulary: Sequence[str]) -> TokenizerSettings:
 
 
 def read_switches(
+    config: Mapping[str, Any],
     config_path: Path,
     engine: Mapping[str, Any],
     engine_path: Path,
-    otherwise: TokenizerSettings,
+    vocabulary: Sequence[str],
 ) -> TokenizerSettings:
-    """Read the switches from `tokenizer_config.json`, else `tokenizer.json`, else `otherwise`.
+    """Read the switches from `tokenizer_config.json`, else `tokenizer.json`, else guess them.
 
     Where `strip_accents` isn't set, it follows lowercasing, as in the original BERT.
     """
-    config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     normalizer = engine.get("normalizer", {})
+    guessed = guess_switches(vocabulary)
 
     def read(config_key: str, engine_key: str, default: bool) -> bool:
         value = config.get(config_key)
@@ -238,11 +237,11 @@ def read_switches(
             raise InputError(f"{source}: {config_key} must be true or false, got {value!r:.80}")
         return value
 
-    lowercase = read("do_lower_case", "lowercase", otherwise.lowercase)
+    lowercase = read("do_lower_case", "lowercase", guessed.lowercase)
     return TokenizerSettings(
         lowercase=lowercase,
         strip_accents=read("strip_accents", "strip_accents", lowercase),
-        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", otherwise.split_cjk),
+        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", guessed.split_cjk),
     )
 
 
@@ -317,16 +316,9 @@ def _entry_problem(token: str) -> str | None:
     if not token:
         return "empty"
     if len(token) > MAX_ENTRY_CHARS:
-        return f"{len(token):,} characters long; at most {MAX_ENTRY_CHARS:,} may be"
+        return f"{len(token):,} characters long; at most {MAX_ENTRY_CHARS:,} are allowed"
     if "\n" in token or "\r" in token:
-        return f"{token!r}, which holds a line end"
+        return f"{token!r}, which contains a line end"
     if not token.isascii() and token != token.encode("utf-8", "ignore").decode():
-        return f"{token!r}, which holds half a character"
+        return f"{token!r}, which contains half a character"
     return None
-
-
-def _part(engine: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
-    part = engine.get(name)
-    if not isinstance(part, dict):
-        raise InputError(f"{path} has no object named {name}")
-    return part

@@ -6,18 +6,18 @@ from bertkit.base.settings import Settings
 
 
 class TokenizerSettings(Settings):
-    """How text is normalized before it is cut into pieces; stored with the vocabulary.
+    """How text is normalized before it is split into pieces; stored with the vocabulary.
 
     The three are independent. BERT's own pairs are all true ("uncased"), and lower-casing and
     accent stripping both false ("cased").
     """
 
-    lowercase: bool = Field(True, description="Turn capital letters into small ones.")
+    lowercase: bool = Field(True, description="Convert text to lowercase.")
     strip_accents: bool = Field(
-        True, description="Drop combining marks, so that é and e are the same letter."
+        True, description="Remove accents (combining marks), so that é and e are the same letter."
     )
     split_cjk: bool = Field(
-        True, description="Make each Chinese character (and Japanese kanji) a word of its own."
+        True, description="Split Chinese characters (and Japanese kanji) into separate words."
     )
 
 
@@ -27,27 +27,27 @@ CASED = TokenizerSettings(lowercase=False, strip_accents=False)
 
 
 class VocabularySettings(TokenizerSettings):
-    """What a vocabulary is trained to be."""
+    """Settings of vocabulary training."""
 
     vocab_size: int = Field(
         30_522,
         ge=6,
         le=MAX_ENTRIES,
-        description="Entries to end with, special tokens included.",
+        description="Size of the vocabulary, special tokens included.",
     )
     min_frequency: int = Field(
-        2, ge=1, description="Occurrences that two pieces must have together to become one entry."
+        2, ge=1, description="How often two pieces must occur together to be merged into one entry."
     )
     alphabet_limit: int = Field(
         1000,
         ge=1,
-        description="Distinct characters to keep, most frequent first; others are [UNK].",
+        description="Number of characters to keep, the most frequent first; others become [UNK].",
     )
     max_distinct_words: int = Field(
         1_000_000,
         ge=2,
-        description="Distinct words to count at a time, up to 1 kB each; beyond, the rarest are"
-        " forgotten.",
+        description="Limit of distinct words to count at a time, up to 1 kB each; beyond it, the"
+        " rarest are dropped.",
     )
 
     def tokenizer_settings(self) -> TokenizerSettings:

@@ -149,10 +149,9 @@ class Tokenizer:
         engine = self._mask_engine if read_mask else self._engine
         parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
         kept = self._fit([len(part) for part in parts], max_length)
-        ids, types, offsets, tokens = [self.cls_id], [0], [(0, 0)], [CLS]
-        for index, (part, count) in enumerate(zip(parts, kept, strict=True)):
-            ids += [*part.ids[:count], self.sep_id]
-            types += [index] * (count + 1)
+        ids, types = self._join([part.ids for part in parts], kept)
+        offsets, tokens = [(0, 0)], [CLS]
+        for part, count in zip(parts, kept, strict=True):
             offsets += [*part.offsets[:count], (0, 0)]
             tokens += [*part.tokens[:count], SEP]
         return Encoding(ids, types, offsets, tokens)
@@ -188,7 +187,10 @@ class Tokenizer:
         limits = [limit for limit in (max_length, pad_to) if limit is not None]
         limit = min(limits, default=None)
         columns = [self._cut(part, read_mask) for part in (texts, pairs) if part is not None]
-        rows = [self._join(parts, limit) for parts in zip(*columns, strict=True)]
+        rows = [
+            self._join(parts, self._fit([len(part) for part in parts], limit))
+            for parts in zip(*columns, strict=True)
+        ]
         length = pad_to or max((len(ids) for ids, _ in rows), default=0)
         return stack_padded(rows, length, self.pad_id)
 
@@ -241,10 +243,8 @@ class Tokenizer:
             return [run_engine(self._mask_engine, text).ids for text in texts]
         return self.piece_ids(texts)
 
-    def _join(
-        self, parts: Sequence[list[int]], max_length: int | None
-    ) -> tuple[list[int], list[int]]:
-        kept = self._fit([len(part) for part in parts], max_length)
+    def _join(self, parts: Sequence[list[int]], kept: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the ids and token types of one text or pair, with special tokens."""
         ids, types = [self.cls_id], [0]
         for index, (part, count) in enumerate(zip(parts, kept, strict=True)):
             ids += [*part[:count], self.sep_id]
@@ -260,7 +260,7 @@ class Tokenizer:
         if budget < 0:
             raise SettingsError(
                 f"a length of {max_length} has no room for the {len(lengths) + 1} special tokens"
-                f" of {'a pair' if len(lengths) == 2 else 'one text'}; ask for more"
+                f" of {'a pair' if len(lengths) == 2 else 'one text'}; raise it"
             )
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
 

@@ -49,9 +49,7 @@ def build_vocabulary(
             f" ({settings.max_distinct_words:,}); raise it"
         )
     if not word_counts.counts:
-        raise InputError(
-            "the input has no words to train a vocabulary on; give at least one file of text"
-        )
+        raise InputError("the input has no words to train a vocabulary on; name input with text")
     letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)
     vocabulary = [*SPECIAL_TOKENS, *alphabet_entries(letters, WordSplitter(settings))]
     if len(vocabulary) > settings.vocab_size:
@@ -59,7 +57,7 @@ def build_vocabulary(
             f"vocab_size ({settings.vocab_size}) can't hold {len(SPECIAL_TOKENS)} special tokens"
             f" and {pluralize(len(vocabulary) - len(SPECIAL_TOKENS), 'entry', 'entries')} for"
             f" {pluralize(len(letters), 'character')};"
-            f" ask for at least {len(vocabulary)}, or for fewer characters"
+            f" set it to at least {len(vocabulary)}, or keep fewer characters"
         )
     on_entries(len(vocabulary))
     merges = Merges(word_counts.counts, letters)

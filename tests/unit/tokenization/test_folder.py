@@ -51,7 +51,7 @@ def test_a_file_that_was_altered_cut_or_lost_is_named(tmp_path: Path, name: str)
     Tokenizer(VOCABULARY, CASED).save(tmp_path)
     path = tmp_path / name
     content = path.read_bytes()
-    meant = r"where the change is meant, remove tokenizer_manifest\.json$"
+    meant = r"if the change is intended, remove tokenizer_manifest\.json$"
     path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
     with pytest.raises(DamagedFileError, match=rf"{name} is damaged between bytes 0 and.*{meant}"):
         Tokenizer.load(tmp_path)
@@ -143,19 +143,19 @@ def test_a_vocabulary_that_cant_be_meant_is_refused(
 
 
 def test_half_a_character_as_an_entry_is_refused() -> None:
-    with pytest.raises(InputError, match="which holds half a character"):
+    with pytest.raises(InputError, match="which contains half a character"):
         Tokenizer((*SPECIAL_TOKENS, "\ud800"))
 
 
 def test_a_line_end_in_an_entry_is_refused() -> None:
-    with pytest.raises(InputError, match="holds a line end"):
+    with pytest.raises(InputError, match="contains a line end"):
         Tokenizer((*SPECIAL_TOKENS, "a\nb"))
 
 
 def test_limits_come_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     monkeypatch.setattr(folder_module, "MAX_ENTRIES", 6)
-    with pytest.raises(InputError, match="at most 6 may be"):
+    with pytest.raises(InputError, match="at most 6 are allowed"):
         Tokenizer.load(path)
     monkeypatch.setattr(folder_module, "MAX_FILE_BYTES", 10)
     with pytest.raises(DamagedFileError, match="more than 10"):
@@ -197,7 +197,7 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
         ("added_tokens", [{"id": 10, "content": "<ent>"}], "'<ent>' isn't entry 10 of the voc"),
         ("added_tokens", [{"id": 9, "content": "a"}], "token 'a' isn't entry 9 of the vocab"),
         ("added_tokens", [{"content": "a"}], "token 'a' isn't entry None of the vocabulary"),
-        ("added_tokens", [{"id": 5, "content": VOCABULARY[5]}], "bertkit would cut it into pieces"),
+        ("added_tokens", [{"id": 5, "content": VOCABULARY[5]}], "bertkit would split it into pieces"),
         ("added_tokens", {"content": "a"}, "added_tokens must be a list of objects"),
         ("added_tokens", ["a"], "added_tokens must be a list of objects"),
     ],
@@ -225,7 +225,7 @@ SPECIAL_DECODER = {str(index): {"content": token} for index, token in enumerate(
     ("name", "content", "message"),
     [
         ("added_tokens.json", {"<ent>": 10}, "added token '<ent>' isn't entry 10 of the vocab"),
-        ("added_tokens.json", {VOCABULARY[5]: 5}, "bertkit would cut it into pieces"),
+        ("added_tokens.json", {VOCABULARY[5]: 5}, "bertkit would split it into pieces"),
         ("added_tokens.json", ["<ent>"], "expected a JSON object"),
         (
             "tokenizer_config.json",

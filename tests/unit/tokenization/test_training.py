@@ -115,7 +115,7 @@ def test_words_that_were_all_forgotten_are_said_so() -> None:
 
 @pytest.mark.parametrize("texts", [[], [""], ["  \x00 "]])
 def test_no_words_is_an_error(texts: list[str]) -> None:
-    with pytest.raises(InputError, match="holds no word"):
+    with pytest.raises(InputError, match="has no words"):
         train_vocabulary(texts, settings())
 
 

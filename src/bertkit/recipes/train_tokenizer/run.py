@@ -1,7 +1,7 @@
 """Trains a vocabulary on a corpus and writes the tokenizer's folder."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
-from bertkit.data.readers import Corpus, open_corpus
+from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
@@ -75,9 +75,10 @@ def train_tokenizer(
         corpus = open_corpus(inputs, settings)
         with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
             corpus.advance = progress.advance
-            word_counts = count_words(iterate_lines(corpus), settings)
+            lines = (line for document in corpus.documents() for line in document.lines)
+            word_counts = count_words(lines, settings)
         if not word_counts.counts:
-            reasons = corpus.report.summary_lines() or ["give at least one file of text"]
+            reasons = corpus.report.summary_lines() or ["name input with text"]
             raise InputError(
                 "; ".join(["the input has no words to train a vocabulary on", *reasons])
             )
@@ -90,52 +91,32 @@ def train_tokenizer(
             report=corpus.report,
             elapsed_seconds=time.monotonic() - started,
         )
-        write_result(folder, result, inputs, settings)
+        result.tokenizer.save(folder)
+        facts = {
+            "fingerprint": result.tokenizer.fingerprint,
+            "settings": settings.model_dump(mode="json"),
+            "inputs": list(inputs),
+            "counts": summarize(result),
+            "read_report": result.report.to_dict(),
+            "elapsed_seconds": round(result.elapsed_seconds, 3),
+        }
+        write_checksummed_json(folder / FACTS_FILE, facts)
     return result
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
     """Raise `SettingsError` if writing to the output folder would lose files."""
     names = list_names(output)
-    strangers = sorted(names - OWN_FILES)
-    if strangers or (names and FACTS_FILE not in names):
-        found = ", ".join(strangers[:3] + ["…"] * (len(strangers) > 3)) or f"no {FACTS_FILE}"
+    foreign_files = sorted(names - OWN_FILES)
+    if foreign_files or (names and FACTS_FILE not in names):
+        found = (
+            ", ".join(foreign_files[:3] + ["…"] * (len(foreign_files) > 3)) or f"no {FACTS_FILE}"
+        )
         raise SettingsError(
             f"{output} holds something other than a tokenizer ({found}); name a new folder"
         )
     if names and not overwrite:
         raise SettingsError(f"{output} holds a tokenizer; add --overwrite or name a new folder")
-
-
-def iterate_lines(corpus: Corpus) -> Iterator[str]:
-    """Yield all lines of all documents."""
-    for document in corpus.documents():
-        yield from document.lines
-
-
-def write_result(
-    folder: Path,
-    result: TrainTokenizerResult,
-    inputs: Sequence[str],
-    settings: TrainTokenizerSettings,
-) -> None:
-    """Write the tokenizer's files and `training.json`."""
-    result.tokenizer.save(folder)
-    write_checksummed_json(folder / FACTS_FILE, describe(result, inputs, settings))
-
-
-def describe(
-    result: TrainTokenizerResult, inputs: Sequence[str], settings: TrainTokenizerSettings
-) -> dict[str, object]:
-    """Return the contents of `training.json`."""
-    return {
-        "fingerprint": result.tokenizer.fingerprint,
-        "settings": settings.model_dump(mode="json"),
-        "inputs": list(inputs),
-        "counts": summarize(result),
-        "read_report": result.report.to_dict(),
-        "elapsed_seconds": round(result.elapsed_seconds, 3),
-    }
 
 
 def summarize(result: TrainTokenizerResult) -> dict[str, int]:

@@ -26,5 +26,5 @@ def test_a_vocabulary_of_few_characters_is_as_it_would_be_with_fewer_allowed(mon
 
 
 def test_more_characters_than_entries_are_refused_without_a_flag_that_is_not_there():
-    with pytest.raises(SettingsError, match=r"at least 1005, or for fewer characters$"):
+    with pytest.raises(SettingsError, match=r"at least 1005, or keep fewer characters$"):
         train_tokenizer([[" ".join(HAN)], []], TranslateSettings(vocab_size=500))

@@ -91,7 +91,7 @@ def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
     assert main([*command, "--max-broken", "0.1"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["output"] == str(tmp_path / "out")
-    for shown in ("left out, being broken", "line 22", "line 23", "1 of them without text"):
+    for shown in ("broken and left out", "line 22", "line 23", "1 of them without text"):
         assert shown in captured.err, shown
     saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert (saved["train"]["num_broken"], saved["train"]["num_empty"]) == (2, 1)

@@ -34,7 +34,7 @@ class TokenBatchOrder:
         self, lengths: Sequence[int] | npt.NDArray[np.integer], tokens_per_batch: int, seed: int
     ) -> None:
         if not len(lengths):
-            raise InputError("there are no examples to learn from")
+            raise InputError("there are no examples to train on")
         self.lengths = np.asarray(lengths, dtype=np.int64)
         self.tokens_per_batch, self.seed = tokens_per_batch, seed
         self._first_steps = [0]

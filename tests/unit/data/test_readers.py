@@ -168,7 +168,7 @@ def test_strict_refuses_each_fault_and_names_the_place(folder, name):
     else:
         write(path, content)
     assert read(path)[1].counts[name] == 1
-    with pytest.raises(InputError, match=rf"^in/{file}.*--strict refuses"):
+    with pytest.raises(InputError, match=rf"^in/{file}.*--strict rejects"):
         read(path, strict=True)
 
 

@@ -197,7 +197,11 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
         ("added_tokens", [{"id": 10, "content": "<ent>"}], "'<ent>' isn't entry 10 of the voc"),
         ("added_tokens", [{"id": 9, "content": "a"}], "token 'a' isn't entry 9 of the vocab"),
         ("added_tokens", [{"content": "a"}], "token 'a' isn't entry None of the vocabulary"),
-        ("added_tokens", [{"id": 5, "content": VOCABULARY[5]}], "bertkit would split it into pieces"),
+        (
+            "added_tokens",
+            [{"id": 5, "content": VOCABULARY[5]}],
+            "bertkit would split it into pieces",
+        ),
         ("added_tokens", {"content": "a"}, "added_tokens must be a list of objects"),
         ("added_tokens", ["a"], "added_tokens must be a list of objects"),
     ],

@@ -27,11 +27,11 @@ FAULTS = {
     "unreadable-source": "Python files that can't be read or parsed: skipped",
 }
 NOTES = {
-    "empty-file": "files without text: nothing to take",
-    "repeated-file": "files met again by another name: read once",
+    "empty-file": "files without text: skipped",
+    "repeated-file": "files found again under another name: read once",
     "empty-document": "documents without a token: left out",
     "one-sentence": "documents of one sentence: kept",
-    "long-document": "documents over 4 Mi characters: cut in several, held out together",
+    "long-document": "documents over 4 Mi characters: split into several, held out together",
     "redirect": "redirects: skipped",
     "not-an-article": "pages outside the article namespace: skipped",
     "unended-line": "lines of articles that don't end like a sentence: left out",
@@ -80,8 +80,8 @@ class ReadReport(BaseModel):
         if self.is_strict and name in FAULTS:
             what, _, outcome = FAULTS[name].partition(": ")
             raise InputError(
-                f"{place}: --strict refuses {what} (without it: {outcome});"
-                " mend the input, or leave --strict out"
+                f"{place}: --strict rejects {what} (without --strict: {outcome});"
+                " correct the input, or omit --strict"
             )
         self.counts[name] = self.counts.get(name, 0) + count
         places = self.places.setdefault(name, [])

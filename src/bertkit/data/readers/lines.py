@@ -30,7 +30,9 @@ class Line(NamedTuple):
 def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
     """Yield the decoded lines of a source; those over 1 MiB are split at white space.
 
-    Only the first of consecutive blank lines is returned.
+    A blank line has an empty text. Of consecutive lines of ASCII white space only the first is
+    yielded. Each line of other white space, such as U+3000, is yielded, also with an empty text.
+    Lines of only NULs are skipped, because they must not end a document.
     """
     is_empty, is_blank = True, False
     for number, content in read_raw_lines(source, report):
@@ -40,7 +42,7 @@ def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
         is_empty = is_empty and is_blank
         place = f"{source.name}:{number:,}"
         text = decode_text(content, place, report).strip()
-        if text or b"\0" not in content:  # a line of NULs isn't blank: it doesn't end a document
+        if text or b"\0" not in content:
             yield Line(text, place)
     if is_empty and not source.is_faulty:
         report.add("empty-file", source.name)
@@ -49,8 +51,8 @@ def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
 def read_raw_lines(source: TextSource, report: ReadReport) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines; a line over the limit is split into pieces with the same number.
 
-    A line ends with LF, CR LF or CR. Blank pieces are dropped, since they aren't blank lines. Of
-    many consecutive blank lines, only the first few are returned.
+    A line ends with LF, CR LF or CR. Pieces of white space are dropped, since they aren't blank
+    lines. Of many consecutive blank lines, only the first few are yielded.
     """
     with source.open(report) as stream:
         rest, number, is_cut, num_blank = b"", 1, False, 0

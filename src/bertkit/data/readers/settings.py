@@ -13,9 +13,9 @@ class ReaderSettings(Settings):
     """Settings of every command that reads a corpus."""
 
     format: Format = Field(
-        "auto", description="Format of all inputs; auto goes by the ending of each name."
+        "auto", description="Format of all inputs; auto uses the file extensions."
     )
     field: str = Field("text", description="Field of JSONL and Parquet records that has the text.")
     strict: bool = Field(
-        False, description="Stop at the first fault in the input, naming file and line."
+        False, description="Stop at the first problem in the input, and report its file and line."
     )

@@ -121,13 +121,13 @@ def _read_files(
         if sum(file.num_bytes for file in report.files) > MAX_BYTES:
             raise InputError(
                 f"{report.name} have over {MAX_BYTES >> 30} GiB, more than is held in memory at"
-                " once; divide them"
+                " once; split them"
             )
     num_left, num_right = (file.num_rows for file in report.files)
     if num_left != num_right:
         raise InputError(
             f"{source} has {pluralize(num_left, 'line')} and {target} has {num_right:,}; line n"
-            " of one must belong to line n of the other, so both need as many"
+            " of one must belong to line n of the other, so both need the same number"
         )
     return pairs, report
 
@@ -137,13 +137,13 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
     if str(path) == STANDARD_INPUT:
         raise InputError("one of two files can't be standard input; write it to a file first")
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file that has a text a line")
+        raise InputError(f"{path} is a folder; name a file with one text per line")
     ending = find_extension(path)
     if settings.format != "auto" or EXTENSIONS.get(ending, "text") != "text":
         chosen = settings.format if settings.format != "auto" else EXTENSIONS[ending]
         raise InputError(
-            f"two files are read as text, a line a text, and {path} would be {chosen}; name one"
-            " file that has a column for each side, or two files of lines"
+            f"two files are read as plain text, one text per line, and {path} would be {chosen};"
+            " name one file that has a column for each side, or two files of lines"
         )
     if ending in NOT_TEXT:
         raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")

@@ -15,24 +15,25 @@ class PairSettings(Settings):
 
     format: PairFormat = Field(
         "auto",
-        description="Format of one file that has both sides; auto goes by the ending of its name."
-        " Two files are text, a line a text.",
+        description="Format of one file that has both sides; auto uses the file extension."
+        " Two files are plain text with one text per line.",
     )
     header: bool = Field(
         True,
-        description="Whether the first row of CSV and TSV names the columns; else they are called"
-        " 1, 2, 3 …",
+        description="Whether the first row of CSV and TSV has the column names; otherwise columns"
+        " are named 1, 2, 3 …",
     )
     source_column: str = Field(
         "source",
-        description="Column that has the texts to be read; translation.de is de in translation.",
+        description="Column with the source texts; translation.de is the field de of translation.",
     )
-    target_column: str = Field("target", description="Column that has the texts to be written.")
+    target_column: str = Field("target", description="Column with the target texts.")
     max_broken: float = Field(
         0.01,
         ge=0,
         le=1,
-        description="Share of a file's rows that may be broken and left out; more are an error.",
+        description="Largest share of a file's rows that may be broken; broken rows are left out."
+        " If more are broken, it is an error.",
     )
 
     def record_settings(self) -> RecordSettings:

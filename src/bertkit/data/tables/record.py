@@ -70,7 +70,7 @@ class RowReport:
         """Return the problems as lines for users; empty if there are none."""
         lines = []
         if self.num_broken:
-            lines.append(f"{self._share(self.num_broken)} left out, being broken:")
+            lines.append(f"{self._share(self.num_broken)} broken and left out:")
             lines += [f"  {message}" for message in self.first_broken]
             if self.num_broken > len(self.first_broken):
                 lines.append("  …")
@@ -78,7 +78,7 @@ class RowReport:
             lines.append(f"{self._share(self.num_empty)} without text, kept")
         if self.num_undecodable:
             share = self._share(self.num_undecodable)
-            lines.append(f"{share} with what isn't UTF-8, read as \N{REPLACEMENT CHARACTER}")
+            lines.append(f"{share} with invalid UTF-8, replaced by \N{REPLACEMENT CHARACTER}")
         return lines
 
     def check_share(self, max_broken: float) -> None:

@@ -159,8 +159,8 @@ def gather(
     for record in table.records(report):
         if report.num_bytes > MAX_BYTES:
             raise InputError(
-                f"{record.place} is past the {MAX_BYTES >> 30} GiB that are held in memory at once;"
-                " divide the file"
+                f"{record.place} is beyond the {MAX_BYTES >> 30} GiB that are held in memory at"
+                " once; split the file"
             )
         try:
             examples.append(parse(record))

@@ -15,13 +15,13 @@ class TableSettings(Settings):
 
     format: TableFormat = Field(
         "auto",
-        description="Format of the input; auto goes by the ending of its name, and takes standard"
-        " input for text.",
+        description="Format of the input; auto uses the file extension, and takes standard"
+        " input as plain text.",
     )
     field: str | None = Field(
         None,
         description="Column of CSV, TSV and Parquet, or field of JSONL, that has the text; by"
-        " default the only one, else text.",
+        " default the only one, or else the one named text.",
     )
 
 
@@ -30,13 +30,13 @@ class LayoutSettings(Settings):
 
     format: RecordFormat = Field(
         "auto",
-        description="Format of the data; auto goes by the ending of a file's name, and takes"
-        " standard input for a text a line.",
+        description="Format of the data; auto uses the file extension, and takes"
+        " standard input as plain text with one text per line.",
     )
     header: bool = Field(
         True,
-        description="Whether the first row of CSV and TSV names the columns; else they are called"
-        " 1, 2, 3 …",
+        description="Whether the first row of CSV and TSV has the column names; otherwise columns"
+        " are named 1, 2, 3 …",
     )
     token_column: PositiveInt | None = Field(
         None,
@@ -57,5 +57,6 @@ class RecordSettings(LayoutSettings):
         0.01,
         ge=0,
         le=1,
-        description="Share of a file's rows that may be broken and left out; more are an error.",
+        description="Largest share of a file's rows that may be broken; broken rows are left out."
+        " If more are broken, it is an error.",
     )

@@ -164,7 +164,7 @@ def test_what_is_not_unicode_is_replaced_and_counted_once_a_row(tmp_path):
         assert texts == ["a\ufffdb\ufffd", "good", "\ufffdt\ufffd"]
         assert report.num_undecodable == 2
         assert report.summary_lines() == [
-            f"{name}: 2 of 3 rows (66.67%) with what isn't UTF-8, read as \ufffd"
+            f"{name}: 2 of 3 rows (66.67%) with invalid UTF-8, replaced by \ufffd"
         ]
 
 
@@ -289,7 +289,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     assert examples == [number for number in range(1000) if number % 100 != 99]
     assert (report.num_rows, report.num_broken) == (1000, 10)
     lines = report.summary_lines()
-    assert lines[0] == "a.csv: 10 of 1,000 rows (1.00%) left out, being broken:"
+    assert lines[0] == "a.csv: 10 of 1,000 rows (1.00%) broken and left out:"
     assert lines[1:] == [
         *(f"  {path}, line {number * 100 + 1} is no number" for number in range(1, 6)),
         "  …",
@@ -325,7 +325,9 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
         ("a.conll", b"a\tO\n\n" * 60),
     ):
         path = write(tmp_path, name, content)
-        with pytest.raises(InputError, match=rf"{name}, .* is past the 0 GiB that are held in mem"):
+        with pytest.raises(
+            InputError, match=rf"{name}, .* is beyond the 0 GiB that are held in mem"
+        ):
             gather(open_records(path), str, RowReport(""))
 
 

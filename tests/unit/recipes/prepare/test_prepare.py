@@ -277,9 +277,7 @@ def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
 
 def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):
     (tmp_path / "in.txt").write_text("")
-    with pytest.raises(
-        InputError, match="no text to train on; files without text: 1; nothing to take"
-    ):
+    with pytest.raises(InputError, match="no text to train on; files without text: 1; skipped"):
         prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
 
 
@@ -292,7 +290,7 @@ def test_no_workers_are_too_few(corpus, tokenizer, tmp_path):
 def test_strict_reading_stops_a_worker_too(corpus, tokenizer, tmp_path):
     (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
     settings = PrepareSettings(strict=True)
-    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict refuses"):
+    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict rejects"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=2)
 
 

@@ -29,7 +29,7 @@ def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
     mine = multiprocessing.get_context("spawn").Process(target=there.recv)
     mine.start()
     try:
-        with pytest.raises(InputError, match="--strict refuses"):
+        with pytest.raises(InputError, match="--strict rejects"):
             prepare(
                 [str(corpus)], tokenizer, tmp_path / "out", PrepareSettings(strict=True), workers=2
             )

@@ -77,7 +77,7 @@ def _read_file(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
         raise InputError(f"{error}; {advice}") from None
     if not isinstance(file, dict) or not isinstance(file.get("data"), list):
         raise InputError(
-            f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles;"
+            f"{decoder.name} isn't in SQuAD's format, an object whose data is a list of articles;"
             f" {advice}"
         )
     is_replaced, report.num_undecodable = report.num_undecodable > 0, 0
@@ -135,4 +135,9 @@ def _check(kind: type[Part], content: Any, place: str) -> Part:
     """Validate a part of a file against its schema."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
-    return validate(kind, content, f"{place} isn't as in SQuAD", BrokenRowError)
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise BrokenRowError(
+            f"{place} isn't in SQuAD's format: {describe_validation(error)}"
+        ) from None

@@ -125,7 +125,12 @@ QUESTION = ("data", 0, "paragraphs", 0, "qas", 0)
         ),
         (put(*QUESTION, []), "data[0].paragraphs[0].qas[0]", "must be an object", 1),
         (put(*QUESTION, "id", None), "data[0].paragraphs[0].qas[0]", "id: Field required", 1),
-        (put(*QUESTION, "id", [1]), "data[0].paragraphs[0].qas[0]", "isn't as in SQuAD: id", 1),
+        (
+            put(*QUESTION, "id", [1]),
+            "data[0].paragraphs[0].qas[0]",
+            "isn't in SQuAD's format: id",
+            1,
+        ),
         (put(*QUESTION, "question", None), "data[0].paragraphs[0].qas[0]", "question: Field", 1),
         (put(*QUESTION, "answers", 1), "data[0].paragraphs[0].qas[0]", "answers: Input should", 1),
         (
@@ -163,8 +168,8 @@ def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broke
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"[]", r"a\.json isn't of SQuAD's form, an object whose data is a list of articles; if"),
-        (b'{"data": {}}', r"isn't of SQuAD's form"),
+        (b"[]", r"a\.json isn't in SQuAD's format, an object whose data is a list of articles; if"),
+        (b'{"data": {}}', r"isn't in SQuAD's format"),
         (b'{"a": 1}\n{"a": 2}\n', r"isn't JSON \(Extra data.*; if each line is an object, name it"),
         (json.dumps(FILE).encode()[:-9], r"a\.json isn't JSON \("),
         (b'{"data": [' + b"[" * 100_000, r"a\.json isn't JSON \("),

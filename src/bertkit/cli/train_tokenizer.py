@@ -49,7 +49,7 @@ def train_tokenizer(
             "output": str(output),
             "fingerprint": result.tokenizer.fingerprint,
             **summarize(result),
-            "read_report": result.report.to_dict(),
+            "read_report": result.report.model_dump(mode="json"),
             "elapsed_seconds": result.elapsed_seconds,
         }
         print(json_module.dumps(facts))

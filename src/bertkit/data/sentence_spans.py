@@ -9,7 +9,7 @@ from bertkit.data.readers.lines import SURROGATE
 from bertkit.data.sentences import ends_like_a_sentence, split_sentences
 from bertkit.metrics.words import cut_words, split_words
 
-LEAST_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
+MIN_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
 
 
 class SentenceSpan(NamedTuple):
@@ -117,12 +117,12 @@ def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for (start, stop), (following, its_stop) in pairwise([*lines, (len(text), len(text))]):
         line, next_line = text[start:stop].rstrip(), text[following:its_stop].lstrip()
-        if not (line and next_line and _goes_on(line, next_line, max(width, LEAST_WIDTH))):
+        if not (line and next_line and _is_wrapped(line, next_line, max(width, MIN_WIDTH))):
             yield begin, stop
             begin = stop
 
 
-def _goes_on(line: str, next_line: str, width: int) -> bool:
+def _is_wrapped(line: str, next_line: str, width: int) -> bool:
     """Whether a line was wrapped."""
     first_word = cut_words(next_line, 1)
     return next_line[0].islower() or len(line) + 1 + len(first_word) > width

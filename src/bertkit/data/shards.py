@@ -27,6 +27,7 @@ from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.data.mapped_array import MappedArray
+from bertkit.data.readers.document import ReadReport
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -95,7 +96,7 @@ class ShardsManifest(ChecksummedModel):
     train: SplitCounts
     held_out: SplitCounts
     settings: dict[str, Any]
-    report: dict[str, Any]
+    report: ReadReport
     token_counts: FileRecord
     shards: list[ShardRecord]
 

@@ -189,7 +189,7 @@ def test_reports_merge_in_order_and_stay_small():
     assert first.counts == {"nul": 44, "redirect": 1}
     assert first.places["nul"] == ["a:0", "a:1", "a:2", "a:3", "b:0"]
     assert len(first.places["nul"]) == MAX_PLACES
-    assert ReadReport.from_dict(first.to_dict()) == first
+    assert ReadReport.model_validate(first.model_dump(mode="json")) == first
     lines = first.summary_lines()
     assert lines == [
         "lines or records with NUL characters: 44; removed (a:0, a:1, a:2, a:3, b:0, …)",

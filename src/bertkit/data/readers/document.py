@@ -1,7 +1,6 @@
 """The output of readers: documents, and a report of data problems."""
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -103,12 +102,3 @@ class ReadReport(BaseModel):
                 what, _, outcome = OUTCOMES[name].partition(": ")
                 lines.append(f"{what}: {self.counts[name]:,}; {outcome} ({', '.join(places)})")
         return lines
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-serializable dict."""
-        return self.model_dump(mode="json")
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Create a report from the result of `to_dict`."""
-        return cls.model_validate(values)

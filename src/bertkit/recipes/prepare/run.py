@@ -130,7 +130,7 @@ def prepare(
         was_done=was_done,
         elapsed_seconds=seconds,
         bytes_per_second=prepared_bytes / seconds,
-        report=ReadReport.from_dict(manifest.report).summary_lines(),
+        report=manifest.report.summary_lines(),
     )
 
 
@@ -217,7 +217,7 @@ def write_manifest(
     report = ReadReport()
     token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
     for number, result in enumerate(results):
-        report.merge(ReadReport.from_dict(result.report))
+        report.merge(result.report)
         path = unit_path(output, number, "npy")
         token_counts += MappedArray(path, result.token_counts, tokenizer.vocab_size).read()
     shards = [shard for result in results for shard in result.shards]
@@ -232,7 +232,7 @@ def write_manifest(
         train=train,
         held_out=sum_counts(shards, "held-out"),
         settings=settings.model_dump(mode="json"),
-        report=report.to_dict(),
+        report=report,
         token_counts=write_array(output / TOKEN_COUNTS, token_counts),
         shards=shards,
     )

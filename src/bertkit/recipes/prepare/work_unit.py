@@ -5,7 +5,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ class UnitResult(ChecksummedModel):
     shards: list[ShardRecord]
     token_counts: FileRecord
     raw_bytes: int
-    report: dict[str, Any]
+    report: ReadReport
 
 
 class ShardWriter:
@@ -136,8 +135,9 @@ def prepare_unit(
         shards=[record for writer in writers.values() for record in writer.records],
         token_counts=write_array(unit_path(folder, number, "npy"), writers["train"].token_counts),
         raw_bytes=raw_bytes,
-        report=report.to_dict(),
-    ).save(unit_path(folder, number, "json"))
+        report=report,
+    )
+    write_checksummed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:

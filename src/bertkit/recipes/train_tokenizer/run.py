@@ -97,7 +97,7 @@ def train_tokenizer(
             "settings": settings.model_dump(mode="json"),
             "inputs": list(inputs),
             "counts": summarize(result),
-            "read_report": result.report.to_dict(),
+            "read_report": result.report.model_dump(mode="json"),
             "elapsed_seconds": round(result.elapsed_seconds, 3),
         }
         write_checksummed_json(folder / FACTS_FILE, facts)

@@ -270,7 +270,7 @@ def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
     (tmp_path / "in.txt").write_text("one sentence.\n\n\u200b\n\ntwo here. and there.\n")
     settings = PrepareSettings(held_out=0)
     result = prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", settings)
-    assert result.manifest.report["counts"] == {"one-sentence": 1, "empty-document": 1}
+    assert result.manifest.report.counts == {"one-sentence": 1, "empty-document": 1}
     assert result.manifest.train.documents == 2
     assert len(result.report) == 2
 

@@ -148,7 +148,7 @@ def test_an_analogy_is_answered(model, capsys):
     ("words", "message"),
     [
         (["nearest"], "there is no word; name at least one"),
-        (["analogy"], "there is no word; name at least one to add"),
+        (["analogy"], "no word is given; name at least one to add"),
         (["nearest", "zebra"], "the word 'zebra' isn't covered by the vocabulary"),
         (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
         (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),

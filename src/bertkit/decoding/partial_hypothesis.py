@@ -82,7 +82,7 @@ class LogitsProcessor:
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():
-            raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
+            raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
         scores.index_fill_(1, self._suppressed_ids, -math.inf)
         least = self._settings.min_tokens
         # The last token that fits may always be the end token.

@@ -96,7 +96,7 @@ def check_folder(output: Path) -> None:
         names = list_names(output)
         is_new = output.is_dir() and names <= {SHARDS_FOLDER, UNITS_FOLDER}
         if not is_new or any(list_names(output / name) for name in names):
-            raise ResumeError(f"{output} holds something else; choose another --output")
+            raise ResumeError(f"{output} holds other files; choose another --output")
 
 
 def is_finished(output: Path, plan: PreparationPlan) -> bool:

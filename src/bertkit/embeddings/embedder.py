@@ -1,7 +1,7 @@
 """Text embeddings: one vector for each text."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -145,7 +145,7 @@ class Embedder:
         Raises:
             InputError: an input isn't a text.
         """
-        if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
+        if not hasattr(texts, "__len__"):
             raise InputError(
                 f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
                 " an iterator"

@@ -29,17 +29,18 @@ def compare(
         second: `[..., features]`; the other axes are broadcast as in NumPy.
     """
     first, second = first.astype(np.float64), second.astype(np.float64)
-    if similarity in {"euclidean", "manhattan"}:
-        distances = np.abs(first - second)
-        if similarity == "manhattan":
-            return -distances.sum(axis=-1)
-        return -np.sqrt((distances**2).sum(axis=-1))
-    products = (first * second).sum(axis=-1)
-    if similarity == "dot":
-        return products
-    norms = [np.sqrt((rows * rows).sum(axis=-1)) for rows in (first, second)]
-    is_zero = (norms[0] < LEAST_NORM) | (norms[1] < LEAST_NORM)
-    return np.where(is_zero, 0.0, products) / np.where(is_zero, 1.0, norms[0] * norms[1])
+    scores: Rows
+    if similarity == "euclidean":
+        scores = -np.sqrt(((first - second) ** 2).sum(axis=-1))
+    elif similarity == "manhattan":
+        scores = -np.abs(first - second).sum(axis=-1)
+    else:
+        scores = (first * second).sum(axis=-1)
+    if similarity == "cosine":
+        norms = [np.sqrt((rows * rows).sum(axis=-1)) for rows in (first, second)]
+        is_zero = (norms[0] < LEAST_NORM) | (norms[1] < LEAST_NORM)
+        scores = np.where(is_zero, 0.0, scores) / np.where(is_zero, 1.0, norms[0] * norms[1])
+    return scores
 
 
 def compare_all(

@@ -52,7 +52,7 @@ class NextSentence:
         results: dict[int, float] = {}
         lengths = [len(encoding) for encoding in encodings]
         for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
-            probabilities = self._judge([encodings[index] for index in chosen])
+            probabilities = self._score([encodings[index] for index in chosen])
             results.update(zip(chosen, probabilities, strict=True))
         return [results[index] for index in range(len(pairs))]
 
@@ -61,7 +61,7 @@ class NextSentence:
         return TorchEngine(self.loaded.model)
 
     @torch.inference_mode()
-    def _judge(self, encodings: Sequence[Encoding]) -> list[float]:
+    def _score(self, encodings: Sequence[Encoding]) -> list[float]:
         batch = PackedBatch.from_sequences(
             [encoding.ids for encoding in encodings],
             [encoding.token_type_ids for encoding in encodings],

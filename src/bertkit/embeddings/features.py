@@ -47,13 +47,13 @@ class FeaturePlan:
     """The features to extract from a model.
 
     Attributes:
-        asked: layers as requested, possibly negative.
+        requested: layers as requested, possibly negative.
         layers: the same, counted from 0.
         combine: concat, sum, mean or none.
         hidden_size: number of features of one layer.
     """
 
-    asked: tuple[int, ...]
+    requested: tuple[int, ...]
     layers: tuple[int, ...]
     combine: str
     hidden_size: int
@@ -62,13 +62,15 @@ class FeaturePlan:
     def build(cls, settings: FeatureSettings, config: BertConfig) -> Self:
         """Resolve the requested layers for a model."""
         num_layers = config.num_hidden_layers
-        asked = settings.layers
-        if asked is None:
-            asked = tuple(range(-1, -1 - min(NUM_DEFAULT_LAYERS, num_layers), -1))
-        layers = resolve_layers(asked, num_layers)
+        requested = settings.layers
+        if requested is None:
+            requested = tuple(range(-1, -1 - min(NUM_DEFAULT_LAYERS, num_layers), -1))
+        layers = resolve_layers(requested, num_layers)
         if len(set(layers)) < len(layers):
-            raise SettingsError(f"layers {asked} has duplicates: counted from 0, it is {layers}")
-        return cls(asked, layers, settings.combine, config.hidden_size)
+            raise SettingsError(
+                f"layers {requested} has duplicates: counted from 0, it is {layers}"
+            )
+        return cls(requested, layers, settings.combine, config.hidden_size)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -63,10 +63,6 @@ def _write_dense(graph: OnnxGraph, name: str, dense: Dense, vectors: str) -> str
     return DENSE_NODES[dense.activation](graph, graph.node("Gemm", *inputs, transB=1))
 
 
-def _write_first(graph: OnnxGraph, tokens: str, mask: str) -> str:
-    return take_first(graph, tokens)
-
-
 def _write_max(graph: OnnxGraph, tokens: str, mask: str) -> str:
     is_token = graph.node("Cast", mask, to=9)
     shown = graph.node("Where", is_token, tokens, graph.constant(LOWEST))
@@ -109,7 +105,7 @@ def _number(graph: OnnxGraph, mask: str) -> str:
 
 # The values of `bertkit.checkpoints.sentence_transformers.modules.POOLING_FLAGS`.
 POOLING_NODES: dict[str, Callable[[OnnxGraph, str, str], str]] = {
-    "cls": _write_first,
+    "cls": lambda graph, tokens, mask: take_first(graph, tokens),
     "max": _write_max,
     "mean": _write_mean,
     "mean_sqrt_len_tokens": _write_scaled_sum,

@@ -8,7 +8,7 @@ from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.models.recurrent.config import TranslatorConfig
-from bertkit.models.recurrent.growing import GrowingTranslations
+from bertkit.models.recurrent.sequences import TranslatorSequences
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.nn.packing import PackedBatch
 
@@ -52,7 +52,7 @@ def test_shares_add_up_to_one_and_have_the_shapes_of_the_pairs():
 @torch.no_grad()
 def test_a_word_at_a_time_gives_what_the_whole_gives():
     model = build()
-    growing = GrowingTranslations(model, PackedBatch.from_single(SOURCES))
+    growing = TranslatorSequences(model, PackedBatch.from_single(SOURCES))
     written = [[START], [START], [START]]
     for words in ([9, 13, 7], [5, 6, 7]):
         expected = [last_scores(model, *pair) for pair in zip(SOURCES, written, strict=True)]
@@ -66,7 +66,7 @@ def test_a_word_at_a_time_gives_what_the_whole_gives():
 @torch.no_grad()
 def test_rows_are_chosen_and_what_they_read_with_them():
     model = build()
-    growing = GrowingTranslations(model, PackedBatch.from_single(SOURCES))
+    growing = TranslatorSequences(model, PackedBatch.from_single(SOURCES))
     growing.select(torch.tensor([2, 2, 0, 0]))
     growing.extend(torch.tensor([4, 5, 6, 7]))
     growing.select(torch.tensor([1, 0, 0, 3, 3, 2]))
@@ -105,7 +105,7 @@ def test_it_learns_to_turn_words_round_and_is_searched():
     sources = PackedBatch.from_single([[START, *row, END] for row in ours])
     limits = DecodingLimits(end_id=END, max_tokens=8, suppressed_ids=(0, 1, 2))
     for beams in (1, 3):
-        growing = GrowingTranslations(model.eval(), sources)
+        growing = TranslatorSequences(model.eval(), sources)
         answers = decode(growing, DecodingSettings(beams=beams), limits)
         found = [list(best.tokens) for best, *_ in answers]
         assert sum(one == two for one, two in zip(found, theirs, strict=True)) >= 36

@@ -84,7 +84,7 @@ def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
             "token": token,
             "layers": [
                 {"index": index, "values": layer}
-                for index, layer in zip(plan.asked, layers, strict=True)
+                for index, layer in zip(plan.requested, layers, strict=True)
             ],
         }
         for token, layers in zip(text.encoding.tokens, values, strict=True)

@@ -38,13 +38,13 @@ class Engine(Protocol):
 
 def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:
     """Convert negative layers (-1 is the last block) to indexes; 0 is the embeddings."""
-    asked = tuple(layers)
-    if not asked:
+    requested = tuple(layers)
+    if not requested:
         raise SettingsError("layers is empty; give at least one layer, such as -1 for the last")
-    for layer in asked:
+    for layer in requested:
         if not -num_hidden_layers <= layer <= num_hidden_layers:
             raise SettingsError(
                 f"there is no layer {layer}: this model has 0 (the embeddings) to"
                 f" {num_hidden_layers}, or -{num_hidden_layers} to -1 from the end"
             )
-    return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in asked)
+    return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in requested)

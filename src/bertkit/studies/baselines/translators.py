@@ -22,7 +22,7 @@ from bertkit.hardware.device import mixed_precision
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.models.recurrent.growing import GrowingTranslations
+from bertkit.models.recurrent.sequences import TranslatorSequences
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
@@ -129,7 +129,7 @@ def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) ->
         )
         batch = sources.choose(np.array(numbers)).pack().to(device)
         origins = [DecodingSource(number=number) for number in numbers]
-        found = decode(GrowingTranslations(net, batch), saved.decoding, limits, origins)
+        found = decode(TranslatorSequences(net, batch), saved.decoding, limits, origins)
         for number, answers in zip(numbers, found, strict=True):
             texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in answers[0].tokens])
     return [texts[number] for number in range(len(lengths))]

@@ -9,7 +9,7 @@ from bertkit.nn.key_value_cache import find_sources
 from bertkit.nn.packing import PackedBatch
 
 
-class GrowingTranslations:
+class TranslatorSequences:
     """Unfinished translations: at first one row per source, with only the start token.
 
     Args:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from bertkit.nn.dropout import drop
 
 
-@runtime_checkable  # checked in tests
+@runtime_checkable  # tests check annotations at run time
 class TokenBatch(Protocol):
     """The input of an encoder or decoder: a `PackedBatch`, or a `KVCache` when generating."""
 

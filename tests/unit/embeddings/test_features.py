@@ -90,7 +90,7 @@ def test_tokens_segments_and_places_are_told(extract):
 def test_the_default_is_the_last_four_layers(loaded):
     config = BertConfig(**{**loaded.model.config.to_dict(), "num_hidden_layers": 6})
     plan = FeaturePlan.build(FeatureSettings(), config)
-    assert (plan.asked, plan.layers) == ((-1, -2, -3, -4), (6, 5, 4, 3))
+    assert (plan.requested, plan.layers) == ((-1, -2, -3, -4), (6, 5, 4, 3))
     assert plan.shape == (32,)
 
 

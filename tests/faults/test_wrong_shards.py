@@ -79,7 +79,7 @@ def exchange(parts: tuple[str, ...], folder: Path, _: Path) -> None:
 
 TOKENS = f"parts/{FIRST}.tokens.npy"
 CASES: list[tuple[Change, type[BertkitError], str]] = [
-    (partial(remove, "manifest.json"), MissingFileError, "is not finished; run the same `bertkit"),
+    (partial(remove, "manifest.json"), MissingFileError, "isn't finished; run the same `bertkit"),
     *(
         (
             partial(remove, f"parts/{FIRST}.{part}.npy"),

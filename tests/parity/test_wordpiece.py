@@ -13,6 +13,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+from tests.vocabularies import train_vocabulary
 from transformers import AutoTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, BertTokenizerLegacy
 
@@ -20,7 +21,6 @@ from bertkit.recipes.prepare.work_unit import BATCH_CHARACTERS
 from bertkit.tokenization import tokenizer as tokenizer_module
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import train_vocabulary
 
 SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
 SAMPLE_CHARS_PER_FILE = 70_000

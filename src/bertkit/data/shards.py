@@ -78,7 +78,7 @@ class ShardRecord(BaseModel):
     @model_validator(mode="after")
     def _check_split(self) -> Self:
         if not self.name.startswith(f"{self.split}-"):
-            raise ValueError(f"{self.name} is said to be {self.split}")
+            raise ValueError(f"{self.name} can't be of the split {self.split}")
         return self
 
 
@@ -104,14 +104,14 @@ class ShardsManifest(ChecksummedModel):
     def _check_shards(self) -> Self:
         names = [shard.name for shard in self.shards]
         if len(set(names)) < len(names):
-            raise ValueError("two shards have one name")
+            raise ValueError("two shards have the same name")
         totals: dict[Split, SplitCounts] = {"train": self.train, "held-out": self.held_out}
         for split, total in totals.items():
             found = sum_counts(self.shards, split)
             if found != total:
                 raise ValueError(
-                    f"{split} is said to hold {total.tokens:,} tokens in {total.sentences:,}"
-                    f" sentences of {total.documents:,} documents, and its shards hold"
+                    f"{split} should hold {total.tokens:,} tokens in {total.sentences:,} sentences"
+                    f" of {total.documents:,} documents, and its shards hold"
                     f" {found.tokens:,}, {found.sentences:,} and {found.documents:,}"
                 )
         return self
@@ -157,11 +157,6 @@ class Shard:
     def num_sentences(self) -> int:
         """Number of sentences."""
         return self.record.counts.sentences
-
-    @property
-    def num_documents(self) -> int:
-        """Number of documents."""
-        return self.record.counts.documents
 
     def tokens(self, start: int, stop: int) -> NDArray[np.unsignedinteger]:
         """Return the token ids in a range."""
@@ -256,13 +251,19 @@ def read_manifest(folder: Path) -> ShardsManifest:
     """Read the manifest of a folder that `prepare` wrote."""
     path = folder / MANIFEST
     with storage_errors(path, "read"):
-        is_finished, is_begun = path.is_file(), (folder / PLAN).is_file()
+        is_finished, is_started = path.is_file(), (folder / PLAN).is_file()
+    if is_started and not is_finished:
+        raise MissingFileError(f"{folder} isn't finished; run the same `bertkit prepare` again")
     if not is_finished:
-        what = "is not finished; run the same `bertkit prepare` again"
-        if not is_begun:
-            what = "has no shards; name a folder that `bertkit prepare` wrote"
-        raise MissingFileError(f"{folder} {what}")
-    return ShardsManifest.load(path)
+        raise MissingFileError(
+            f"{folder} has no shards; name a folder that `bertkit prepare` wrote"
+        )
+    try:
+        return ShardsManifest.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't a manifest of shards: {describe_validation(error)}"
+        ) from None
 
 
 def shard_path(folder: Path, name: str, part: str) -> Path:

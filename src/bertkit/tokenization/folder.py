@@ -264,12 +264,7 @@ def write_folder(
     """Write the three files and their manifest, and return the record of each.
 
     The manifest is written last, so a folder with only some files replaced fails verification.
-
-    Args:
-        folder: created if missing.
-        vocabulary: the entries.
-        settings: the switches.
-        max_length: the length in tokens at which other tools truncate, if known.
+    Other tools truncate at `max_length` tokens.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)

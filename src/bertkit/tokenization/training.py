@@ -11,30 +11,16 @@ Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Sub
 import heapq
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.wording import pluralize
 from bertkit.tokenization.engine import CONTINUATION, SPECIAL_TOKENS
 from bertkit.tokenization.settings import VocabularySettings
-from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
+from bertkit.tokenization.word_counts import WordCounts, WordSplitter
 
 Pair = tuple[str, str]
-
-
-def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list[str]:
-    """Train a vocabulary on texts.
-
-    Args:
-        texts: any number of texts; memory doesn't grow with them.
-        settings: size of the vocabulary, normalization and limits.
-
-    Returns:
-        Special tokens ([PAD] first), characters, then merged pieces, the most frequent first: fewer
-        than `vocab_size` if no more pairs reach `min_frequency`.
-    """
-    return build_vocabulary(count_words(texts, settings), settings)
 
 
 def build_vocabulary(
@@ -42,7 +28,12 @@ def build_vocabulary(
     settings: VocabularySettings,
     on_entries: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Build a vocabulary from word counts; `on_entries` receives each number of new entries."""
+    """Build a vocabulary from word counts; `on_entries` receives each number of new entries.
+
+    Returns:
+        Special tokens ([PAD] first), characters, then merged pieces, the most frequent first: fewer
+        than `vocab_size` if no more pairs reach `min_frequency`.
+    """
     if word_counts.num_forgotten and not word_counts.counts:
         raise SettingsError(
             f"all {word_counts.num_words:,} words were forgotten to stay within max_distinct_words"

@@ -94,7 +94,7 @@ def test_what_was_written_is_read(folder):
     assert shard.tokens(0, 1).dtype == np.uint16
     assert shard.sentence_offsets[-1] == shard.num_tokens
     assert shard.document_offsets[-1] == shard.num_sentences
-    assert len(shard.document_offsets) - 1 == shard.num_documents
+    assert len(shard.document_offsets) - 1 == shard.record.counts.documents
     assert shards.token_counts[-1] == 2 * TOKENS_PER_SHARD
     assert not shard.tokens(0, 5).flags.writeable
 
@@ -197,8 +197,8 @@ def test_a_file_of_another_kind_is_refused(folder):
         (("counts", "sentences"), 7, "sentences.npy holds 393,217 numbers and should hold 8;"),
         (("counts", "documents"), 7, "documents.npy holds 24,577 numbers and should hold 8;"),
         (("files", "tokens", "chunk_crc32"), [], r"tokens\.npy has 0 checksums and should have 4"),
-        (("name",), "train-00001-000", "two shards have one name"),
-        (("split",), "held-out", "train-00000-000 is said to be held-out"),
+        (("name",), "train-00001-000", "two shards have the same name"),
+        (("split",), "held-out", "train-00000-000 can't be of the split held-out"),
     ],
 )
 def test_the_manifest_isnt_trusted(folder, place, value, message):
@@ -222,7 +222,7 @@ def test_totals_that_arent_those_of_the_shards_are_refused(folder, split, part):
     manifest = read_checksummed_json(folder / MANIFEST)
     manifest[split][part] += 1
     write_checksummed_json(folder / MANIFEST, manifest)
-    with pytest.raises(DamagedFileError, match=f"{split.replace('_', '-')} is said to hold"):
+    with pytest.raises(DamagedFileError, match=f"{split.replace('_', '-')} should hold"):
         ShardSet.open(folder)
 
 
@@ -246,7 +246,7 @@ def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):
     with pytest.raises(MissingFileError, match="has no shards"):
         ShardSet.open(folder)
     (folder / PLAN).write_text("{}")
-    with pytest.raises(MissingFileError, match="not finished; run the same"):
+    with pytest.raises(MissingFileError, match="isn't finished; run the same"):
         ShardSet.open(folder)
     (folder / MANIFEST).write_text('{"format_version": 1}')
     with pytest.raises(DamagedFileError, match="written by an older bertkit"):

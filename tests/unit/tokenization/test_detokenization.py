@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import DamagedFileError
 from bertkit.data.tables.parallel import read_pairs
@@ -15,7 +16,6 @@ from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.settings import CASED, VocabularySettings
 from bertkit.tokenization.spacing_rules import is_ideograph, is_mark, split_chunk
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import train_vocabulary
 
 ENGLISH = [
     "The man's dog wasn't there, and the dogs' owner (a lady) left.",

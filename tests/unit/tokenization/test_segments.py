@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.vocabularies import train_vocabulary
 
 from bertkit.tokenization import fast
 from bertkit.tokenization.engine import MAX_KNOWN_CHUNKS, SPECIAL_TOKENS
 from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import train_vocabulary
 
 TEXTS = [
     "The cat, the “dog”.",

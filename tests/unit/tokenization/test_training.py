@@ -6,21 +6,24 @@ import tracemalloc
 from collections import Counter
 
 import pytest
+from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.tokenization import word_counts
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import build_vocabulary, train_vocabulary
+from bertkit.tokenization.training import build_vocabulary
 from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
 
 DETERMINISM_SCRIPT = """
 import hashlib
 from bertkit.tokenization.settings import VocabularySettings
-from bertkit.tokenization.training import train_vocabulary
+from bertkit.tokenization.training import build_vocabulary
+from bertkit.tokenization.word_counts import count_words
 words = [f"{a}{b}{c}{d}" for a in "bcdf" for b in "aeiou" for c in "lmn" for d in "aeiou"]
-vocabulary = train_vocabulary([" ".join(words)] * 3, VocabularySettings(vocab_size=150))
+settings = VocabularySettings(vocab_size=150)
+vocabulary = build_vocabulary(count_words([" ".join(words)] * 3, settings), settings)
 print(hashlib.sha256(chr(10).join(vocabulary).encode()).hexdigest())
 """
 

@@ -103,13 +103,7 @@ def prepare_unit(
 ) -> None:
     """Read, split and tokenize the sources of one unit; write its shards and its result.
 
-    Args:
-        folder: the output folder of `prepare`.
-        number: number of the unit.
-        sources: the sources to read.
-        settings: how to read, split and hold out.
-        tokenizer: tokenizes the sentences.
-        advance: called with the number of source bytes read.
+    `advance` is called with the number of source bytes read.
     """
     report = ReadReport()
     writers = {
@@ -141,14 +135,12 @@ def prepare_unit(
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
-    """Read the result of a finished unit and verify its files.
-
-    Args:
-        folder: the output folder of `prepare`.
-        number: number of the unit.
-        verify: checks a file against its record.
-    """
-    result = UnitResult.load(unit_path(folder, number, "json"))
+    """Read the result of a finished unit; `verify` checks each file against its record."""
+    path = unit_path(folder, number, "json")
+    try:
+        result = UnitResult.model_validate(read_checksummed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
     verify(unit_path(folder, number, "npy"), result.token_counts)
     for shard in result.shards:
         for part, record in shard.files.items():

@@ -46,20 +46,15 @@ COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
 
 
 def find_file(folder: Path, split: str) -> Path:
-    """Return the file of a split.
-
-    Args:
-        folder: of one task.
-        split: train, dev, test, or the name of any other file without its extension.
-    """
+    """Return a task's file of a split: train, dev, test, or any other name without extension."""
     with storage_errors(folder, "read"):
         there = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".tsv")
     for name in FILES.get(split, (f"{split}.tsv",)):
         if name in there:
             return folder / name
     raise MissingFileError(
-        f"{folder} has no {split}.tsv, as the folders of GLUE have; it has"
-        f" {show_names(there) or 'no file of TSV'}; name a file"
+        f"{folder} has no {split}.tsv, which the folders of GLUE have; it has"
+        f" {show_names(there) or 'no TSV file'}; name a file"
     )
 
 

@@ -61,7 +61,7 @@ def test_cola_has_no_header_but_in_test(tmp_path):
 
 
 def test_other_files_and_columns(tmp_path):
-    refuse(tmp_path, r"has no train\.tsv, .*; it has no file of TSV; name a file", MissingFileError)
+    refuse(tmp_path, r"has no train\.tsv, .*; it has no TSV file; name a file", MissingFileError)
     write(tmp_path, "dev_mismatched.tsv", HEADERS["MNLI"][0] + "\n")
     write(tmp_path, "readme.txt", "")
     refuse(tmp_path, r"has no train\.tsv, .*; it has dev_mismatched\.tsv; name", MissingFileError)

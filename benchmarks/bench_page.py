@@ -30,7 +30,7 @@ from tests.chromium import FLAGS, find_chromium
 from bench_step import describe_machine
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page
@@ -64,10 +64,10 @@ def main() -> None:
     results = []
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-        for subject in load_subjects():
+        for inspected in load_subjects():
             for length in LENGTHS:
                 page = browser.new_page()
-                results.append(measure(subject, length, Path(name), page, arguments.rounds))
+                results.append(measure(inspected, length, Path(name), page, arguments.rounds))
                 print(describe(results[-1]), flush=True)
                 page.close()
         chromium = browser.version
@@ -93,17 +93,17 @@ def load_subjects() -> list[InspectedModel]:
 
 
 def measure(
-    subject: InspectedModel, length: int, folder: Path, page: Page, rounds: int
+    inspected: InspectedModel, length: int, folder: Path, page: Page, rounds: int
 ) -> dict[str, Any]:
     """One model and length, several times."""
     words = (SENTENCE.split() * length)[: length - 2]
-    scene = Scene(subject, subject.observe(subject.read(" ".join(words))))
-    assert len(scene.observation.passage.tokens) == length
+    inputs = ViewInputs(inspected, inspected.observe(inspected.read(" ".join(words))))
+    assert len(inputs.observation.encoded.tokens) == length
     path = folder / "page.html"
-    rows = [{"make_seconds": make(scene, path), **open_page(page, path)} for _ in range(rounds)]
-    config = subject.model.config
+    rows = [{"make_seconds": make(inputs, path), **open_page(page, path)} for _ in range(rounds)]
+    config = inspected.model.config
     return {
-        "model": subject.name,
+        "model": inspected.name,
         "layers": config.num_hidden_layers,
         "heads": config.num_attention_heads,
         "tokens": length,
@@ -112,10 +112,10 @@ def measure(
     }
 
 
-def make(scene: Scene, path: Path) -> float:
+def make(inputs: ViewInputs, path: Path) -> float:
     """Write the page, and give the seconds that it took."""
     start = time.perf_counter()
-    write_page(path, build_page(scene, VIEWS))
+    write_page(path, build_page(inputs, VIEWS))
     return time.perf_counter() - start
 
 

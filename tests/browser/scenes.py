@@ -7,7 +7,7 @@ from tests.unit.inference.small import save_small
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 
 HOSTILE = "the </script><img src=x onerror=alert(1)>"
@@ -21,15 +21,18 @@ def load_small(folder: Path, name: str = "small") -> InspectedModel:
 
 
 def observe(
-    subject: InspectedModel, text: str, pair: str | None = None, without: tuple[HeadName, ...] = ()
-) -> Scene:
+    inspected: InspectedModel,
+    text: str,
+    pair: str | None = None,
+    without: tuple[HeadName, ...] = (),
+) -> ViewInputs:
     """A scene of a text or a pair."""
-    return Scene(subject, subject.observe(subject.read(text, pair)), without)
+    return ViewInputs(inspected, inspected.observe(inspected.read(text, pair)), without)
 
 
-def write_scene(path: Path, scene: Scene, *views: str) -> Path:
+def write_scene(path: Path, inputs: ViewInputs, *views: str) -> Path:
     """Write the page of a scene with these views, or the first two."""
-    write_page(path, build_page(scene, views or ("heads", "model")))
+    write_page(path, build_page(inputs, views or ("heads", "model")))
     return path
 
 

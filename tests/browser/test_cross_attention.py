@@ -20,15 +20,15 @@ ROUNDING = 0.004  # of a weight of a half in a page
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cross") / "small"
     save_encoder_decoder(folder, num_positions=96)
     return InspectedEncoderDecoder.load(folder)
 
 
 @pytest.fixture(scope="module")
-def view(subject):
-    return AttentionView.of(subject, READ, WRITTEN)
+def view(inspected):
+    return AttentionView.of(inspected, READ, WRITTEN)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def test_a_layer_and_a_head_can_be_seen_alone(page, view):
     torch.testing.assert_close(shares(page), view.weights(3)[1], atol=0.005 + ROUNDING, rtol=0)
 
 
-def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, subject, tmp_path):
-    view = AttentionView.of(subject, READ, WRITTEN, ViewSettings(layer=1))
+def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, inspected, tmp_path):
+    view = AttentionView.of(inspected, READ, WRITTEN, ViewSettings(layer=1))
     view.write(tmp_path / "page.html")
     page = open_page(tmp_path / "page.html")
     expect(page.locator(".alignment tbody th").first).to_have_text("a")
@@ -224,14 +224,14 @@ def test_next_words_are_told_behind_each_token(page, view):
     assert rows.locator("th").all_inner_texts() == WRITTEN_TOKENS
     assert [text.split()[0] for text in rows.locator(".next-own").all_inner_texts()] == NEXT_TOKENS
     next_words = view.parts["decoder"].observation.next_words
-    vocabulary = view.scene.subject.tokenizer.vocabulary
+    vocabulary = view.inputs.inspected.tokenizer.vocabulary
     best = [vocabulary[id_] for id_ in next_words.log_probabilities.argmax(dim=1).tolist()]
     first = rows.locator("td:nth-of-type(2) .words-word").all_inner_texts()
     assert first == best
 
 
-def test_long_texts_are_drawn_without_names(open_page, subject, tmp_path):
-    view = AttentionView.of(subject, "cat " * 70, "dog " * 70, ViewSettings(views="alignment"))
+def test_long_texts_are_drawn_without_names(open_page, inspected, tmp_path):
+    view = AttentionView.of(inspected, "cat " * 70, "dog " * 70, ViewSettings(views="alignment"))
     view.write(tmp_path / "long.html")
     page = open_page(tmp_path / "long.html")
     grid = page.locator(".alignment-plain")
@@ -243,9 +243,9 @@ def test_long_texts_are_drawn_without_names(open_page, subject, tmp_path):
     )
 
 
-def test_a_page_begins_where_it_is_told_and_hostile_texts_are_text(open_page, subject, tmp_path):
+def test_a_page_begins_where_it_is_told_and_hostile_texts_are_text(open_page, inspected, tmp_path):
     settings = ViewSettings(attention="decoder", layer=2, head=1, token="dog")
-    AttentionView.of(subject, HOSTILE, "a dog " + HOSTILE, settings).write(tmp_path / "p.html")
+    AttentionView.of(inspected, HOSTILE, "a dog " + HOSTILE, settings).write(tmp_path / "p.html")
     page = open_page(tmp_path / "p.html", viewport={"width": 360, "height": 700})
     chip = page.get_by_role("button", name=DECODER)
     assert chip.get_attribute("aria-pressed") == "true"

@@ -7,7 +7,7 @@ from tests.unit.inference.small import save_small
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 
 STILL = {"reduced_motion": "reduce"}
@@ -16,23 +16,23 @@ HOSTILE = "the cat </script><img src=x onerror=alert(1)> hat"
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("geometry") / "small"
     save_small(folder, max_position_embeddings=64)
     return InspectedModel.load(folder)
 
 
-def write(path, subject, *texts, contexts=None):
-    scene = Scene(subject, subject.observe(subject.read(*texts)), contexts=contexts)
-    write_page(path, build_page(scene, ["geometry"]))
+def write(path, inspected, *texts, contexts=None):
+    inputs = ViewInputs(inspected, inspected.observe(inspected.read(*texts)), contexts=contexts)
+    write_page(path, build_page(inputs, ["geometry"]))
     return path
 
 
 @pytest.fixture(scope="module")
-def path(subject, tmp_path_factory):
-    contexts = compare_contexts(subject, "cat", ["the cat saw a hat", "a cat .", HOSTILE])
+def path(inspected, tmp_path_factory):
+    contexts = compare_contexts(inspected, "cat", ["the cat saw a hat", "a cat .", HOSTILE])
     return write(
-        tmp_path_factory.mktemp("geometry") / "page.html", subject, TEXT, contexts=contexts
+        tmp_path_factory.mktemp("geometry") / "page.html", inspected, TEXT, contexts=contexts
     )
 
 
@@ -75,9 +75,9 @@ def test_special_tokens_are_shown_when_asked_for(open_page, path):
     assert all(mark.is_visible() for mark in marks(page).all())
 
 
-def test_the_layer_is_that_of_the_other_views(open_page, subject, tmp_path):
-    scene = Scene(subject, subject.observe(subject.read(TEXT)))
-    write_page(tmp_path / "page.html", build_page(scene, ["heads", "geometry"]))
+def test_the_layer_is_that_of_the_other_views(open_page, inspected, tmp_path):
+    inputs = ViewInputs(inspected, inspected.observe(inspected.read(TEXT)))
+    write_page(tmp_path / "page.html", build_page(inputs, ["heads", "geometry"]))
     page = open_page(tmp_path / "page.html", **STILL)
     chosen = page.get_by_role("group", name="Layer").locator("[aria-pressed=true]")
     output = page.locator(".layer-slider output")
@@ -163,23 +163,23 @@ def test_contexts_are_compared_with_the_chosen_place(open_page, path):
     assert page.locator(".cosines tr.shown th").inner_text() == "embeddings"
 
 
-def test_what_cant_be_laid_out_says_so(open_page, subject, tmp_path):
-    page = open_page(write(tmp_path / "one.html", subject, "cat"), **STILL)
+def test_what_cant_be_laid_out_says_so(open_page, inspected, tmp_path):
+    page = open_page(write(tmp_path / "one.html", inspected, "cat"), **STILL)
     assert "There is one point" in page.locator(".plane-shares").inner_text()
-    twins = compare_contexts(subject, "cat", ["cat", "cat"])
-    page = open_page(write(tmp_path / "twins.html", subject, "cat", contexts=twins), **STILL)
+    twins = compare_contexts(inspected, "cat", ["cat", "cat"])
+    page = open_page(write(tmp_path / "twins.html", inspected, "cat", contexts=twins), **STILL)
     assert page.locator(".cosines tbody td").last.inner_text() == "–"
     assert page.locator(".contexts .plane-mark").count() == 2
 
 
-def test_hostile_text_stays_text(open_page, subject, tmp_path):
-    page = open_page(write(tmp_path / "hostile.html", subject, HOSTILE), **STILL)
+def test_hostile_text_stays_text(open_page, inspected, tmp_path):
+    page = open_page(write(tmp_path / "hostile.html", inspected, HOSTILE), **STILL)
     assert page.locator("img").count() == 0
     assert marks(page).count() > 10
 
 
-def test_a_name_without_room_is_told(open_page, subject, tmp_path):
-    page = open_page(write(tmp_path / "long.html", subject, "cat " * 60), **STILL)
+def test_a_name_without_room_is_told(open_page, inspected, tmp_path):
+    page = open_page(write(tmp_path / "long.html", inspected, "cat " * 60), **STILL)
     note = page.locator(".plane .quiet").first.inner_text()
     assert "no room" in note
 

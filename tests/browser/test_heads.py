@@ -16,18 +16,18 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder):
+def inspected(folder):
     return load_small(folder)
 
 
 @pytest.fixture(scope="module")
-def scene(subject):
-    return observe(subject, TEXT, PAIR)
+def inputs(inspected):
+    return observe(inspected, TEXT, PAIR)
 
 
 @pytest.fixture
-def page(open_page, folder, scene):
-    page = open_page(write_scene(folder / "page.html", scene, "heads"))
+def page(open_page, folder, inputs):
+    page = open_page(write_scene(folder / "page.html", inputs, "heads"))
     page.locator(".head-lines canvas[aria-label]").wait_for()
     return page
 
@@ -66,11 +66,11 @@ def painted(page):
     )
 
 
-def test_moving_over_a_token_shows_where_it_looks(page, scene):
+def test_moving_over_a_token_shows_where_it_looks(page, inputs):
     token(page, "from", 2).hover()
     page.locator(".shares").wait_for()
-    weights = scene.observation.layers[0].weights.mean(dim=0)[2].tolist()
-    assert [row[0] for row in table(page)[:3]] == ranked(scene.observation.passage.tokens, weights)
+    weights = inputs.observation.layers[0].weights.mean(dim=0)[2].tolist()
+    assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
     assert page.locator(".shares caption").inner_text() == (
         "cat (token 3) looks at, layer 1, 2 heads:"
     )
@@ -78,22 +78,22 @@ def test_moving_over_a_token_shows_where_it_looks(page, scene):
     assert token(page, "to", best).locator(".token-share").inner_text().endswith(" %")
 
 
-def test_moving_over_a_token_on_the_right_shows_who_looks_at_it(page, scene):
+def test_moving_over_a_token_on_the_right_shows_who_looks_at_it(page, inputs):
     token(page, "to", 2).hover()
     page.locator(".shares").wait_for()
-    weights = scene.observation.layers[0].weights.mean(dim=0)[:, 2].tolist()
-    assert [row[0] for row in table(page)[:3]] == ranked(scene.observation.passage.tokens, weights)
+    weights = inputs.observation.layers[0].weights.mean(dim=0)[:, 2].tolist()
+    assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
     assert "is looked at by" in page.locator(".shares caption").inner_text()
 
 
-def test_numbers_of_one_head_are_those_of_the_model(page, scene):
+def test_numbers_of_one_head_are_those_of_the_model(page, inputs):
     page.get_by_role("button", name="2", exact=True).first.click()  # the layer
     page.get_by_role("button", name="head 2").dblclick()
     token(page, "from", 5).click()
     page.locator(".shares").wait_for()
-    weights = scene.observation.layers[1].weights[1, 5].tolist()
+    weights = inputs.observation.layers[1].weights[1, 5].tolist()
     rows = table(page)
-    assert [row[0] for row in rows[:3]] == ranked(scene.observation.passage.tokens, weights)
+    assert [row[0] for row in rows[:3]] == ranked(inputs.observation.encoded.tokens, weights)
     stored = ((255 * max(weights) ** 0.5).__round__() / 255) ** 2
     assert rows[0][1] == in_words(stored)
     assert "layer 2, head 2" in page.locator(".shares caption").inner_text()
@@ -152,7 +152,7 @@ def test_what_is_heard_is_what_is_seen(page):
     assert sentence.startswith(f"cat looks at {first[0].rsplit(' ', 1)[0]} {first[1]}")
 
 
-def test_pairs_of_texts_leave_the_others_out(page, scene):
+def test_pairs_of_texts_leave_the_others_out(page, inputs):
     whole = num_lines(page)
     page.get_by_role("button", name="B→A").click()
     expect(page.locator("canvas")).not_to_have_attribute("aria-label", re.compile(f"^{whole} "))
@@ -175,8 +175,8 @@ def test_the_limit_leaves_lines_out_and_says_so(page):
     assert num_lines(page) + left == whole
 
 
-def test_a_token_is_kept_by_touch(open_page, folder, scene):
-    path = write_scene(folder / "touch.html", scene, "heads")
+def test_a_token_is_kept_by_touch(open_page, folder, inputs):
+    path = write_scene(folder / "touch.html", inputs, "heads")
     page = open_page(path, has_touch=True, viewport={"width": 400, "height": 800})
     page.locator(".head-lines canvas[aria-label]").wait_for()
     token(page, "from", 2).tap()
@@ -185,11 +185,11 @@ def test_a_token_is_kept_by_touch(open_page, folder, scene):
     page.locator(".shares").wait_for(state="detached")
 
 
-def test_512_tokens_can_be_used(open_page, folder, subject):
+def test_512_tokens_can_be_used(open_page, folder, inspected):
     text = " ".join(["the cat saw a dog , lost the hat and"] * 52)
-    scene = observe(subject, " ".join(text.split()[:510]))
-    assert len(scene.observation.passage.tokens) == 512
-    page = open_page(write_scene(folder / "long.html", scene, "heads"))
+    inputs = observe(inspected, " ".join(text.split()[:510]))
+    assert len(inputs.observation.encoded.tokens) == 512
+    page = open_page(write_scene(folder / "long.html", inputs, "heads"))
     page.locator(".head-lines canvas[aria-label]").wait_for()
     assert page.locator(".tokens-from .token").count() == 512
     token(page, "from", 300).hover()

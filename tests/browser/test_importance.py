@@ -10,7 +10,7 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page
 from bertkit.tasks.classify.settings import ClassifySettings
@@ -26,11 +26,11 @@ OFF = (HeadName(1, 2), HeadName(2, 1))
 @pytest.fixture
 def write(tmp_path):
     def write_folder(folder, *heads, **options):
-        subject = InspectedModel.load(folder)
-        with ablate(subject.model, heads):
-            observation = subject.observe(subject.read(TEXT))
-        scene = Scene(subject, observation, heads, **options)
-        write_page(tmp_path / "page.html", build_page(scene, ["importance", "heads"]))
+        inspected = InspectedModel.load(folder)
+        with ablate(inspected.model, heads):
+            observation = inspected.observe(inspected.read(TEXT))
+        inputs = ViewInputs(inspected, observation, heads, **options)
+        write_page(tmp_path / "page.html", build_page(inputs, ["importance", "heads"]))
         return tmp_path / "page.html"
 
     return write_folder
@@ -92,7 +92,7 @@ def test_the_strongest_heads_come_first(open_page, write, labels):
 
 def test_with_heads_off_both_outcomes_stand_side_by_side(open_page, write, labels):
     page = open_page(write(labels, *OFF))
-    assert page.get_by_role("heading", name="What changes without 1.2, 2.1").is_visible()
+    assert page.get_by_role("heading", name="Changes without 1.2, 2.1").is_visible()
     cell_texts = page.locator(".said td").all_inner_texts()
     assert len(cell_texts) == 4
     assert "→" in cell_texts[3]
@@ -111,14 +111,16 @@ def test_a_plain_encoder_has_a_map_of_turns_alone(open_page, write, tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     page = open_page(write(tmp_path / "plain", *OFF))
     assert page.get_by_role("button", name="gradient").count() == 0
-    assert page.get_by_text("decides nothing about this text").is_visible()
+    assert page.get_by_text("no prediction for the text").is_visible()
     assert page.get_by_text("cosine distance), and the tokens' vectors move by").is_visible()
 
 
 def test_a_number_is_told(open_page, write, tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
     page = open_page(write(folder, *OFF))
-    assert page.get_by_text(re.compile("It gives the number .*, and with all heads")).is_visible()
+    assert page.get_by_text(
+        re.compile("The model predicts the number .*; with all heads")
+    ).is_visible()
 
 
 def test_without_the_measured_map_the_page_says_so(open_page, write, labels):

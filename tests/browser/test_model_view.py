@@ -15,14 +15,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder):
+def inspected(folder):
     return load_small(folder)
 
 
 @pytest.fixture
-def page(open_page, folder, subject):
-    scene = observe(subject, "the cat saw the hat .", without=(HeadName(2, 2),))
-    page = open_page(write_scene(folder / "page.html", scene))
+def page(open_page, folder, inspected):
+    inputs = observe(inspected, "the cat saw the hat .", without=(HeadName(2, 2),))
+    page = open_page(write_scene(folder / "page.html", inputs))
     page.get_by_role("tab", name="All heads").click()
     for canvas in page.locator(".model-cell canvas").all():
         expect(canvas).to_have_attribute("width", "8")
@@ -50,8 +50,8 @@ def test_each_head_has_a_picture_and_its_pattern(page):
 
 def test_many_heads_have_pictures_of_one_size_and_whole_names(open_page, tmp_path):
     save_small(tmp_path / "many", num_hidden_layers=24, num_attention_heads=16, hidden_size=32)
-    scene = observe(InspectedModel.load(tmp_path / "many"), "the cat")
-    page = open_page(write_scene(tmp_path / "page.html", scene))
+    inputs = observe(InspectedModel.load(tmp_path / "many"), "the cat")
+    page = open_page(write_scene(tmp_path / "page.html", inputs))
     page.get_by_role("tab", name="All heads").click()
     cells = page.locator(".model-cell")
     assert cells.count() == 24 * 16
@@ -112,7 +112,7 @@ def test_keys_enlarge_and_lead_to_the_lines(page):
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
 
 
-def test_pointing_at_a_square_reads_it(page, subject):
+def test_pointing_at_a_square_reads_it(page, inspected):
     cell(page, 1, 2).click()
     square = page.locator("canvas.square")
     box = square.bounding_box()
@@ -122,7 +122,7 @@ def test_pointing_at_a_square_reads_it(page, subject):
     square.hover(position={"x": scale * (96 + 4.5 * step), "y": scale * (96 + 2.5 * step)})
     reading = page.locator(".square-reading")
     assert reading.inner_text().startswith("cat (3) looks at the (5): ")
-    weights = subject.observe(subject.read("the cat saw the hat .")).layers[0].weights
+    weights = inspected.observe(inspected.read("the cat saw the hat .")).layers[0].weights
     percent = float(reading.inner_text().split(": ")[1].removesuffix(" %"))
     assert percent == pytest.approx(100 * float(weights[1, 2, 4]), abs=1)
     square.hover(position={"x": 5, "y": 5})

@@ -16,18 +16,18 @@ SAW = 4  # the token that looks in most tests
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     return load_small(tmp_path_factory.mktemp("neurons"))
 
 
 @pytest.fixture(scope="module")
-def scene(subject):
-    return observe(subject, TEXT)
+def inputs(inspected):
+    return observe(inspected, TEXT)
 
 
 @pytest.fixture(scope="module")
-def path(scene, tmp_path_factory):
-    return write_scene(tmp_path_factory.mktemp("neurons") / "page.html", scene, "neurons")
+def path(inputs, tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("neurons") / "page.html", inputs, "neurons")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def are_other(before, after):
     return len(before) == 3 and all(one != other for one, other in zip(before, after, strict=True))
 
 
-def said(page):
+def predicted(page):
     return page.get_by_role("status").inner_text()
 
 
@@ -82,23 +82,23 @@ def is_overview(page):
     return block(page, "scores of all pairs").is_visible()
 
 
-def test_all_queries_and_scores_are_seen_before_a_token_is_chosen(start, path, scene):
+def test_all_queries_and_scores_are_seen_before_a_token_is_chosen(start, path, inputs):
     page = start(path)
-    assert tokens(page).all_inner_texts() == scene.observation.passage.tokens
+    assert tokens(page).all_inner_texts() == inputs.observation.encoded.tokens
     assert is_overview(page)
     assert block(page, "queries").is_visible()
     assert not block(page, "keys").is_visible()
     assert "Choose a token" in page.locator("#view-neurons").inner_text()
 
 
-def test_a_pair_tells_its_score_and_attention(start, path, scene):
+def test_a_pair_tells_its_score_and_attention(start, path, inputs):
     page = start(path)
     pairs = block(page, "scores of all pairs")
     size = pairs.bounding_box()
     cell = size["width"] / 9, size["height"] / 9
     pairs.hover(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
-    layer = scene.observation.layers[0]
-    found = re.fullmatch(r"“saw” looks at “cat”: score (\S+), attention (.*)", said(page))
+    layer = inputs.observation.layers[0]
+    found = re.fullmatch(r"“saw” looks at “cat”: score (\S+), attention (.*)", predicted(page))
     assert number(found[1]) == pytest.approx(float(layer.scores[0, SAW, 2]), abs=0.1)
     assert number(found[2]) == pytest.approx(100 * float(layer.weights[0, SAW, 2]), abs=0.5)
     pairs.click(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
@@ -106,11 +106,11 @@ def test_a_pair_tells_its_score_and_attention(start, path, scene):
     assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
 
 
-def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, scene):
+def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, inputs):
     page = start(path)
     tokens(page).nth(SAW).click()
     assert not is_overview(page)
-    layer = scene.observation.layers[0]
+    layer = inputs.observation.layers[0]
     expected = (100 * layer.weights[0, SAW]).tolist()
     assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
     assert shown_numbers(page, "q · k") == pytest.approx(layer.scores[0, SAW].tolist(), abs=0.1)
@@ -124,16 +124,16 @@ def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, scene):
     assert is_overview(page)
 
 
-def test_a_number_that_is_pointed_at_is_read_out(start, path, scene):
+def test_a_number_that_is_pointed_at_is_read_out(start, path, inputs):
     page = start(path)
     tokens(page).nth(SAW).click()
     product = block(page, "products of query and keys")
     size = product.bounding_box()
     product.hover(position={"x": 1.5 * size["width"] / 4, "y": 2.5 * size["height"] / 9})
     found = re.fullmatch(
-        r"“saw” looks at “cat”, number 2 of 4: q × k = (\S+) × (\S+) = (\S+)", said(page)
+        r"“saw” looks at “cat”, number 2 of 4: q × k = (\S+) × (\S+) = (\S+)", predicted(page)
     )
-    heads = scene.observation.layers[0]
+    heads = inputs.observation.layers[0]
     query, key = float(heads.query[0, SAW, 1]), float(heads.key[0, 2, 1])
     expected = query, key, query * key
     assert [number(text) for text in found.groups()] == pytest.approx(expected, abs=0.05)
@@ -144,7 +144,7 @@ def test_a_number_that_is_pointed_at_is_read_out(start, path, scene):
         assert left == pytest.approx(column * size["width"] / 4, abs=1)
 
 
-def test_values_are_shown_when_asked_for(start, path, scene):
+def test_values_are_shown_when_asked_for(start, path, inputs):
     page = start(path)
     tokens(page).nth(SAW).click()
     assert not block(page, "values").is_visible()
@@ -152,8 +152,8 @@ def test_values_are_shown_when_asked_for(start, path, scene):
     values = block(page, "values")
     size = values.bounding_box()
     values.hover(position={"x": size["width"] - 2, "y": 2})
-    found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", said(page))
-    expected = float(scene.observation.layers[0].value[0, 0, 3])
+    found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", predicted(page))
+    expected = float(inputs.observation.layers[0].value[0, 0, 3])
     assert number(found[1]) == pytest.approx(expected, abs=0.05)
 
 
@@ -181,19 +181,19 @@ def test_keys_choose_keep_and_let_go(start, path):
     page.keyboard.press("Tab")
     for key in ("ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert said(page).startswith("“the” looks at “the”, number 2 of 4")
+    assert predicted(page).startswith("“the” looks at “the”, number 2 of 4")
     page.keyboard.press("Escape")
     assert is_overview(page)
     assert tokens(page).nth(1).get_attribute("aria-pressed") == "false"
     page.keyboard.press("Tab")
     for key in ("ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    assert said(page).startswith("“the” looks at “the”")
+    assert predicted(page).startswith("“the” looks at “the”")
     page.keyboard.press("Enter")
     assert tokens(page).nth(1).get_attribute("aria-pressed") == "true"
 
 
-def test_another_layer_head_or_theme_is_drawn_anew(start, path, scene):
+def test_another_layer_head_or_theme_is_drawn_anew(start, path, inputs):
     page = start(path)
     tokens(page).nth(SAW).click()
     key_scale = page.locator(".neuron-part", has_text="key k").locator(".block-scale")
@@ -202,15 +202,15 @@ def test_another_layer_head_or_theme_is_drawn_anew(start, path, scene):
         page.get_by_role("group", name=group, exact=True).get_by_role("button", name="2").click()
         expect(key_scale).not_to_have_text(scale, use_inner_text=True)
         assert are_other(before, pictures(page))
-    expected = (100 * scene.observation.layers[1].weights[1, SAW]).tolist()
+    expected = (100 * inputs.observation.layers[1].weights[1, SAW]).tolist()
     assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
     before = pictures(page)
     page.get_by_role("button", name="dark").click()
     assert are_other(before, pictures(page))
 
 
-def test_a_token_kept_in_another_view_is_shown(open_page, scene, tmp_path):
-    page = open_page(write_scene(tmp_path / "page.html", scene, "heads", "neurons"))
+def test_a_token_kept_in_another_view_is_shown(open_page, inputs, tmp_path):
+    page = open_page(write_scene(tmp_path / "page.html", inputs, "heads", "neurons"))
     page.locator(".tokens-from button").nth(SAW).click()
     page.get_by_role("tab", name="Neurons").click()
     wait_until_drawn(page)
@@ -223,38 +223,38 @@ def test_a_tap_keeps_a_token(start, path):
     tokens(page).nth(SAW).tap()
     assert not is_overview(page)
     block(page, "keys").tap()
-    assert said(page).startswith("“saw” looks at")
+    assert predicted(page).startswith("“saw” looks at")
 
 
-def test_a_head_that_is_switched_off_is_told(start, subject, tmp_path):
-    scene = observe(subject, TEXT, without=(HeadName(1, 2),))
-    page = start(write_scene(tmp_path / "page.html", scene, "neurons"))
+def test_a_head_that_is_switched_off_is_told(start, inspected, tmp_path):
+    inputs = observe(inspected, TEXT, without=(HeadName(1, 2),))
+    page = start(write_scene(tmp_path / "page.html", inputs, "neurons"))
     told = "This head is switched off"
     assert told not in page.locator("#view-neurons").inner_text()
     page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="2").click()
     assert told in page.locator("#view-neurons").inner_text()
 
 
-def test_a_long_text_tells_how_to_get_its_numbers(open_page, subject, tmp_path):
-    scene = observe(subject, "cat " * 150)
-    page = open_page(write_scene(tmp_path / "page.html", scene, "neurons"))
+def test_a_long_text_tells_how_to_get_its_numbers(open_page, inspected, tmp_path):
+    inputs = observe(inspected, "cat " * 150)
+    page = open_page(write_scene(tmp_path / "page.html", inputs, "neurons"))
     page.get_by_text("the text has 152 tokens").wait_for()
     assert page.locator("#view-neurons code").inner_text() == "--neurons"
 
 
-def test_a_long_text_can_have_its_numbers(start, subject, tmp_path):
-    scene = observe(subject, "cat " * 150)
-    write_page(tmp_path / "page.html", build_page(scene, ["neurons"], all_vectors=True))
+def test_a_long_text_can_have_its_numbers(start, inspected, tmp_path):
+    inputs = observe(inspected, "cat " * 150)
+    write_page(tmp_path / "page.html", build_page(inputs, ["neurons"], all_vectors=True))
     page = start(tmp_path / "page.html")
     tokens(page).nth(151).click()
     assert len(shown_numbers(page, "softmax")) == 152
     assert sum(shown_numbers(page, "softmax")) == pytest.approx(100, abs=8)
 
 
-def test_hostile_text_stays_text(start, subject, tmp_path):
-    scene = observe(subject, HOSTILE, "the cat")
-    page = start(write_scene(tmp_path / "page.html", scene, "neurons"))
+def test_hostile_text_stays_text(start, inspected, tmp_path):
+    inputs = observe(inspected, HOSTILE, "the cat")
+    page = start(write_scene(tmp_path / "page.html", inputs, "neurons"))
     assert page.locator("img").count() == 0
-    assert tokens(page).all_inner_texts() == scene.observation.passage.tokens
+    assert tokens(page).all_inner_texts() == inputs.observation.encoded.tokens
     tokens(page).nth(2).click()
     assert math.isclose(sum(shown_numbers(page, "softmax")), 100, abs_tol=4)

@@ -20,13 +20,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder):
+def inspected(folder):
     return load_small(folder)
 
 
 @pytest.fixture(scope="module")
-def pair_page(folder, subject):
-    return write_scene(folder / "pair.html", observe(subject, TEXT, PAIR))
+def pair_page(folder, inspected):
+    return write_scene(folder / "pair.html", observe(inspected, TEXT, PAIR))
 
 
 def chip(page, group, name):
@@ -40,8 +40,8 @@ def pressed(page, group):
     return chips.all_inner_texts()
 
 
-def test_the_page_tells_what_it_shows(open_page, folder, subject):
-    path = write_scene(folder / "off.html", observe(subject, TEXT, without=(HeadName(2, 1),)))
+def test_the_page_tells_what_it_shows(open_page, folder, inspected):
+    path = write_scene(folder / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
     assert page.title() == "What small looks at"
     assert page.locator("h1").inner_text() == "What small looks at"
@@ -51,8 +51,8 @@ def test_the_page_tells_what_it_shows(open_page, folder, subject):
     assert page.get_by_role("group", name="Texts").count() == 0
 
 
-def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, folder, subject):
-    path = write_scene(folder / "off.html", observe(subject, TEXT, without=(HeadName(2, 1),)))
+def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, folder, inspected):
+    path = write_scene(folder / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
     off = chip(page, "Heads", "head 1, switched off")
     assert off.count() == 0
@@ -104,17 +104,17 @@ def test_layer_and_heads_by_keys(open_page, pair_page):
     assert pressed(page, "Heads") == ["1", "2"]
 
 
-def test_what_is_chosen_stays_chosen_in_other_views(open_page, folder, subject):
+def test_what_is_chosen_stays_chosen_in_other_views(open_page, folder, inspected):
     views = ("heads", "neurons")
-    page = open_page(write_scene(folder / "two.html", observe(subject, TEXT), *views))
+    page = open_page(write_scene(folder / "two.html", observe(inspected, TEXT), *views))
     chip(page, "Layer", "2").click()
     page.get_by_role("tab").nth(1).click()
     assert pressed(page, "Layer") == ["2"]
 
 
 def test_hostile_text_stays_text(open_page, folder):
-    subject = load_small(folder / "hostile", name=HOSTILE)
-    page = open_page(write_scene(folder / "hostile.html", observe(subject, HOSTILE, HOSTILE)))
+    inspected = load_small(folder / "hostile", name=HOSTILE)
+    page = open_page(write_scene(folder / "hostile.html", observe(inspected, HOSTILE, HOSTILE)))
     page.locator(".token").first.wait_for()
     assert page.locator("img").count() == 0
     assert page.locator("h1").inner_text() == f"What {HOSTILE} looks at"
@@ -267,9 +267,9 @@ start([
     open_page.complaints.clear()
 
 
-def test_words_that_never_end_stay_in_the_page(open_page, folder, subject):
+def test_words_that_never_end_stay_in_the_page(open_page, folder, inspected):
     name = "name" * 25_000
-    long = InspectedModel(name, subject.model, subject.tokenizer)
+    long = InspectedModel(name, inspected.model, inspected.tokenizer)
     path = write_scene(folder / "long.html", observe(long, "cat " + name, name), *SIZED)
     page = open_page(path, viewport={"width": 900, "height": 700})
     for tab in page.get_by_role("tab").all():

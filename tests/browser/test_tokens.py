@@ -13,19 +13,19 @@ TEXT = "the cats saw the hat ."
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     return load_small(tmp_path_factory.mktemp("tokens"))
 
 
 @pytest.fixture(scope="module")
-def scene(subject):
-    return observe(subject, TEXT, without=(HeadName(2, 2),))
+def inputs(inspected):
+    return observe(inspected, TEXT, without=(HeadName(2, 2),))
 
 
 @pytest.fixture(scope="module")
-def path(scene, tmp_path_factory):
+def path(inputs, tmp_path_factory):
     file = tmp_path_factory.mktemp("tokens") / "page.html"
-    return write_scene(file, scene, "tokens", "heads")
+    return write_scene(file, inputs, "tokens", "heads")
 
 
 def chips(page):
@@ -53,51 +53,51 @@ def show(page, name):
     page.get_by_role("group", name="Show").get_by_role("button", name=name, exact=True).click()
 
 
-def weights(scene, layers=(0,)):
-    return torch.stack([scene.observation.layers[layer].weights for layer in layers])
+def weights(inputs, layers=(0,)):
+    return torch.stack([inputs.observation.layers[layer].weights for layer in layers])
 
 
-def patterns(scene):
+def patterns(inputs):
     found = [
-        find_patterns(layer.weights, scene.observation.passage.tokens)
-        for layer in scene.observation.layers
+        find_patterns(layer.weights, inputs.observation.encoded.tokens)
+        for layer in inputs.observation.layers
     ]
     return [pattern for layer in found for pattern in layer]
 
 
-def test_each_token_has_what_it_receives(open_page, path, scene):
+def test_each_token_has_what_it_receives(open_page, path, inputs):
     page = open_page(path)
     assert page.locator(".passage-tokens .text").all_inner_texts() == (
-        scene.observation.passage.tokens
+        inputs.observation.encoded.tokens
     )
-    expected = weights(scene).mean(dim=(0, 1)).sum(dim=0)
+    expected = weights(inputs).mean(dim=(0, 1)).sum(dim=0)
     assert received(page) == pytest.approx(expected.tolist(), abs=0.051)
 
 
-def test_layers_and_heads_are_those_that_are_chosen(open_page, path, scene):
+def test_layers_and_heads_are_those_that_are_chosen(open_page, path, inputs):
     page = open_page(path)
     page.get_by_role("button", name="head 1", exact=True).click()
-    second = weights(scene)[0, 1].sum(dim=0)
+    second = weights(inputs)[0, 1].sum(dim=0)
     assert received(page) == pytest.approx(second.tolist(), abs=0.051)
     page.get_by_role("button", name="all layers").click()
-    expected = weights(scene, (0, 1))[:, 1].mean(dim=0).sum(dim=0)
+    expected = weights(inputs, (0, 1))[:, 1].mean(dim=0).sum(dim=0)
     assert received(page) == pytest.approx(expected.tolist(), abs=0.051)
 
 
-def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path, scene):
+def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path, inputs):
     page = open_page(path)
     details = page.locator(".details")
     wait_for_no_token(page)
     page.get_by_role("button", name="all layers").click()
     chips(page).nth(4).click()
     wait_for_token(page, 5)
-    mean = weights(scene, (0, 1)).mean(dim=(0, 1))
+    mean = weights(inputs, (0, 1)).mean(dim=(0, 1))
     for table, shares in ((0, mean[4]), (1, mean[:, 4])):
         rows = details.locator("table").nth(table).locator("tr")
         names = [text.split() for text in rows.locator("td:first-child").all_inner_texts()]
         places = [int(place) - 1 for _, place in names]
         assert [name for name, _ in names] == [
-            scene.observation.passage.tokens[place] for place in places
+            inputs.observation.encoded.tokens[place] for place in places
         ]
         best = shares.topk(5).values
         torch.testing.assert_close(shares[places], best, rtol=0, atol=0.01)
@@ -105,7 +105,7 @@ def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path
         assert [float(text.removesuffix(" %")) for text in found] == pytest.approx(
             (100 * best).tolist(), abs=0.8
         )
-    entropy = torch.special.entr(weights(scene, (0, 1))[:, :, 4]).sum(dim=-1).mean()
+    entropy = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).mean()
     assert f"Its entropy is {entropy:.2f}" in details.inner_text()
 
 
@@ -145,39 +145,39 @@ def test_keys_go_through_tokens_and_heads(open_page, path):
     assert layer.inner_text() == "2"
 
 
-def test_each_head_has_its_pattern(open_page, path, scene):
+def test_each_head_has_its_pattern(open_page, path, inputs):
     page = open_page(path)
     names = [text.split("\n")[0] for text in cells(page).all_inner_texts()]
-    assert names == [pattern.name for pattern in patterns(scene)]
+    assert names == [pattern.name for pattern in patterns(inputs)]
     title = cells(page).last.get_attribute("title")
     assert title.startswith("Head 2.2 (switched off): ")
     assert "off" in cells(page).last.get_attribute("class")
 
 
-def test_a_filter_shows_the_share_of_every_head(open_page, path, scene):
+def test_a_filter_shows_the_share_of_every_head(open_page, path, inputs):
     page = open_page(path)
     show(page, "[CLS]")
-    expected = [f"{math.floor(100 * each.shares['[CLS]'] + 0.5)} %" for each in patterns(scene)]
+    expected = [f"{math.floor(100 * each.shares['[CLS]'] + 0.5)} %" for each in patterns(inputs)]
     assert [text.split("\n")[0] for text in cells(page).all_inner_texts()] == expected
-    named = sum(each.name == "[CLS]" for each in patterns(scene))
+    named = sum(each.name == "[CLS]" for each in patterns(inputs))
     assert page.locator(".pattern-grid .named").count() == named
     note = page.locator("#view-tokens").get_by_role("status")
     assert note.inner_text().startswith(f"{named} of 4 heads have the pattern “[CLS]”")
 
 
-def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, scene):
+def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, inputs):
     page = open_page(path)
     show(page, "entropy")
     shown = [text.split("\n") for text in cells(page).all_inner_texts()]
     assert [float(first) for first, _ in shown] == pytest.approx(
-        [each.entropy for each in patterns(scene)], abs=0.0051
+        [each.entropy for each in patterns(inputs)], abs=0.0051
     )
     assert all(
         second == f"as {math.exp(each.entropy):.1f}"
-        for (_, second), each in zip(shown, patterns(scene), strict=True)
+        for (_, second), each in zip(shown, patterns(inputs), strict=True)
     )
     chips(page).nth(4).click()
-    entropies = torch.special.entr(weights(scene, (0, 1))[:, :, 4]).sum(dim=-1).flatten()
+    entropies = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).flatten()
     shown = [float(text.split("\n")[0]) for text in cells(page).all_inner_texts()]
     assert shown == pytest.approx(entropies.tolist(), abs=0.0061)
 
@@ -193,18 +193,18 @@ def test_a_head_that_is_clicked_is_shown_in_the_head_view(open_page, path):
     assert cells(page).nth(3).get_attribute("aria-current") == "true"
 
 
-def test_without_a_head_view_a_click_chooses_the_head(open_page, scene, tmp_path):
-    page = open_page(write_scene(tmp_path / "page.html", scene, "tokens"))
+def test_without_a_head_view_a_click_chooses_the_head(open_page, inputs, tmp_path):
+    page = open_page(write_scene(tmp_path / "page.html", inputs, "tokens"))
     cells(page).nth(3).click()
     assert cells(page).nth(3).get_attribute("aria-current") == "true"
 
 
-def test_hostile_text_stays_text(open_page, subject, tmp_path):
-    scene = observe(subject, HOSTILE, "the cat")
-    page = open_page(write_scene(tmp_path / "page.html", scene, "tokens"))
+def test_hostile_text_stays_text(open_page, inspected, tmp_path):
+    inputs = observe(inspected, HOSTILE, "the cat")
+    page = open_page(write_scene(tmp_path / "page.html", inputs, "tokens"))
     assert page.locator("img").count() == 0
     assert page.locator(".passage-tokens .text").all_inner_texts() == (
-        scene.observation.passage.tokens
+        inputs.observation.encoded.tokens
     )
     chips(page).nth(3).click()
     wait_for_token(page, 4)

@@ -5,8 +5,8 @@ from tests.unit.inference.small import save_small
 
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 
 TEXT = "the cat [MASK] a hat ."
@@ -14,18 +14,18 @@ HOSTILE = "the </script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words") / "small"
     save_small(folder, max_position_embeddings=64)
     return InspectedModel.load(folder)
 
 
 @pytest.fixture
-def write(subject, tmp_path):
+def write(inspected, tmp_path):
     def write_text(text, views=("words", "tokens")):
-        passage = subject.read(text, read_mask=True)
-        scene = Scene(subject, subject.observe(passage))
-        write_page(tmp_path / "page.html", build_page(scene, views))
+        encoded = inspected.read(text, read_mask=True)
+        inputs = ViewInputs(inspected, inspected.observe(encoded))
+        write_page(tmp_path / "page.html", build_page(inputs, views))
         return tmp_path / "page.html"
 
     return write_text

@@ -176,10 +176,10 @@ def test_an_alignment_is_a_figure_of_what_is_chosen_or_of_all(writer, capsys):
     svg = ET.parse("all.svg").getroot()
     namespace = "{http://www.w3.org/2000/svg}"
     texts = {text.text for text in svg.iter(f"{namespace}text")}
-    assert texts >= {"what is read", "what is written", "saw", "lost", "[SEP]"}
+    assert texts >= {"source", "target", "saw", "lost", "[SEP]"}
     _, err = run(capsys, *words, "--svg", "one.svg", "--layer", 3, "--head", 2, "--token", "dog")
     assert err.startswith("one.svg: cross-attention, layer 3, head 2, ")
-    assert "who looks" in Path("one.svg").read_text("utf-8")
+    assert "query" in Path("one.svg").read_text("utf-8")
     _, err = run(capsys, *words, "--svg", "no.svg", "--attention", "decoder", code=2)
     assert "a figure shows one head; name it with --layer and --head" in err
     assert list_files() == ["all.svg", "one.svg"]
@@ -213,7 +213,7 @@ def test_a_left_to_right_model_is_seen(tmp_path, capsys):
         ([TEXT, "--without", "1.1"], "without is for BERTs, and de-en is an encoder-decoder"),
         ([TEXT, "--read-mask"], "read_mask is for BERTs"),
         ([TEXT, "--attention", "both"], "attention"),
-        ([TEXT, "--views", "words"], "de-en has nothing for the view words to show"),
+        ([TEXT, "--views", "words"], "de-en doesn't support the view words"),
     ],
 )
 def test_what_an_encoder_decoder_has_not_is_told_in_a_line(writer, capsys, words, message):

@@ -141,7 +141,7 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
         SettingsError: a figure of one head is needed, and none is named.
     """
     layer, head, token = seen.settings.layer, seen.settings.head, seen.settings.token
-    if seen.scene.is_across and token is None:
+    if seen.inputs.is_cross_attention and token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)
     elif layer is None or head is None:
         raise SettingsError("a figure shows one head; name it with --layer and --head")
@@ -149,13 +149,13 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
         figure = seen.figure(layer, head, token)
     for path in paths:
         record = figure.write(path)
-        shown = figure.title.removeprefix(f"{seen.scene.subject.name}, ")
+        shown = figure.title.removeprefix(f"{seen.inputs.inspected.name}, ")
         announce(f"{path}: {printable(shown)}, {record.size_bytes / 1e3:,.0f} kB")
 
 
 def write_page(seen: "AttentionView", path: Path) -> None:
     """Write the page, and say what it is."""
-    config = seen.scene.observation.config
+    config = seen.inputs.observation.config
     record = seen.write(path)
     announce(
         f"{path}: {pluralize(len(seen.tokens), 'token')},"

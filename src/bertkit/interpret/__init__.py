@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from bertkit.interpret.outcome import find_outcome as find_outcome
     from bertkit.interpret.page.build import build_joint_page as build_joint_page
     from bertkit.interpret.page.build import build_page as build_page
-    from bertkit.interpret.page.scene import Scene as Scene
     from bertkit.interpret.patterns import find_patterns as find_patterns
-    from bertkit.interpret.words import predict_words as predict_words
+    from bertkit.interpret.views.view import ViewInputs as ViewInputs
+    from bertkit.interpret.words import guess_words as guess_words
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
     "InspectedEncoderDecoder": "bertkit.interpret.encoder_decoder",
     "HeadName": "bertkit.interpret.head_names",
-    "Scene": "bertkit.interpret.page.scene",
     "InspectedModel": "bertkit.interpret.inspected_model",
+    "ViewInputs": "bertkit.interpret.views.view",
     "ablate": "bertkit.interpret.ablation",
     "build_joint_page": "bertkit.interpret.page.build",
     "build_page": "bertkit.interpret.page.build",

@@ -41,13 +41,13 @@ class AttentionHeads:
     """
 
     query: Float[Tensor, "heads length features"]
-    key: Float[Tensor, "heads others features"]
-    value: Float[Tensor, "heads others features"]
+    key: Float[Tensor, "heads attended features"]
+    value: Float[Tensor, "heads attended features"]
     context: Float[Tensor, "heads length features"] | None
     is_causal: bool = False
 
     @property
-    def scores(self) -> Float[Tensor, "heads length others"]:
+    def scores(self) -> Float[Tensor, "heads length attended"]:
         """The scores of `score_keys`: a row for each query, a column for each key.
 
         They are as large as the weights, so they aren't cached.
@@ -57,7 +57,7 @@ class AttentionHeads:
         return scores + causal_mask(scores) if self.is_causal else scores
 
     @cached_property
-    def weights(self) -> Float[Tensor, "heads length others"]:
+    def weights(self) -> Float[Tensor, "heads length attended"]:
         """The attention weights: the softmax of each row of scores."""
         return self.scores.softmax(dim=-1)
 
@@ -73,27 +73,28 @@ class LayerAttention:
         context: of each token and head, or only of the tokens that represent their sequences where
             the layer computed no others.
         lengths: the number of tokens of each sequence.
-        other_lengths: the number of attended tokens of each sequence; `lengths` in self-attention.
+        attended_lengths: the number of attended tokens of each sequence; equal to `lengths` in
+            self-attention.
         is_causal: whether a token attends only to itself and to earlier tokens.
     """
 
     query: Float[Tensor, "tokens heads features"]
-    key: Float[Tensor, "others heads features"]
-    value: Float[Tensor, "others heads features"]
+    key: Float[Tensor, "attended heads features"]
+    value: Float[Tensor, "attended heads features"]
     context: Float[Tensor, "rows heads features"]
     lengths: tuple[int, ...]
-    other_lengths: tuple[int, ...]
+    attended_lengths: tuple[int, ...]
     is_causal: bool = False
 
     def heads(self, sequence: int = 0) -> AttentionHeads:
         """Return all heads on one sequence of the batch, numbered from 0."""
         tokens = _find_tokens(self.lengths, sequence)
-        others = _find_tokens(self.other_lengths, sequence)
+        attended = _find_tokens(self.attended_lengths, sequence)
         is_whole = len(self.context) == len(self.query)
         return AttentionHeads(
             self.query[tokens].transpose(0, 1),
-            self.key[others].transpose(0, 1),
-            self.value[others].transpose(0, 1),
+            self.key[attended].transpose(0, 1),
+            self.value[attended].transpose(0, 1),
             self.context[tokens].transpose(0, 1) if is_whole else None,
             self.is_causal,
         )
@@ -200,17 +201,17 @@ def _watch_across(attention: CrossAttention, captured: list[LayerAttention]) -> 
         seen["query"] = query.view(len(query), attention.num_heads, -1)
 
     def see_others(_: nn.Module, __: Any, heads: Tensor) -> None:
-        seen["others"] = heads.view(len(heads), 2, attention.num_heads, -1)
+        seen["key_value"] = heads.view(len(heads), 2, attention.num_heads, -1)
 
     def see_context(_: nn.Module, inputs: tuple[Tensor]) -> None:
         seen["context"] = inputs[0].view(len(inputs[0]), attention.num_heads, -1)
 
     def note(_: nn.Module, inputs: tuple[Tensor, Memory], __: Tensor) -> None:
-        key, value = seen.pop("others").unbind(dim=1)
+        key, value = seen.pop("key_value").unbind(dim=1)
         memory = inputs[1]
-        lengths, other_lengths = memory.readers.lengths, memory.batch.lengths
+        lengths, attended_lengths = memory.readers.lengths, memory.batch.lengths
         query, context = seen.pop("query"), seen.pop("context")
-        captured.append(LayerAttention(query, key, value, context, lengths, other_lengths))
+        captured.append(LayerAttention(query, key, value, context, lengths, attended_lengths))
 
     yield attention.query.register_forward_hook(see_query)
     yield attention.key_value.register_forward_hook(see_others)

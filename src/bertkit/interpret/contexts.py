@@ -28,17 +28,17 @@ class Occurrence:
     """One occurrence of a word.
 
     Attributes:
-        passage: the text that contains it.
+        encoded: the text that contains it.
         tokens: the positions of its tokens, from 0.
     """
 
-    passage: EncodedText
+    encoded: EncodedText
     tokens: range
 
     @property
     def span(self) -> tuple[int, int]:
         """The character range of the word, as in `text[start:stop]`."""
-        offsets = self.passage.encoding.offsets
+        offsets = self.encoded.encoding.offsets
         return offsets[self.tokens[0]][0], offsets[self.tokens[-1]][1]
 
 
@@ -80,7 +80,7 @@ class WordInContexts:
         return project_layers(self.vectors)
 
 
-def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -> WordInContexts:
+def compare_contexts(inspected: InspectedModel, word: str, texts: Sequence[str]) -> WordInContexts:
     """Compare the vectors of a word in several texts.
 
     Examples:
@@ -89,24 +89,24 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
         bank.cosines[-1]
 
     Args:
-        subject: any model.
+        inspected: any model.
         word: one word or several, found where its tokens match: an uncased model finds Bank and
             bank, no model finds banks.
         texts: each must contain the word; the vectors of all their tokens are held in memory.
     """
     check_texts(texts)
-    ids = _read_word(word, subject.tokenizer)
+    ids = _read_word(word, inspected.tokenizer)
     occurrences: list[Occurrence] = []
     vectors, others = [], []
     for number, text in enumerate(texts, start=1):
-        passage = subject.read(text)
-        places = find_word(passage, ids)
+        encoded = inspected.read(text)
+        places = find_word(encoded, ids)
         if not places:
             raise InputError(f"the word {word!r:.40} isn't in text {number} ({text!r:.60})")
-        observed = subject.observe(passage)
+        observed = inspected.observe(encoded)
         vectors += [_average(observed, place) for place in places]
         others.append(_other_tokens(observed, places))
-        occurrences += [Occurrence(passage, place) for place in places]
+        occurrences += [Occurrence(encoded, place) for place in places]
     if len(occurrences) < 2:
         raise InputError(f"the word {word!r:.40} must be in two places or more to be compared")
     return WordInContexts(
@@ -114,18 +114,18 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
     )
 
 
-def find_word(passage: EncodedText, ids: Sequence[int]) -> list[range]:
+def find_word(encoded: EncodedText, ids: Sequence[int]) -> list[range]:
     """Return the token positions of each occurrence of a word in a passage.
 
     Args:
-        passage: the text.
+        encoded: the text.
         ids: the token ids of the word's pieces, the first of which begins a word.
     """
     found = []
-    for start in range(1, len(passage.words) - len(ids)):
+    for start in range(1, len(encoded.words) - len(ids)):
         stop = start + len(ids)
-        ends = passage.words[stop] != passage.words[stop - 1]
-        if ends and passage.encoding.ids[start:stop] == list(ids):
+        ends = encoded.words[stop] != encoded.words[stop - 1]
+        if ends and encoded.encoding.ids[start:stop] == list(ids):
             found.append(range(start, stop))
     return found
 
@@ -184,9 +184,9 @@ def _other_tokens(
     observed: Observation, places: Sequence[range]
 ) -> tuple[Int[Tensor, " tokens"], Float[Tensor, "layers tokens hidden"]]:
     """Return ids and vectors of the tokens that are neither special nor part of the word."""
-    passage, left_out = observed.passage, {token for place in places for token in place}
+    encoded, left_out = observed.encoded, {token for place in places for token in place}
     kept = [
-        token for token, word in enumerate(passage.words) if word >= 0 and token not in left_out
+        token for token, word in enumerate(encoded.words) if word >= 0 and token not in left_out
     ]
     states = torch.stack([state[kept] for state in observed.states])
-    return torch.tensor([passage.encoding.ids[token] for token in kept]), states.float().cpu()
+    return torch.tensor([encoded.encoding.ids[token] for token in kept]), states.float().cpu()

@@ -1,7 +1,6 @@
 """A loaded encoder-decoder to inspect: its source text, its target text and its attention."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 import torch
@@ -10,8 +9,6 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import REWRITER_FILE
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
@@ -24,11 +21,11 @@ from bertkit.inference.loading import find_max_length, load_tokenizer
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.interpret.inspected_model import (
     EncodedText,
+    LoadsFromFolder,
     NextWords,
     Observation,
     check_states,
     find_log_probabilities,
-    name_model,
     number_words,
 )
 from bertkit.models.bert.config import BertConfig
@@ -40,7 +37,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class InspectedEncoderDecoder:
+class InspectedEncoderDecoder(LoadsFromFolder):
     """An encoder-decoder, in evaluation mode, with its tokenizer.
 
     Attributes:
@@ -56,29 +53,8 @@ class InspectedEncoderDecoder:
     saved: Seq2SeqSettingsFile | None = None
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
-        """Load a model folder, or a model of the Hub.
-
-        Args:
-            path: the folder, or the id of a model of the Hub.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
-
-        Raises:
-            BertkitError: the model can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
-        """
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, name_model(path), device)
-
-    @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
-        """Load an open checkpoint; errors as in `load`.
-
-        Args:
-            checkpoint: the checkpoint of an encoder-decoder.
-            name: the model's name in views.
-            device: auto, cpu, cuda or cuda:N.
-        """
+        """Load an open checkpoint; arguments and errors as in `load`."""
         model = EncoderDecoderModel.from_checkpoint(checkpoint).to(choose_device(device))
         halves = (model.config.encoder, model.config.decoder)
         smaller = min(halves, key=lambda half: half.vocab_size)
@@ -87,8 +63,8 @@ class InspectedEncoderDecoder:
             tokenizer.vocab_size
         ):
             raise CheckpointError(
-                f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and"
-                " what begins or ends a sequence isn't among them"
+                f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and the"
+                " start or end token isn't among them"
             )
         folder = checkpoint.folder
         return cls(
@@ -107,10 +83,12 @@ class InspectedEncoderDecoder:
             InputError: it is empty, or has more tokens than the model was trained to read.
         """
         encoding = self.tokenizer.encode(text)
-        check_length("the text", len(encoding.ids), self._most_read, self.model.config.encoder)
-        return self._make_passage("the text", text, encoding)
+        check_length(
+            "the text", len(encoding.ids), self._max_source_length, self.model.config.encoder
+        )
+        return self._make_text("the text", text, encoding)
 
-    def read_written(self, text: str) -> EncodedText:
+    def read_target(self, text: str) -> EncodedText:
         """Tokenize a target text as if the model had generated it.
 
         Raises:
@@ -118,11 +96,13 @@ class InspectedEncoderDecoder:
                 including the end-of-sequence token.
         """
         encoding = self.tokenizer.encode(text)
-        written = self._as_written(tuple(encoding.ids[1:-1]), is_finished=True)
+        written = self._encode_target(tuple(encoding.ids[1:-1]), is_finished=True)
         whole = replace(written, offsets=encoding.offsets)
         num_written = len(whole.ids) - 1  # the start token doesn't count
-        check_length("the second text", num_written, self._most_written, self.model.config.decoder)
-        return self._make_passage("the second text", text, whole)
+        check_length(
+            "the second text", num_written, self._max_target_length, self.model.config.decoder
+        )
+        return self._make_text("the second text", text, whole)
 
     @torch.inference_mode()
     def write(self, source: EncodedText) -> EncodedText:
@@ -135,12 +115,12 @@ class InspectedEncoderDecoder:
         decoding = saved.decoding if saved else DecodingSettings()
         limits = DecodingLimits(
             config.eos_token_id,
-            limit_written(len(source.tokens), decoding, self._most_written),
+            limit_written(len(source.tokens), decoding, self._max_target_length),
             find_suppressed_tokens(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
         )
         sequences = SourceSequences(self.model, source.pack().to(self.device))
         [[found, *_]] = decode(sequences, decoding, limits)
-        encoding = self._as_written(found.tokens, is_finished=found.is_finished)
+        encoding = self._encode_target(found.tokens, is_finished=found.is_finished)
         spacing = Spacing.from_dict(saved.spacing) if saved else Spacing()
         text = spacing.join([self.tokenizer.vocabulary[id_] for id_ in found.tokens])
         return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
@@ -151,7 +131,7 @@ class InspectedEncoderDecoder:
 
         Args:
             source: the source text.
-            written: the target text, from `write` or `read_written`.
+            written: the target text, from `write` or `read_target`.
 
         Returns:
             The observation of each attention: "cross", "encoder" and "decoder". The decoder's
@@ -162,7 +142,7 @@ class InspectedEncoderDecoder:
             NonFiniteError: scores aren't finite.
         """
         model, config = self.model, self.model.config
-        target = without_last(written)
+        target = drop_last(written)
         read, seen = source.pack().to(self.device), target.pack().to(self.device)
         with (
             capture_attention(model.encoder) as encoder,
@@ -190,7 +170,7 @@ class InspectedEncoderDecoder:
             ),
         }
 
-    def _as_written(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
+    def _encode_target(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
         """Encode tokens between the start token and, if finished, the end-of-sequence token."""
         config = self.model.config
         end = [config.eos_token_id] if is_finished else []
@@ -199,40 +179,44 @@ class InspectedEncoderDecoder:
         return Encoding(ids, [0] * len(ids), [(0, 0)] * len(ids), names)
 
     @property
-    def _most_read(self) -> int:
+    def _max_source_length(self) -> int:
         """The maximum source length, as in training, including [CLS] and [SEP]."""
-        told = None if self.saved is None else self.saved.max_source_length
-        return find_max_length(self.model.config.encoder, told)
+        declared = None if self.saved is None else self.saved.max_source_length
+        return find_max_length(self.model.config.encoder, declared)
 
     @property
-    def _most_written(self) -> int:
+    def _max_target_length(self) -> int:
         """The maximum target length, as in training, including the end-of-sequence token."""
-        told = None if self.saved is None else self.saved.max_target_length
-        return find_max_length(self.model.config.decoder, told)
+        declared = None if self.saved is None else self.saved.max_target_length
+        return find_max_length(self.model.config.decoder, declared)
 
-    def _make_passage(self, name: str, text: str, encoding: Encoding) -> EncodedText:
+    def _make_text(self, name: str, text: str, encoding: Encoding) -> EncodedText:
         if len(encoding.ids) <= 2:
             raise InputError(f"{name} is empty; give at least one word")
         return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
 
 
-def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
+def check_length(name: str, num_tokens: int, max_tokens: int, config: BertConfig) -> None:
     """Raise an `InputError` for a text longer than in training: later positions are untrained."""
-    if num_tokens > most:
-        told = f" ({REWRITER_FILE} of its folder)" if most < config.max_position_embeddings else ""
+    if num_tokens > max_tokens:
+        source = (
+            f" ({REWRITER_FILE} of its folder)"
+            if max_tokens < config.max_position_embeddings
+            else ""
+        )
         raise InputError(
-            f"{name} has {pluralize(num_tokens, 'token')}, and the model takes {most:,}{told};"
-            " shorten it"
+            f"{name} has {pluralize(num_tokens, 'token')}, and the model takes"
+            f" {max_tokens:,}{source}; shorten it"
         )
 
 
-def without_last(passage: EncodedText) -> EncodedText:
+def drop_last(encoded: EncodedText) -> EncodedText:
     """Return the decoder's input for a target text: all tokens but the last."""
-    encoding = passage.encoding
+    encoding = encoded.encoding
     cut = Encoding(
         encoding.ids[:-1],
         encoding.token_type_ids[:-1],
         encoding.offsets[:-1],
         encoding.tokens[:-1],
     )
-    return EncodedText(passage.text, None, cut, passage.words[:-1])
+    return EncodedText(encoded.text, None, cut, encoded.words[:-1])

@@ -19,6 +19,7 @@ from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.embeddings.word_vectors import Neighbors, WordVectors
 from bertkit.inference.loading import LoadedModel
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.reports.figures.scatter import Scatter
 
 MIN_SPREAD = 1e-12  # norm of the centered points relative to the points; below it is rounding
 
@@ -35,6 +36,14 @@ class Plane:
 
     points: Float[Tensor, "points 2"]
     shares: tuple[float, float]
+
+    def figure(self, title: str, names: Sequence[str]) -> Scatter:
+        """Draw the points with their names as a static figure.
+
+        Raises:
+            InputError: points and names differ in number.
+        """
+        return Scatter(title, self.points.tolist(), names, self.shares)
 
 
 def project(
@@ -86,21 +95,21 @@ def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[P
 
 
 def nearest_by_layer(
-    subject: InspectedModel, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
+    inspected: InspectedModel, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
 ) -> list[Neighbors]:
     """Return a word's nearest neighbors, without context, at several layers, by `WordVectors`.
 
     For each layer above 0 the whole vocabulary passes through the model, which takes a while.
 
     Args:
-        subject: any model.
+        inspected: any model.
         word: a word, or an entry of the vocabulary.
         layers: 0 for the word embeddings, 1 for the first block, -1 for the last; all if None.
         top_k: the number of neighbors.
     """
-    loaded = LoadedModel[Any](subject.model, subject.tokenizer)
+    loaded = LoadedModel[Any](inspected.model, inspected.tokenizer)
     if layers is None:
-        layers = range(subject.model.config.num_hidden_layers + 1)
+        layers = range(inspected.model.config.num_hidden_layers + 1)
     return [
         WordVectors(loaded, layer=layer, engine="torch").nearest(word, top_k=top_k)
         for layer in layers

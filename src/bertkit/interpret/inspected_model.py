@@ -1,5 +1,6 @@
 """A loaded model to inspect, and the observations of one forward pass over one text."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ class EncodedText:
         return list(self.encoding.tokens)
 
     def pack(self) -> PackedBatch:
-        """Return a new batch of this passage; autograd can't use tensors of inference mode."""
+        """Return a new batch of this text; autograd can't use tensors of inference mode."""
         return PackedBatch.from_sequences([self.encoding.ids], [self.encoding.token_type_ids])
 
 
@@ -117,22 +118,22 @@ class NextWords:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """The hidden states and attention of one forward pass over one passage.
+    """The hidden states and attention of one forward pass over one text.
 
     Attributes:
-        passage: the text of the queries.
+        encoded: the text of the queries.
         states: the output of the embeddings, then of each layer.
         layers: the attention of each layer, first layer first.
         config: the configuration of the encoder or decoder that computed them.
-        others: the text of the keys in cross-attention; None for self-attention.
+        attended: the text of the keys in cross-attention; None for self-attention.
         next_words: the next-token predictions; None for models that make none.
     """
 
-    passage: EncodedText
+    encoded: EncodedText
     states: list[Float[Tensor, "length hidden"]]
     layers: list[AttentionHeads]
     config: BertConfig
-    others: EncodedText | None = None
+    attended: EncodedText | None = None
     next_words: NextWords | None = None
 
     @property
@@ -141,8 +142,32 @@ class Observation:
         return self.layers[0].is_causal
 
 
+class LoadsFromFolder(ABC):
+    """Base of the inspected models, which are loaded from a folder or the Hub."""
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub.
+
+        Args:
+            path: the folder, or the id of a model of the Hub.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+        """
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        return cls.from_checkpoint(checkpoint, name_model(path), device)
+
+    @classmethod
+    @abstractmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+        """Load an open checkpoint; `name` is the model's name in views."""
+
+
 @dataclass(frozen=True)
-class InspectedModel:
+class InspectedModel(LoadsFromFolder):
     """A BERT of any kind to inspect, in evaluation mode, with its tokenizer.
 
     Attributes:
@@ -161,32 +186,11 @@ class InspectedModel:
     model_max_length: int | None = None
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
-        """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub.
-
-        Args:
-            path: the folder, or the id of a model of the Hub.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
-
-        Raises:
-            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
-        """
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, name_model(path), device)
-
-    @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
-        """Load an open checkpoint; errors as in `load`.
-
-        Args:
-            checkpoint: the checkpoint of a BERT.
-            name: the model's name in views.
-            device: auto, cpu, cuda or cuda:N.
-        """
+        """Load an open checkpoint; arguments and errors as in `load`."""
         if is_encoder_decoder(checkpoint.config):
             raise CheckpointError(
-                f"{checkpoint.folder} is an encoder-decoder, and this is for BERTs; `bertkit view`"
+                f"{checkpoint.folder} is an encoder-decoder, and this needs a BERT; `bertkit view`"
                 " and `bertkit.AttentionView` show its attention"
             )
         heads = list_heads(checkpoint.tensors)
@@ -224,22 +228,22 @@ class InspectedModel:
         return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
 
     @torch.inference_mode()
-    def observe(self, passage: EncodedText) -> Observation:
+    def observe(self, encoded: EncodedText) -> Observation:
         """Run the encoder once and return its hidden states and attention.
 
         Raises:
             CheckpointError: hidden states aren't finite.
         """
-        batch = passage.pack().to(find_device(self.model))
+        batch = encoded.pack().to(find_device(self.model))
         with capture_attention(self.model.encoder) as captured:
             states = list(self.model.encoder.hidden_states(batch))
         check_states(self.name, states)
         layers = [layer.heads() for layer in captured]
-        next_words = self._find_next_words(passage, states[-1])
-        return Observation(passage, states, layers, self.model.config, next_words=next_words)
+        next_words = self._find_next_words(encoded, states[-1])
+        return Observation(encoded, states, layers, self.model.config, next_words=next_words)
 
     def _find_next_words(
-        self, passage: EncodedText, tokens: Float[Tensor, "length hidden"]
+        self, encoded: EncodedText, tokens: Float[Tensor, "length hidden"]
     ) -> NextWords | None:
         """Return a left-to-right model's next-token predictions for all tokens but the last."""
         if not isinstance(self.model, BertLMHeadModel):
@@ -247,7 +251,7 @@ class InspectedModel:
         scores = self.model.score_words(tokens[:-1])
         return NextWords(
             find_log_probabilities(self.name, scores, self.tokenizer),
-            tuple(passage.encoding.ids[1:]),
+            tuple(encoded.encoding.ids[1:]),
         )
 
 
@@ -264,6 +268,12 @@ def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) ->
         )
 
 
+def check_finite(values: Float[Tensor, "..."], what: str) -> None:
+    """Raise a `NonFiniteError` if a value isn't finite; `what` begins its message."""
+    if not values.isfinite().all():
+        raise NonFiniteError(f"{what} that aren't finite; see `bertkit inspect`")
+
+
 def find_log_probabilities(
     name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
 ) -> Float[Tensor, "places words"]:
@@ -274,10 +284,7 @@ def find_log_probabilities(
         scores: the logits of all output rows; there may be more rows than vocabulary entries.
         tokenizer: the tokenizer with the vocabulary.
     """
-    if not scores.isfinite().all():
-        raise NonFiniteError(
-            f"the head of {name} gives scores that aren't finite; see `bertkit inspect`"
-        )
+    check_finite(scores, f"the head of {name} gives scores")
     logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
     return logarithms
 

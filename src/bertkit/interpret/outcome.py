@@ -1,6 +1,6 @@
-"""The output of any model on a passage, and the difference of two such outputs.
+"""The output of any model on a text, and the difference of two such outputs.
 
-The output comes from one pass of the model's own encoder, so `ablate` affects it. The passage is
+The output comes from one pass of the model's own encoder, so `ablate` affects it. The text is
 always read whole, as shown, even where the model's task would truncate a long text or split it into
 windows.
 """
@@ -14,29 +14,27 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import NonFiniteError
 from bertkit.inference.engines.choice import find_device
-from bertkit.interpret.head_predictions import HeadPrediction, head_scores, judge
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel
+from bertkit.interpret.head_predictions import HeadPrediction, head_scores, predict_with_heads
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel, check_finite
 
-NUMBERS = {"regress", "choose"}  # tasks whose heads output a number
 TOP_CHOICES = 5
 DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The output of a model on a passage.
+    """The output of a model on a text.
 
     Attributes:
         tokens: the last hidden state of each token, T_i.
-        judgments: the decisions of the model's head, the most relevant first; empty for a plain
+        predictions: the decisions of the model's head, the most relevant first; empty for a plain
             encoder and for extractive summarization.
         number: the value that a regression predicts, or the score of one of several choices.
     """
 
     tokens: Float[Tensor, "length hidden"]
-    judgments: tuple[HeadPrediction, ...] = ()
+    predictions: tuple[HeadPrediction, ...] = ()
     number: Float[Tensor, ""] | None = None
 
     @property
@@ -50,7 +48,7 @@ class Outcome:
 
         It is −log p of the model's own prediction, or the number itself.
         """
-        return self.judgments[0].surprise if self.judgments else self.number
+        return self.predictions[0].loss if self.predictions else self.number
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Change:
 
     Attributes:
         probability: of the earlier predictions: later minus earlier, from −1 to 1, averaged over
-            the decisions of the first judgment; None if there is no judgment.
+            the decisions of the first prediction; None if there is none.
         number: later minus earlier; None if there is no number.
         vector: the cosine distance of the mean vectors, from 0 to 2.
         tokens: the mean distance between a token's two vectors, relative to the earlier norm.
@@ -77,26 +75,23 @@ class Change:
         return next(known, self.vector)
 
 
-def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
+def find_outcome(inspected: InspectedModel, encoded: EncodedText) -> Outcome:
     """Run the model once; gradients are recorded if the caller enables them."""
-    batch = passage.pack().to(find_device(subject.model))
-    states = list(subject.model.encoder.hidden_states(batch))
-    if not states[-1].isfinite().all():
-        raise NonFiniteError(
-            f"{subject.name} gives hidden states that aren't finite; see `bertkit inspect`"
-        )
+    batch = encoded.pack().to(find_device(inspected.model))
+    states = list(inspected.model.encoder.hidden_states(batch))
+    check_finite(states[-1], f"{inspected.name} gives hidden states")
     number = None
-    if subject.task is not None and subject.task.name in NUMBERS:
-        number = head_scores(subject, passage, states).flatten()[0]
-    return Outcome(states[-1].float(), judge(subject, passage, states), number)
+    if inspected.task is not None and inspected.task.head_output == "number":
+        number = head_scores(inspected, encoded, states).flatten()[0]
+    return Outcome(states[-1].float(), predict_with_heads(inspected, encoded, states), number)
 
 
 def compare(before: Outcome, after: Outcome) -> Change:
-    """Compare an outcome with an earlier one of the same passage."""
+    """Compare an outcome with an earlier one of the same text."""
     probability = number = None
-    if before.judgments:
-        first, second = before.judgments[0], after.judgments[0]
-        change = second.probabilities_of(first.said) - first.probabilities_of(first.said)
+    if before.predictions:
+        first, second = before.predictions[0], after.predictions[0]
+        change = second.probabilities_of(first.predicted) - first.probabilities_of(first.predicted)
         probability = float(change.mean())
     if before.number is not None and after.number is not None:
         number = float(after.number - before.number)
@@ -117,27 +112,29 @@ def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
 
     Args:
         outcome: the outcome.
-        before: an earlier outcome of the same passage, to add the probability of its predictions.
+        before: an earlier outcome of the same text, to add the probability of its predictions.
     """
     earlier: Sequence[HeadPrediction | None] = (
-        before.judgments if before else (None,) * len(outcome.judgments)
+        before.predictions if before else (None,) * len(outcome.predictions)
     )
-    pairs = zip(outcome.judgments, earlier, strict=True)
+    pairs = zip(outcome.predictions, earlier, strict=True)
     return {
-        "judgments": [_judgment_to_json(judgment, first) for judgment, first in pairs],
+        "judgments": [_prediction_to_json(prediction, first) for prediction, first in pairs],
         "number": None if outcome.number is None else round_digits(float(outcome.number)),
     }
 
 
-def _judgment_to_json(judgment: HeadPrediction, before: HeadPrediction | None) -> dict[str, Any]:
-    shares = judgment.log_probabilities.detach().exp()
+def _prediction_to_json(
+    prediction: HeadPrediction, before: HeadPrediction | None
+) -> dict[str, Any]:
+    shares = prediction.log_probabilities.detach().exp()
     best = shares.topk(min(TOP_CHOICES, shares.shape[1]))
     rows = zip(
-        judgment.about,
-        judgment.places,
-        judgment.said.tolist(),
-        judgment.probabilities_of(judgment.said).tolist(),
-        judgment.probabilities_of((before or judgment).said).tolist(),
+        prediction.about,
+        prediction.places,
+        prediction.predicted.tolist(),
+        prediction.probabilities_of(prediction.predicted).tolist(),
+        prediction.probabilities_of((before or prediction).predicted).tolist(),
         zip(best.indices.tolist(), best.values.tolist(), strict=True),
         strict=True,
     )
@@ -145,17 +142,17 @@ def _judgment_to_json(judgment: HeadPrediction, before: HeadPrediction | None) -
         {
             "about": about,
             "token": place,
-            "said": judgment.choices[said],
+            "said": prediction.choices[predicted],
             "probability": round_digits(probability),
             "kept": round_digits(kept),  # probability of the earlier prediction
             "likeliest": [
-                [judgment.choices[choice], round_digits(share)]
+                [prediction.choices[choice], round_digits(share)]
                 for choice, share in zip(*likeliest, strict=True)
             ],
         }
-        for about, place, said, probability, kept, likeliest in rows
+        for about, place, predicted, probability, kept, likeliest in rows
     ]
-    return {"question": judgment.question, "answer": judgment.answer, "decisions": decisions}
+    return {"question": prediction.question, "answer": prediction.answer, "decisions": decisions}
 
 
 def round_digits(value: float) -> float:

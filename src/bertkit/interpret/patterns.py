@@ -17,7 +17,7 @@ BROAD_SHARE = 0.8  # minimum share of the entropy of uniform attention for a "br
 MIXED = "mixed"
 BROAD = "broad"
 
-Target = Callable[[Sequence[str], Sequence[str]], Bool[Tensor, "length others"]]
+Target = Callable[[Sequence[str], Sequence[str]], Bool[Tensor, "length attended"]]
 
 
 def _shifted(tokens: Sequence[str], offset: int) -> Bool[Tensor, "length length"]:
@@ -25,24 +25,26 @@ def _shifted(tokens: Sequence[str], offset: int) -> Bool[Tensor, "length length"
 
 
 def _named(
-    tokens: Sequence[str], others: Sequence[str], name: str
-) -> Bool[Tensor, "length others"]:
-    columns = torch.tensor([other == name for other in others])
+    tokens: Sequence[str], attended: Sequence[str], name: str
+) -> Bool[Tensor, "length attended"]:
+    columns = torch.tensor([other == name for other in attended])
     return columns.expand(len(tokens), -1)
 
 
-def _same_word(tokens: Sequence[str], others: Sequence[str]) -> Bool[Tensor, "length others"]:
-    numbers = {token: number for number, token in enumerate(dict.fromkeys([*tokens, *others]))}
+def _same_word(tokens: Sequence[str], attended: Sequence[str]) -> Bool[Tensor, "length attended"]:
+    numbers = {token: number for number, token in enumerate(dict.fromkeys([*tokens, *attended]))}
     numbers |= {CLS: -1, SEP: -1}
-    rows, columns = (torch.tensor([numbers[token] for token in each]) for each in (tokens, others))
+    rows, columns = (
+        torch.tensor([numbers[token] for token in each]) for each in (tokens, attended)
+    )
     return (rows[:, None] == columns) & (columns >= 0)
 
 
 # The target tokens of each pattern: a row for each query, True where the pattern attends.
 # Cross-attention has no patterns by position, because its queries and keys are of two texts.
 ACROSS: dict[str, Target] = {
-    "[CLS]": lambda tokens, others: _named(tokens, others, CLS),
-    "[SEP]": lambda tokens, others: _named(tokens, others, SEP),
+    "[CLS]": lambda tokens, attended: _named(tokens, attended, CLS),
+    "[SEP]": lambda tokens, attended: _named(tokens, attended, SEP),
     "same word": _same_word,
 }
 PATTERNS: dict[str, Target] = {
@@ -51,7 +53,9 @@ PATTERNS: dict[str, Target] = {
     "itself": lambda tokens, _: _shifted(tokens, 0),
     "[CLS]": ACROSS["[CLS]"],
     "[SEP]": ACROSS["[SEP]"],
-    "same word": lambda tokens, others: _same_word(tokens, others).fill_diagonal_(fill_value=False),
+    "same word": lambda tokens, attended: _same_word(tokens, attended).fill_diagonal_(
+        fill_value=False
+    ),
 }
 
 
@@ -73,9 +77,9 @@ class HeadPattern:
 
 
 def find_patterns(
-    weights: Float[Tensor, "heads length others"],
+    weights: Float[Tensor, "heads length attended"],
     tokens: Sequence[str],
-    others: Sequence[str] | None = None,
+    attended: Sequence[str] | None = None,
     *,
     is_causal: bool = False,
 ) -> list[HeadPattern]:
@@ -84,34 +88,34 @@ def find_patterns(
     Args:
         weights: the attention weights: a row for each query, a column for each key.
         tokens: the tokens of the queries, including special tokens.
-        others: the tokens of the keys in cross-attention; None in self-attention.
+        attended: the tokens of the keys in cross-attention; None in self-attention.
         is_causal: whether a token attends only to itself and to earlier tokens.
     """
     weights = weights.float().cpu()
-    if others is None:
+    if attended is None:
         targets = {name: find(tokens, tokens) for name, find in PATTERNS.items()}
     else:
-        targets = {name: find(tokens, others) for name, find in ACROSS.items()}
+        targets = {name: find(tokens, attended) for name, find in ACROSS.items()}
     if is_causal:
         targets = {name: _in_sight(name, target) for name, target in targets.items()}
         del targets["next"]
     shares = {name: _mean_share(weights, target) for name, target in targets.items()}
     entropies = torch.special.entr(weights).sum(dim=-1).mean(dim=-1)
-    broad = BROAD_SHARE * float(count_seen(weights, is_causal=is_causal).log().mean())
+    broad = BROAD_SHARE * float(count_attended(weights, is_causal=is_causal).log().mean())
     return [
         _describe({name: float(share[head]) for name, share in shares.items()}, entropy, broad)
         for head, entropy in enumerate(entropies.tolist())
     ]
 
 
-def count_seen(
-    weights: Float[Tensor, "heads length others"], *, is_causal: bool
+def count_attended(
+    weights: Float[Tensor, "heads length attended"], *, is_causal: bool
 ) -> Float[Tensor, " length"]:
     """Return how many tokens each token can attend to."""
-    _, num_tokens, num_others = weights.shape
+    _, num_tokens, num_attended = weights.shape
     if is_causal:
         return torch.arange(1.0, num_tokens + 1)
-    return torch.full((num_tokens,), float(num_others))
+    return torch.full((num_tokens,), float(num_attended))
 
 
 def _in_sight(name: str, target: Bool[Tensor, "length length"]) -> Bool[Tensor, "length length"]:
@@ -122,7 +126,7 @@ def _in_sight(name: str, target: Bool[Tensor, "length length"]) -> Bool[Tensor, 
 
 
 def _mean_share(
-    weights: Float[Tensor, "heads length others"], target: Bool[Tensor, "length others"]
+    weights: Float[Tensor, "heads length attended"], target: Bool[Tensor, "length attended"]
 ) -> Float[Tensor, " heads"]:
     """Return the mean attention to `target`, over the rows that have a target."""
     has_place = target.any(dim=1)

@@ -1,4 +1,4 @@
-"""Masked-LM predictions for each position of a passage.
+"""Masked-LM predictions for each position of a text.
 
 A position is predicted either with its token visible, or with that token replaced by [MASK], which
 takes a separate pass for each position.
@@ -18,7 +18,7 @@ from bertkit.interpret.head_predictions import find_words
 from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 from bertkit.nn.packing import PackedBatch
 
-TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the passage in one batch
+TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the text in one batch
 
 
 @dataclass(frozen=True)
@@ -39,36 +39,38 @@ class PlaceWords:
 
 
 @torch.inference_mode()
-def read_words(subject: InspectedModel, passage: EncodedText, top_k: int = 10) -> list[PlaceWords]:
+def read_words(
+    inspected: InspectedModel, encoded: EncodedText, top_k: int = 10
+) -> list[PlaceWords]:
     """Predict the word at each position except [CLS] and [SEP], with all tokens visible.
 
     Args:
-        subject: a model with a masked-LM head.
-        passage: the text.
+        inspected: a model with a masked-LM head.
+        encoded: the text.
         top_k: the number of candidates for each position.
     """
-    tokens = subject.model.encoder(passage.pack().to(find_device(subject.model)))
-    places = [place for place, word in enumerate(passage.words) if word >= 0]
-    return _choose(subject, passage, places, tokens[places], top_k)
+    tokens = inspected.model.encoder(encoded.pack().to(find_device(inspected.model)))
+    places = [place for place, word in enumerate(encoded.words) if word >= 0]
+    return _choose(inspected, encoded, places, tokens[places], top_k)
 
 
 @torch.inference_mode()
-def predict_words(
-    subject: InspectedModel, passage: EncodedText, places: Sequence[int], top_k: int = 10
+def guess_words(
+    inspected: InspectedModel, encoded: EncodedText, places: Sequence[int], top_k: int = 10
 ) -> list[PlaceWords]:
     """Predict the word at each position while that token alone is replaced by [MASK].
 
     Args:
-        subject: a model with a masked-LM head.
-        passage: the text.
+        inspected: a model with a masked-LM head.
+        encoded: the text.
         places: the positions of the tokens to mask, from 0.
         top_k: the number of candidates for each position.
     """
     found = []
     with show_progress("words hidden one by one", len(places)) as progress:
-        for chosen in _cut(places, max(1, TOKENS_AT_A_TIME // len(passage.words))):
-            hidden = _hide(subject, passage, chosen)
-            found += _choose(subject, passage, chosen, hidden, top_k)
+        for chosen in _cut(places, max(1, TOKENS_AT_A_TIME // len(encoded.words))):
+            hidden = _hide(inspected, encoded, chosen)
+            found += _choose(inspected, encoded, chosen, hidden, top_k)
             progress.advance(len(chosen))
     return found
 
@@ -78,38 +80,40 @@ def _cut(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 
 def _hide(
-    subject: InspectedModel, passage: EncodedText, places: Sequence[int]
+    inspected: InspectedModel, encoded: EncodedText, places: Sequence[int]
 ) -> Float[Tensor, "places hidden"]:
-    """Return the hidden state of each position in a copy of the passage with [MASK] there."""
-    ids, length = passage.encoding.ids, len(passage.words)
-    mask = [subject.tokenizer.mask_id]
+    """Return the hidden state of each position in a copy of the text with [MASK] there."""
+    ids, length = encoded.encoding.ids, len(encoded.words)
+    mask = [inspected.tokenizer.mask_id]
     copies = [[*ids[:place], *mask, *ids[place + 1 :]] for place in places]
-    batch = PackedBatch.from_sequences(copies, [passage.encoding.token_type_ids] * len(places))
-    tokens: Tensor = subject.model.encoder(batch.to(find_device(subject.model)))
+    batch = PackedBatch.from_sequences(copies, [encoded.encoding.token_type_ids] * len(places))
+    tokens: Tensor = inspected.model.encoder(batch.to(find_device(inspected.model)))
     return tokens[[copy * length + place for copy, place in enumerate(places)]]
 
 
 def _choose(
-    subject: InspectedModel,
-    passage: EncodedText,
+    inspected: InspectedModel,
+    encoded: EncodedText,
     places: Sequence[int],
     tokens: Float[Tensor, "places hidden"],
     top_k: int,
 ) -> list[PlaceWords]:
     """Return the most likely words for some positions, given their hidden states."""
-    logarithms = find_words(subject, tokens)
-    own = logarithms[range(len(places)), [passage.encoding.ids[place] for place in places]]
+    logarithms = find_words(inspected, tokens)
+    own = logarithms[range(len(places)), [encoded.encoding.ids[place] for place in places]]
     ranks = (logarithms >= own[:, None]).sum(dim=-1)
     best = logarithms.exp().topk(min(top_k, logarithms.shape[1]))
-    names = _name(subject, best.indices, best.values)
+    names = _name(inspected, best.indices, best.values)
     rows = zip(places, names, own.exp().tolist(), ranks.tolist(), strict=True)
     return [PlaceWords(*row) for row in rows]
 
 
 def _name(
-    subject: InspectedModel, ids: Int[Tensor, "places top_k"], shares: Float[Tensor, "places top_k"]
+    inspected: InspectedModel,
+    ids: Int[Tensor, "places top_k"],
+    shares: Float[Tensor, "places top_k"],
 ) -> list[tuple[Candidate, ...]]:
-    vocabulary = subject.tokenizer.vocabulary
+    vocabulary = inspected.tokenizer.vocabulary
     rows = zip(ids.tolist(), shares.tolist(), strict=True)
     return [
         tuple(Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True))

@@ -60,6 +60,8 @@ class Task(ABC, Generic[Example, Prediction]):
     model_kind: ClassVar[type[FineTunedBert]]
     row: ClassVar[Literal["sequence", "token"]]  # whether each sequence or token has logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences
+    # What the head's logits mean, for `interpret`; None if one text alone has no prediction.
+    head_output: ClassVar[Literal["labels", "tags", "span", "number"] | None]
     needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
     scorer_files: ClassVar[tuple[str, ...]] = ()  # file names `prediction_files` may return
 

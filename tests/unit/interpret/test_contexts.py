@@ -14,41 +14,41 @@ TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
 
 
-def test_each_place_of_the_word_is_found_and_none_of_another_word(subject):
-    found = compare_contexts(subject, "Cat", TEXTS)
-    assert [place.passage.text for place in found.occurrences] == [TEXTS[0], TEXTS[1], TEXTS[1]]
+def test_each_place_of_the_word_is_found_and_none_of_another_word(inspected):
+    found = compare_contexts(inspected, "Cat", TEXTS)
+    assert [place.encoded.text for place in found.occurrences] == [TEXTS[0], TEXTS[1], TEXTS[1]]
     assert [place.tokens for place in found.occurrences] == [
         range(2, 3),
         range(5, 6),
         range(12, 13),
     ]
-    spans = [place.passage.text[slice(*place.span)] for place in found.occurrences]
+    spans = [place.encoded.text[slice(*place.span)] for place in found.occurrences]
     assert spans == ["cat", "cat", "cat"]
     assert found.occurrences[2].span[1] == len(TEXTS[1])
 
 
-def test_pieces_are_averaged(subject):
-    found = compare_contexts(subject, "cats", ["the cats", "a cats"])
+def test_pieces_are_averaged(inspected):
+    found = compare_contexts(inspected, "cats", ["the cats", "a cats"])
     assert [place.tokens for place in found.occurrences] == [range(2, 4)] * 2
-    states = subject.observe(subject.read("the cats")).states
+    states = inspected.observe(inspected.read("the cats")).states
     for layer, state in enumerate(states):
         torch.testing.assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
 
 
-def test_several_words_are_found_together(subject):
-    passage = subject.read("the cat lost the cats - the cat")
-    ids = subject.tokenizer.piece_ids(["the cat"])[0]
-    assert find_word(passage, ids) == [range(1, 3), range(8, 10)]
+def test_several_words_are_found_together(inspected):
+    encoded = inspected.read("the cat lost the cats - the cat")
+    ids = inspected.tokenizer.piece_ids(["the cat"])[0]
+    assert find_word(encoded, ids) == [range(1, 3), range(8, 10)]
 
 
-def test_cosines_are_those_of_the_vectors(subject):
-    found = compare_contexts(subject, "cat", TEXTS)
+def test_cosines_are_those_of_the_vectors(inspected):
+    found = compare_contexts(inspected, "cat", TEXTS)
     assert found.vectors.shape == (3, 3, 8)
     expected = torch.nn.functional.cosine_similarity(
         found.vectors[:, :, None], found.vectors[:, None], dim=-1
@@ -59,21 +59,21 @@ def test_cosines_are_those_of_the_vectors(subject):
     assert [plane.points.shape for plane in found.planes] == [(3, 2)] * 3
 
 
-def test_a_word_in_equal_texts_doesnt_change(subject):
-    found = compare_contexts(subject, "cat", ["the cat", "the cat"])
+def test_a_word_in_equal_texts_doesnt_change(inspected):
+    found = compare_contexts(inspected, "cat", ["the cat", "the cat"])
     torch.testing.assert_close(found.self_similarity, torch.ones(3))
     assert found.planes[-1].shares == (0.0, 0.0)
 
 
-def test_different_words_are_all_pairs_of_other_tokens_of_other_texts(subject):
-    found = compare_contexts(subject, "cat", TEXTS)
+def test_different_words_are_all_pairs_of_other_tokens_of_other_texts(inspected):
+    found = compare_contexts(inspected, "cat", TEXTS)
     words = [
         (number, token, torch.stack([state[index] for state in observed.states]))
-        for number, observed in enumerate(subject.observe(subject.read(text)) for text in TEXTS)
-        for index, token in enumerate(observed.passage.tokens)
+        for number, observed in enumerate(inspected.observe(inspected.read(text)) for text in TEXTS)
+        for index, token in enumerate(observed.encoded.tokens)
         if token not in ("[CLS]", "[SEP]")
         and not any(
-            number == TEXTS.index(place.passage.text) and index in place.tokens
+            number == TEXTS.index(place.encoded.text) and index in place.tokens
             for place in found.occurrences
         )
     ]
@@ -109,6 +109,6 @@ def test_without_different_words_there_is_no_mean():
         ("cat", ["the cat", "cat " * 30], "32 tokens, and the model takes 24"),
     ],
 )
-def test_what_cant_be_compared_is_refused(subject, word, texts, message):
+def test_what_cant_be_compared_is_refused(inspected, word, texts, message):
     with pytest.raises(InputError, match=message):
-        compare_contexts(subject, word, texts)
+        compare_contexts(inspected, word, texts)

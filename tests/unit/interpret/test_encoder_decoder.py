@@ -32,60 +32,60 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder) -> InspectedEncoderDecoder:
+def inspected(folder) -> InspectedEncoderDecoder:
     return InspectedEncoderDecoder.load(folder)
 
 
-def see(subject, written=WRITTEN, text=READ, **choices) -> AttentionView:
-    return AttentionView.of(subject, text, written, ViewSettings(**choices))
+def see(inspected, written=WRITTEN, text=READ, **choices) -> AttentionView:
+    return AttentionView.of(inspected, text, written, ViewSettings(**choices))
 
 
 def test_a_folder_is_known_for_what_it_is(folder):
     assert isinstance(load_inspected_model(folder), InspectedEncoderDecoder)
-    with pytest.raises(CheckpointError, match="small is an encoder-decoder, and this is for BERTs"):
+    with pytest.raises(CheckpointError, match="small is an encoder-decoder, and this needs a BERT"):
         InspectedModel.load(folder)
 
 
 @pytest.mark.parametrize("joined", [{}, {"normalizes_first": True}], ids=str)
 def test_each_attention_is_between_its_texts(tmp_path, joined):
     save_encoder_decoder(tmp_path / "model", **joined)
-    subject = InspectedEncoderDecoder.load(tmp_path / "model")
-    source, written = subject.read(READ), subject.read_written(WRITTEN)
-    observed = subject.observe(source, written)
+    inspected = InspectedEncoderDecoder.load(tmp_path / "model")
+    source, written = inspected.read(READ), inspected.read_target(WRITTEN)
+    observed = inspected.observe(source, written)
     shapes = {name: one.layers[0].weights.shape for name, one in observed.items()}
     assert shapes == {"cross": (2, 5, 8), "encoder": (2, 8, 8), "decoder": (2, 5, 5)}
     assert [len(one.layers) for one in observed.values()] == [3, 2, 3]
     assert [one.is_causal for one in observed.values()] == [False, False, True]
     assert [len(one.states) for one in observed.values()] == [4, 3, 4]
-    assert observed["cross"].passage.tokens == WRITTEN_TOKENS
-    assert observed["cross"].others.tokens == READ_TOKENS
+    assert observed["cross"].encoded.tokens == WRITTEN_TOKENS
+    assert observed["cross"].attended.tokens == READ_TOKENS
     for one in observed.values():
         for heads in one.layers:
             torch.testing.assert_close(heads.weights @ heads.value, heads.context)
 
 
-def test_next_words_are_those_of_the_model(subject):
-    source, written = subject.read(READ), subject.read_written(WRITTEN)
-    next_words = subject.observe(source, written)["decoder"].next_words
+def test_next_words_are_those_of_the_model(inspected):
+    source, written = inspected.read(READ), inspected.read_target(WRITTEN)
+    next_words = inspected.observe(source, written)["decoder"].next_words
     ids = torch.tensor([source.encoding.ids]), torch.tensor([written.encoding.ids[:-1]])
     with torch.inference_mode():
-        expected = subject.model(*ids)[0].log_softmax(dim=-1)[:, : subject.tokenizer.vocab_size]
+        expected = inspected.model(*ids)[0].log_softmax(dim=-1)[:, : inspected.tokenizer.vocab_size]
     torch.testing.assert_close(next_words.log_probabilities, expected)
-    names = [subject.tokenizer.vocabulary[id_] for id_ in next_words.ids]
+    names = [inspected.tokenizer.vocabulary[id_] for id_ in next_words.ids]
     assert names == ["a", "dog", "lost", ".", "[SEP]"]
 
 
-def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(subject, tmp_path):
-    source = subject.read(READ)
-    written = subject.write(source)
-    next_words = subject.observe(source, written)["decoder"].next_words
+def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(inspected, tmp_path):
+    source = inspected.read(READ)
+    written = inspected.write(source)
+    next_words = inspected.observe(source, written)["decoder"].next_words
     allowed = next_words.log_probabilities.clone()
-    never = sorted(subject.tokenizer.special_ids - {subject.tokenizer.sep_id})
+    never = sorted(inspected.tokenizer.special_ids - {inspected.tokenizer.sep_id})
     allowed[:, never] = -torch.inf
     assert list(next_words.ids) == allowed.argmax(dim=1).tolist()
     assert len(written.encoding.ids) <= 25  # 24 positions, and the last is written and not read
-    longest = subject.read_written("cat " * 23)  # what it could write, the end included
-    assert subject.observe(source, longest)["decoder"].layers[0].weights.shape == (2, 24, 24)
+    longest = inspected.read_target("cat " * 23)  # what it could write, the end included
+    assert inspected.observe(source, longest)["decoder"].layers[0].weights.shape == (2, 24, 24)
     save_encoder_decoder(tmp_path / "silent", end_bias=99.0)
     silent = InspectedEncoderDecoder.load(tmp_path / "silent")
     assert silent.write(silent.read(READ)).tokens == ["[CLS]", "[SEP]"]
@@ -103,14 +103,14 @@ def test_it_writes_as_its_folder_says(tmp_path):
         max_target_length=4,
     )
     write_seq2seq_file(tmp_path, saved)
-    subject = InspectedEncoderDecoder.load(tmp_path)
-    assert subject.saved == saved
-    assert len(subject.write(subject.read(READ)).tokens) <= 5
-    assert subject.read_written("a dog lost").tokens == ["[CLS]", "a", "dog", "lost", "[SEP]"]
+    inspected = InspectedEncoderDecoder.load(tmp_path)
+    assert inspected.saved == saved
+    assert len(inspected.write(inspected.read(READ)).tokens) <= 5
+    assert inspected.read_target("a dog lost").tokens == ["[CLS]", "a", "dog", "lost", "[SEP]"]
     with pytest.raises(InputError, match=r"5 tokens, and the model takes 4 \(bertkit_seq2seq\.js"):
-        subject.read_written("a dog lost .")
+        inspected.read_target("a dog lost .")
     with pytest.raises(InputError, match=r"9 tokens, and the model takes 8 \(bertkit_seq2seq\.js"):
-        subject.read("the cats saw a hat .")
+        inspected.read("the cats saw a hat .")
     (tmp_path / "bertkit_seq2seq.json").write_text("{}")
     with pytest.raises(DamagedFileError):
         InspectedEncoderDecoder.load(tmp_path)
@@ -121,7 +121,7 @@ def test_an_end_that_is_no_word_is_refused(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["eos_token_id"] = 17  # an entry of the model that no word has
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match="what begins or ends a sequence isn't among them"):
+    with pytest.raises(CheckpointError, match="the start or end token isn't among them"):
         InspectedEncoderDecoder.load(tmp_path)
 
 
@@ -134,21 +134,21 @@ def test_an_end_that_is_no_word_is_refused(tmp_path):
         ((READ, "cat " * 24), "the second text has 25 tokens, and the model takes 24"),
     ],
 )
-def test_texts_without_words_or_too_long_are_refused(subject, texts, message):
+def test_texts_without_words_or_too_long_are_refused(inspected, texts, message):
     with pytest.raises(InputError, match=message):
-        AttentionView.of(subject, *texts)
+        AttentionView.of(inspected, *texts)
 
 
-def test_the_view_is_of_the_attention_that_is_chosen(subject):
-    assert see(subject).weights(3).shape == (2, 5, 8)
-    assert see(subject, attention="encoder").tokens == READ_TOKENS
-    assert see(subject, attention="decoder").tokens == WRITTEN_TOKENS
-    assert see(subject, attention="encoder", token="hat").token == 6
+def test_the_view_is_of_the_attention_that_is_chosen(inspected):
+    assert see(inspected).weights(3).shape == (2, 5, 8)
+    assert see(inspected, attention="encoder").tokens == READ_TOKENS
+    assert see(inspected, attention="decoder").tokens == WRITTEN_TOKENS
+    assert see(inspected, attention="encoder", token="hat").token == 6
     with pytest.raises(InputError, match="no token 'hat'"):
-        see(subject, token="hat")
+        see(inspected, token="hat")
     with pytest.raises(SettingsError, match=r"no head 3\.1: this model has layers 1 to 2"):
-        see(subject, attention="encoder", layer=3)
-    assert see(subject, layer=3).page
+        see(inspected, attention="encoder", layer=3)
+    assert see(inspected, layer=3).page
 
 
 @pytest.mark.parametrize(
@@ -159,18 +159,18 @@ def test_the_view_is_of_the_attention_that_is_chosen(subject):
         ({"views": "brain"}, "no view 'brain'"),
     ],
 )
-def test_what_is_for_berts_is_refused(subject, choices, message):
+def test_what_is_for_berts_is_refused(inspected, choices, message):
     with pytest.raises(SettingsError, match=message):
-        see(subject, **choices)
+        see(inspected, **choices)
 
 
-def test_views_that_suit_no_attention_are_refused(subject):
-    with pytest.raises(SettingsError, match="nothing for the view importance to show"):
-        _ = see(subject, views="heads,importance").page
+def test_views_that_suit_no_attention_are_refused(inspected):
+    with pytest.raises(SettingsError, match="doesn't support the view importance"):
+        _ = see(inspected, views="heads,importance").page
 
 
-def test_the_page_has_three_parts_with_the_views_that_suit_them(subject):
-    view = see(subject, layer=3, head=2, token="dog")
+def test_the_page_has_three_parts_with_the_views_that_suit_them(inspected):
+    view = see(inspected, layer=3, head=2, token="dog")
     page = view.page
     parts = {part["name"]: part for part in page.data["parts"]}
     names = {name: [one["name"] for one in part["views"]] for name, part in parts.items()}
@@ -183,7 +183,7 @@ def test_the_page_has_three_parts_with_the_views_that_suit_them(subject):
     assert page.data["texts"] == [READ, WRITTEN]
     assert [parts[name]["start"]["layer"] for name in parts] == [3, 1, 1]
     assert [parts[name]["startsWhole"] for name in parts] == [False, True, True]
-    first = see(subject, layer=1).page.data["parts"][0]
+    first = see(inspected, layer=1).page.data["parts"][0]
     assert (first["start"]["layer"], first["startsWhole"]) == (1, False)
     assert parts["cross"]["start"]["token"] == 2
     assert [token["text"] for token in parts["cross"]["others"]] == READ_TOKENS
@@ -191,13 +191,13 @@ def test_the_page_has_three_parts_with_the_views_that_suit_them(subject):
     assert [parts[name]["isCausal"] for name in parts] == [False, False, True]
     alignment = parts["cross"]["views"][0]["data"]
     assert alignment["chosen"] == [*WRITTEN_TOKENS[1:], "[SEP]"]
-    for name, scene in view.parts.items():
-        for array, content in pack_weights(scene.observation.layers).items():
+    for name, inputs in view.parts.items():
+        for array, content in pack_weights(inputs.observation.layers).items():
             assert page.arrays[f"{name}-{array}"] == content
 
 
-def test_legends_say_whose_attention_it_is(subject):
-    parts = {part["name"]: part for part in see(subject).page.data["parts"]}
+def test_legends_say_whose_attention_it_is(inspected):
+    parts = {part["name"]: part for part in see(inspected).page.data["parts"]}
     heads = {
         name: next(one for one in part["views"] if one["name"] == "heads")["legend"]
         for name, part in parts.items()
@@ -212,24 +212,24 @@ def test_legends_say_whose_attention_it_is(subject):
         assert "next token" not in legend, view["name"]  # a pattern that there can't be
 
 
-def test_a_page_has_room_for_so_many_weights_of_all_parts(subject, monkeypatch):
-    monkeypatch.setattr(module, "MOST_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
+def test_a_page_has_room_for_so_many_weights_of_all_parts(inspected, monkeypatch):
+    monkeypatch.setattr(module, "MAX_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
     with pytest.raises(InputError, match="would have 646 attention weights"):
-        _ = see(subject).page
+        _ = see(inspected).page
 
 
-def test_hostile_texts_stay_texts(subject):
-    html = see(subject, HOSTILE, HOSTILE).page.render()
+def test_hostile_texts_stay_texts(inspected):
+    html = see(inspected, HOSTILE, HOSTILE).page.render()
     assert "<img" not in html
-    assert html.count("</script>") == see(subject).page.render().count("</script>")
+    assert html.count("</script>") == see(inspected).page.render().count("</script>")
 
 
-def test_an_alignment_is_the_mean_of_what_is_not_chosen(subject):
-    view = see(subject)
+def test_an_alignment_is_the_mean_of_what_is_not_chosen(inspected):
+    view = see(inspected)
     figure = view.alignment()
     assert figure.title == "small, cross-attention, all layers, mean of all heads"
-    assert figure.written == [*WRITTEN_TOKENS[1:], "[SEP]"]
-    assert figure.read == READ_TOKENS
+    assert figure.target == [*WRITTEN_TOKENS[1:], "[SEP]"]
+    assert figure.source == READ_TOKENS
     whole = torch.stack([view.weights(layer) for layer in (1, 2, 3)]).mean(dim=(0, 1))
     torch.testing.assert_close(torch.tensor(figure.weights), whole)
     one = torch.tensor(view.alignment(3, 2).weights)
@@ -239,26 +239,26 @@ def test_an_alignment_is_the_mean_of_what_is_not_chosen(subject):
     for wrong in ((0,), (3, 0), (None, 0)):
         with pytest.raises(SettingsError, match="there is no head"):
             view.alignment(*wrong)
-    with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
-        see(subject, attention="decoder").alignment()
+    with pytest.raises(SettingsError, match="an alignment needs cross-attention"):
+        see(inspected, attention="decoder").alignment()
 
 
-def test_a_figure_can_show_one_token(subject):
-    figure = see(subject).figure(3, 1, token="dog")
-    assert (figure.tokens, figure.others, figure.focus) == (WRITTEN_TOKENS, READ_TOKENS, 2)
-    assert figure.title.endswith("layer 3, head 1, behind “dog”, choosing “lost”")
-    assert see(subject, attention="decoder").figure(3, 1, token="dog").title.endswith("head 1")
-    assert see(subject, attention="encoder").figure(2, 1).others is None
+def test_a_figure_can_show_one_token(inspected):
+    figure = see(inspected).figure(3, 1, token="dog")
+    assert (figure.tokens, figure.attended_tokens, figure.focus) == (WRITTEN_TOKENS, READ_TOKENS, 2)
+    assert figure.title.endswith("layer 3, head 1, after “dog”, predicting “lost”")
+    assert see(inspected, attention="decoder").figure(3, 1, token="dog").title.endswith("head 1")
+    assert see(inspected, attention="encoder").figure(2, 1).attended_tokens is None
 
 
-def test_numbers_are_of_the_attention_that_is_chosen(subject):
-    numbers = gather_numbers(see(subject, layer=3, head=2))
+def test_numbers_are_of_the_attention_that_is_chosen(inspected):
+    numbers = gather_numbers(see(inspected, layer=3, head=2))
     assert numbers["attention"] == "cross"
     assert numbers["texts"] == [READ, WRITTEN]
     assert (numbers["tokens"], numbers["others"]) == (WRITTEN_TOKENS, READ_TOKENS)
     [head] = numbers["heads"]
-    expected = see(subject).weights(3)[1]
+    expected = see(inspected).weights(3)[1]
     torch.testing.assert_close(torch.tensor(head["weights"]), expected, atol=1e-6, rtol=0)
-    inner = gather_numbers(see(subject, attention="encoder"))
+    inner = gather_numbers(see(inspected, attention="encoder"))
     assert (inner["num_layers"], inner["others"]) == (2, None)
     json.dumps(numbers, allow_nan=False)

@@ -106,10 +106,10 @@ def test_neighbors_are_those_of_each_layer(folder):
 
 
 def test_layers_can_be_named(folder):
-    subject = InspectedModel.load(folder)
-    assert [found.layer for found in nearest_by_layer(subject, "cat", [-1, 0])] == [2, 0]
+    inspected = InspectedModel.load(folder)
+    assert [found.layer for found in nearest_by_layer(inspected, "cat", [-1, 0])] == [2, 0]
     with pytest.raises(SettingsError, match="no layer 3"):
-        nearest_by_layer(subject, "cat", [3])
+        nearest_by_layer(inspected, "cat", [3])
 
 
 def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(folder):

@@ -11,7 +11,7 @@ from bertkit.models.bert.architectures import ARCHITECTURES
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("subject") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
@@ -24,9 +24,9 @@ def test_there_is_a_class_for_each_architecture():
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_models_of_each_kind_are_observed(tmp_path, save):
     save(tmp_path / "model")
-    subject = InspectedModel.load(str(tmp_path / "model"))
-    assert subject.name == "model"
-    observed = subject.observe(subject.read("the cat saw a hat"))
+    inspected = InspectedModel.load(str(tmp_path / "model"))
+    assert inspected.name == "model"
+    observed = inspected.observe(inspected.read("the cat saw a hat"))
     assert [len(heads.weights) for heads in observed.layers] == [2, 2]
     assert [state.shape for state in observed.states] == [(7, 8)] * 3
 
@@ -36,25 +36,25 @@ def test_a_run_is_observed(tmp_path):
     assert InspectedModel.load(tmp_path / "run").name == "run"
 
 
-def test_hidden_states_and_attention_are_those_of_the_same_pass(subject):
-    passage = subject.read("the cat", "a hat")
-    observed = subject.observe(passage)
-    torch.testing.assert_close(observed.states[-1], subject.model.encoder(passage.pack()))
+def test_hidden_states_and_attention_are_those_of_the_same_pass(inspected):
+    encoded = inspected.read("the cat", "a hat")
+    observed = inspected.observe(encoded)
+    torch.testing.assert_close(observed.states[-1], inspected.model.encoder(encoded.pack()))
     heads = observed.layers[0]
     torch.testing.assert_close(heads.weights @ heads.value, heads.context)
 
 
-def test_a_pair_has_segments_and_its_words_are_numbered_through(subject):
-    passage = subject.read("the cats", "a hat .")
-    assert passage.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", "hat", ".", "[SEP]"]
-    assert passage.encoding.token_type_ids == [0] * 5 + [1] * 4
-    assert passage.words == (-1, 0, 1, 1, -1, 2, 3, 4, -1)
+def test_a_pair_has_segments_and_its_words_are_numbered_through(inspected):
+    encoded = inspected.read("the cats", "a hat .")
+    assert encoded.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", "hat", ".", "[SEP]"]
+    assert encoded.encoding.token_type_ids == [0] * 5 + [1] * 4
+    assert encoded.words == (-1, 0, 1, 1, -1, 2, 3, 4, -1)
 
 
-def test_brackets_are_text_and_a_mask_only_where_it_is_read(subject):
-    assert "[MASK]" not in subject.read("the [MASK]").tokens
-    assert subject.read("the [MASK]", read_mask=True).tokens[2] == "[MASK]"
-    assert subject.read("the [SEP]").tokens.count("[SEP]") == 1
+def test_brackets_are_text_and_a_mask_only_where_it_is_read(inspected):
+    assert "[MASK]" not in inspected.read("the [MASK]").tokens
+    assert inspected.read("the [MASK]", read_mask=True).tokens[2] == "[MASK]"
+    assert inspected.read("the [SEP]").tokens.count("[SEP]") == 1
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_brackets_are_text_and_a_mask_only_where_it_is_read(subject):
         (("cat " * 23,), "25 tokens, and the model takes 24"),
     ],
 )
-def test_texts_without_words_or_too_long_are_refused(subject, texts, message):
+def test_texts_without_words_or_too_long_are_refused(inspected, texts, message):
     with pytest.raises(InputError, match=message):
-        subject.read(*texts)
+        inspected.read(*texts)
 
 
 def test_a_pair_is_refused_by_a_model_of_single_texts(tmp_path):

@@ -25,15 +25,15 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory) -> InspectedModel:
+def inspected(tmp_path_factory) -> InspectedModel:
     folder = tmp_path_factory.mktemp("causal") / "small"
     save_causal(folder)
     return InspectedModel.load(folder)
 
 
 @pytest.fixture(scope="module")
-def view(subject) -> AttentionView:
-    return AttentionView.of(subject, TEXT)
+def view(inspected) -> AttentionView:
+    return AttentionView.of(inspected, TEXT)
 
 
 def test_no_token_looks_at_a_later_one(view):
@@ -67,73 +67,73 @@ def test_a_model_of_one_stack_has_one_attention_to_choose():
         )
 
 
-def test_next_words_are_those_of_the_model(subject, view):
-    data = collect_next(view.scene)
-    ids = view.scene.observation.passage.encoding.ids
+def test_next_words_are_those_of_the_model(inspected, view):
+    data = collect_next(view.inputs)
+    ids = view.inputs.observation.encoded.encoding.ids
     with torch.inference_mode():
-        scores = subject.model(torch.tensor([ids]))[0].log_softmax(dim=-1)
+        scores = inspected.model(torch.tensor([ids]))[0].log_softmax(dim=-1)
     steps = data["steps"]
     assert [step["token"] for step in steps] == list(range(7))
     assert [step["next"] for step in steps] == TOKENS[1:]
     own = [float(scores[place, ids[place + 1]]) for place in range(7)]
     assert [step["own"][0] for step in steps] == pytest.approx(list(map(math.exp, own)), rel=1e-4)
     assert data["perplexity"] == pytest.approx(math.exp(-sum(own) / 7), rel=1e-4)
-    words = scores[:, : subject.tokenizer.vocab_size]
+    words = scores[:, : inspected.tokenizer.vocab_size]
     for place, step in enumerate(steps):
         rank = int((words[place] >= words[place, ids[place + 1]]).sum())
         assert step["own"][1] == rank
-        best = subject.tokenizer.vocabulary[int(words[place].argmax())]
+        best = inspected.tokenizer.vocabulary[int(words[place].argmax())]
         assert step["words"][0][0] == best
     json.dumps(data, allow_nan=False)
 
 
 def test_tokens_are_held_against_what_they_would_get_evenly(view):
-    received = torch.tensor(collect_attention(view.scene)["received"])
+    received = torch.tensor(collect_attention(view.inputs)["received"])
     even = torch.ones(8, 8).tril()
     even = (even / even.sum(dim=1, keepdim=True)).sum(dim=0)
     expected = view.weights(1).sum(dim=1) / even
     torch.testing.assert_close(received[0], expected, atol=6e-4, rtol=0)
 
 
-def test_it_decides_which_word_comes_next(subject):
-    passage = subject.read(TEXT)
+def test_it_decides_which_word_comes_next(inspected):
+    encoded = inspected.read(TEXT)
     with torch.inference_mode():
-        outcome = find_outcome(subject, passage)
-    [judgment] = outcome.judgments
-    assert judgment.about == tuple(TOKENS[:-1])
-    next_words = subject.observe(passage).next_words
-    torch.testing.assert_close(judgment.log_probabilities, next_words.log_probabilities)
-    assert to_json(outcome)["judgments"][0]["question"] == "which word comes behind each token"
+        outcome = find_outcome(inspected, encoded)
+    [prediction] = outcome.predictions
+    assert prediction.about == tuple(TOKENS[:-1])
+    next_words = inspected.observe(encoded).next_words
+    torch.testing.assert_close(prediction.log_probabilities, next_words.log_probabilities)
+    assert to_json(outcome)["judgments"][0]["question"] == "the word after each token"
 
 
-def test_heads_can_be_switched_off_and_matter(subject):
+def test_heads_can_be_switched_off_and_matter(inspected):
     settings = ViewSettings(without="1.1", importance=False)
-    view = AttentionView.of(subject, TEXT, settings=settings)
-    assert (view.weights(2) - AttentionView.of(subject, TEXT).weights(2)).abs().max() > 1e-3
-    data = collect_importance(view.scene)
+    view = AttentionView.of(inspected, TEXT, settings=settings)
+    assert (view.weights(2) - AttentionView.of(inspected, TEXT).weights(2)).abs().max() > 1e-3
+    data = collect_importance(view.inputs)
     assert data["kind"] == "probability"
     assert data["change"]["probability"] != 0
     assert data["gradient"][0][0] == 0
     assert min(data["gradient"][1]) > 0
 
 
-def test_words_can_not_be_hidden_from_it(subject):
+def test_words_can_not_be_hidden_from_it(inspected):
     with pytest.raises(SettingsError, match="small has no head for that"):
-        AttentionView.of(subject, "the [MASK]", settings=ViewSettings(read_mask=True))
-    with pytest.raises(SettingsError, match="nothing for the view words to show"):
-        _ = AttentionView.of(subject, TEXT, settings=ViewSettings(views="words")).page
+        AttentionView.of(inspected, "the [MASK]", settings=ViewSettings(read_mask=True))
+    with pytest.raises(SettingsError, match="doesn't support the view words"):
+        _ = AttentionView.of(inspected, TEXT, settings=ViewSettings(views="words")).page
 
 
 def test_numbers_and_figures_have_no_later_tokens(view):
     numbers = gather_numbers(
-        AttentionView.of(view.scene.subject, TEXT, None, ViewSettings(layer=1, head=1))
+        AttentionView.of(view.inputs.inspected, TEXT, None, ViewSettings(layer=1, head=1))
     )
     weights = torch.tensor(numbers["heads"][0]["weights"])
     assert torch.equal(weights, weights.tril())
     assert "attention" not in numbers
     links = view.figure(1, 1).draw()
     assert links.count("<line") <= 36
-    with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
+    with pytest.raises(SettingsError, match="an alignment needs cross-attention"):
         view.alignment()
 
 
@@ -144,11 +144,11 @@ def test_a_model_for_a_task_that_reads_left_to_right_is_seen(tmp_path):
         tmp_path / "gpt", new_heads=True, num_labels=len(LABELS)
     )
     model.save_pretrained(tmp_path / "labels")
-    subject = InspectedModel.load(tmp_path / "labels")
-    view = AttentionView.of(subject, TEXT)
+    inspected = InspectedModel.load(tmp_path / "labels")
+    view = AttentionView.of(inspected, TEXT)
     assert torch.equal(view.weights(2), view.weights(2).tril())
     names = [one["name"] for one in view.page.data["views"]]
     assert "importance" in names
     assert "next" not in names
-    [judgment] = find_outcome(subject, subject.read(TEXT)).judgments
-    assert judgment.question == "which label it has"
+    [prediction] = find_outcome(inspected, inspected.read(TEXT)).predictions
+    assert prediction.question == "the label"

@@ -19,9 +19,9 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.predictors import Answerer, Classifier, Regressor, Tagger
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.head_predictions import BY_TASK
+from bertkit.interpret.head_predictions import BY_OUTPUT
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.outcome import NUMBERS, Outcome, compare, find_outcome, round_digits, to_json
+from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForNextSentencePrediction
 from bertkit.tasks.choose.settings import ChooseSettings
@@ -40,8 +40,8 @@ PAIR = ("the cat saw a hat", "a dog lost the hat .")
 
 @torch.inference_mode()
 def outcome_of(folder, *texts, read_mask=False):
-    subject = InspectedModel.load(folder)
-    return find_outcome(subject, subject.read(*texts, read_mask=read_mask))
+    inspected = InspectedModel.load(folder)
+    return find_outcome(inspected, inspected.read(*texts, read_mask=read_mask))
 
 
 def decisions_of(outcome, number=0):
@@ -111,13 +111,13 @@ def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path)
 
 
 def test_a_model_that_answers_decides_nothing_without_a_text_to_look_in(tmp_path):
-    assert outcome_of(save_answerer(tmp_path / "answers"), TEXT).judgments == ()
+    assert outcome_of(save_answerer(tmp_path / "answers"), TEXT).predictions == ()
 
 
 def test_numbers_are_those_of_the_regressor(tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
     outcome = outcome_of(folder, TEXT)
-    assert outcome.judgments == ()
+    assert outcome.predictions == ()
     expected = Regressor.load(folder, engine="torch")(TEXT).value
     assert float(outcome.number) == pytest.approx(expected, rel=1e-4)
     assert outcome.loss is outcome.number
@@ -131,12 +131,13 @@ def test_a_choice_alone_has_a_score(tmp_path):
 
 def test_a_model_that_takes_sentences_says_nothing_of_a_passage(tmp_path):
     outcome = outcome_of(save_model(tmp_path / "taker", Extract(ExtractSettings())), TEXT)
-    assert (outcome.judgments, outcome.number, outcome.loss) == ((), None, None)
+    assert (outcome.predictions, outcome.number, outcome.loss) == ((), None, None)
 
 
 def test_it_is_known_of_every_task_what_it_says():
-    assert {*BY_TASK, *NUMBERS, "extract"} == set(TASKS)
-    assert not NUMBERS & set(BY_TASK)
+    outputs = {name: entry.load().head_output for name, entry in TASKS.items()}
+    assert {name for name, output in outputs.items() if output is None} == {"extract"}
+    assert set(outputs.values()) == {*BY_OUTPUT, "number", None}
 
 
 def test_masks_are_filled_as_fill_mask_does(small):
@@ -165,19 +166,19 @@ def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
 
 def test_what_tells_most_comes_first(small):
     questions = [
-        [judgment.question.split()[0] for judgment in outcome.judgments]
+        [prediction.question.split()[0] for prediction in outcome.predictions]
         for outcome in (
             outcome_of(small, *PAIR),
             outcome_of(small, "the [MASK]", "a hat", read_mask=True),
         )
     ]
-    assert questions == [["whether", "which"], ["which", "whether"]]
+    assert questions == [["whether", "the"], ["the", "whether"]]
 
 
 def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     outcome = outcome_of(tmp_path / "plain", TEXT)
-    assert outcome.judgments == ()
+    assert outcome.predictions == ()
     assert outcome.loss is None
     assert outcome.tokens.shape == (9, 8)
     torch.testing.assert_close(outcome.vector, outcome.tokens.mean(dim=0))
@@ -192,16 +193,18 @@ def test_a_long_text_is_read_whole(tmp_path):
 
 @torch.inference_mode()
 def test_a_change_is_that_of_what_was_said_before(small):
-    subject = InspectedModel.load(small)
-    passage = subject.read("the [MASK] saw a hat", read_mask=True)
-    before = find_outcome(subject, passage)
-    with ablate(subject.model, [(1, 1), (2, 2)]):
-        after = find_outcome(subject, passage)
-        scores = subject.model.score_words(subject.model.encoder(passage.pack())[[2]])
-    said = before.judgments[0].said
-    first = before.judgments[0].log_probabilities.exp()[0, said]
+    inspected = InspectedModel.load(small)
+    encoded = inspected.read("the [MASK] saw a hat", read_mask=True)
+    before = find_outcome(inspected, encoded)
+    with ablate(inspected.model, [(1, 1), (2, 2)]):
+        after = find_outcome(inspected, encoded)
+        scores = inspected.model.score_words(inspected.model.encoder(encoded.pack())[[2]])
+    predicted = before.predictions[0].predicted
+    first = before.predictions[0].log_probabilities.exp()[0, predicted]
     change = compare(before, after)
-    assert change.probability == pytest.approx(float(scores.softmax(-1)[0, said] - first), abs=1e-6)
+    assert change.probability == pytest.approx(
+        float(scores.softmax(-1)[0, predicted] - first), abs=1e-6
+    )
     assert change.main == change.probability
     assert change.number is None
     cosine = torch.cosine_similarity(before.vector.double(), after.vector.double(), dim=0)
@@ -252,21 +255,21 @@ def test_the_surprise_is_the_loss_of_what_was_said(small):
 
 
 def test_states_that_are_not_finite_are_refused(small):
-    subject = InspectedModel.load(small)
+    inspected = InspectedModel.load(small)
     with torch.no_grad():
-        subject.model.encoder.layers[0].attention.output.bias[0] = torch.inf
+        inspected.model.encoder.layers[0].attention.output.bias[0] = torch.inf
     with pytest.raises(NonFiniteError, match="bertkit inspect"):
-        find_outcome(subject, subject.read(TEXT))
+        find_outcome(inspected, inspected.read(TEXT))
 
 
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_scores_that_are_not_finite_are_refused(save, tmp_path):
     save(tmp_path / "model")
-    subject = InspectedModel.load(tmp_path / "model")
+    inspected = InspectedModel.load(tmp_path / "model")
     with torch.no_grad():
-        for name, parameter in subject.model.named_parameters():
+        for name, parameter in inspected.model.named_parameters():
             if not name.startswith("encoder."):
                 parameter.fill_(torch.nan)
     for texts in ((TEXT,), PAIR):
         with pytest.raises(NonFiniteError, match="the head of model gives scores that aren't"):
-            find_outcome(subject, subject.read(*texts))
+            find_outcome(inspected, inspected.read(*texts))

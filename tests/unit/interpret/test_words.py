@@ -21,33 +21,33 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder):
+def inspected(folder):
     return InspectedModel.load(folder)
 
 
 @pytest.fixture(scope="module")
-def passage(subject):
-    return subject.read(TEXT)
+def encoded(inspected):
+    return inspected.read(TEXT)
 
 
 @torch.inference_mode()
-def test_words_as_read_are_the_scores_of_the_model(subject, passage):
-    found = read_words(subject, passage, top_k=3)
+def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
+    found = read_words(inspected, encoded, top_k=3)
     assert [words.place for words in found] == PLACES
-    tokens = subject.model.encoder(passage.pack())[PLACES]
-    shares = subject.model.score_words(tokens).softmax(dim=-1)
+    tokens = inspected.model.encoder(encoded.pack())[PLACES]
+    shares = inspected.model.score_words(tokens).softmax(dim=-1)
     for words, share in zip(found, shares, strict=True):
         best = share.topk(3)
         assert [one.token_id for one in words.candidates] == best.indices.tolist()
         assert [one.probability for one in words.candidates] == pytest.approx(best.values.tolist())
-        own = share[passage.encoding.ids[words.place]]
+        own = share[encoded.encoding.ids[words.place]]
         assert words.own_probability == pytest.approx(float(own))
         assert words.own_rank == int((share > own).sum()) + 1
 
 
-def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, subject, passage):
+def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, inspected, encoded):
     fill = FillMask.load(folder, engine="torch")
-    found = predict_words(subject, passage, [1, 4, 7], top_k=4)
+    found = guess_words(inspected, encoded, [1, 4, 7], top_k=4)
     texts = ["[MASK] cats saw a hat .", "the cats [MASK] a hat .", "the cats saw a hat [MASK]"]
     for words, text in zip(found, texts, strict=True):
         (blank,) = fill(text, top_k=4).blanks
@@ -56,10 +56,10 @@ def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, subject, passage):
 
 
 @pytest.mark.parametrize("size", [1, 20])
-def test_batches_change_nothing(subject, passage, monkeypatch, size):
-    whole = predict_words(subject, passage, PLACES)
+def test_batches_change_nothing(inspected, encoded, monkeypatch, size):
+    whole = guess_words(inspected, encoded, PLACES)
     monkeypatch.setattr(words_module, "TOKENS_AT_A_TIME", size)
-    split = predict_words(subject, passage, PLACES)
+    split = guess_words(inspected, encoded, PLACES)
     assert [words.place for words in split] == PLACES
     for one, other in zip(whole, split, strict=True):
         assert [each.token_id for each in one.candidates] == [
@@ -68,12 +68,12 @@ def test_batches_change_nothing(subject, passage, monkeypatch, size):
         assert one.own_probability == pytest.approx(other.own_probability, rel=1e-5)
 
 
-def test_both_texts_of_a_pair_keep_their_segments(subject):
-    passage = subject.read("the cat", "a hat")
-    (found,) = predict_words(subject, passage, [4])
-    ids = list(passage.encoding.ids)
-    ids[4] = subject.tokenizer.mask_id
-    model, types = subject.model, passage.encoding.token_type_ids
+def test_both_texts_of_a_pair_keep_their_segments(inspected):
+    encoded = inspected.read("the cat", "a hat")
+    (found,) = guess_words(inspected, encoded, [4])
+    ids = list(encoded.encoding.ids)
+    ids[4] = inspected.tokenizer.mask_id
+    model, types = inspected.model, encoded.encoding.token_type_ids
     with torch.inference_mode():
         scores = model(torch.tensor([ids]), torch.tensor([types])).prediction_logits
     best = scores[0, 4].softmax(dim=-1).max()
@@ -82,11 +82,11 @@ def test_both_texts_of_a_pair_keep_their_segments(subject):
 
 def test_entries_without_a_word_are_no_candidates(tmp_path):
     save_small(tmp_path / "model", vocab_size=40)
-    subject = InspectedModel.load(tmp_path / "model")
-    (words, *_) = read_words(subject, subject.read(TEXT), top_k=40)
-    assert len(words.candidates) == subject.tokenizer.vocab_size
+    inspected = InspectedModel.load(tmp_path / "model")
+    (words, *_) = read_words(inspected, inspected.read(TEXT), top_k=40)
+    assert len(words.candidates) == inspected.tokenizer.vocab_size
     assert sum(one.probability for one in words.candidates) < 1
 
 
-def test_no_place_is_no_work(subject, passage):
-    assert predict_words(subject, passage, []) == []
+def test_no_place_is_no_work(inspected, encoded):
+    assert guess_words(inspected, encoded, []) == []

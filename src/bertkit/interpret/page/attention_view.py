@@ -22,9 +22,9 @@ from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel, Observation, name_model
 from bertkit.interpret.page.build import Start, build_joint_page, build_page
 from bertkit.interpret.page.figures import draw_alignment, draw_heads, find_token
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.page.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
@@ -32,7 +32,7 @@ from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
 # Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
-MOST_WEIGHTS = 1 << 29
+MAX_WEIGHTS = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,14 @@ class AttentionView:
     that the settings select.
 
     Attributes:
-        scene: the model, the text, and the results of one forward pass.
+        inputs: the model, the text, and the results of one forward pass.
         settings: the views to show and the initial selection.
         parts: the scenes of an encoder-decoder's attentions, by name; empty for other models.
     """
 
-    scene: Scene
+    inputs: ViewInputs
     settings: ViewSettings
-    parts: Mapping[str, Scene] = field(default_factory=dict)
+    parts: Mapping[str, ViewInputs] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class AttentionView:
         if isinstance(model, str | Path):
             model = load_inspected_model(model, device, revision=revision)
         if isinstance(model, InspectedEncoderDecoder):
-            return cls._of_two_halves(model, text, pair, settings)
+            return cls._of_encoder_decoder(model, text, pair, settings)
         if settings.read_mask and not fills_words(model.model):
             raise SettingsError(
                 f"read_mask is for models that fill words in, and {model.name} has no head for that"
@@ -104,16 +104,16 @@ class AttentionView:
         config = model.model.config
         without = parse_heads(settings.without, config) if settings.without is not None else []
         check_heads([HeadName(settings.layer or 1, settings.head or 1)], config)
-        passage = model.read(text, pair, read_mask=settings.read_mask)
+        encoded = model.read(text, pair, read_mask=settings.read_mask)
         if settings.token is not None:
-            find_token(passage, settings.token)
+            find_token(encoded, settings.token)
         with ablate(model.model, without):
-            observation = model.observe(passage)
-        scene = Scene(model, observation, tuple(without), ablates_heads=settings.importance)
-        return cls(scene, settings)
+            observation = model.observe(encoded)
+        inputs = ViewInputs(model, observation, tuple(without), ablates_heads=settings.importance)
+        return cls(inputs, settings)
 
     @classmethod
-    def _of_two_halves(
+    def _of_encoder_decoder(
         cls, model: InspectedEncoderDecoder, text: str, written: str | None, settings: ViewSettings
     ) -> Self:
         """Run an encoder-decoder on a source text and its target text."""
@@ -127,23 +127,23 @@ class AttentionView:
         half = config.encoder if name == "encoder" else config.decoder
         check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
         source = model.read(text)
-        target = model.write(source) if written is None else model.read_written(written)
+        target = model.write(source) if written is None else model.read_target(written)
         observed = model.observe(source, target)
         if settings.token is not None:
-            find_token(observed[name].passage, settings.token)
-        scenes = {part: Scene(model, each) for part, each in observed.items()}
+            find_token(observed[name].encoded, settings.token)
+        scenes = {part: ViewInputs(model, each) for part, each in observed.items()}
         return cls(scenes[name], settings, scenes)
 
     @property
     def tokens(self) -> list[str]:
         """The tokens of the text, including special tokens."""
-        return self.scene.observation.passage.tokens
+        return self.inputs.observation.encoded.tokens
 
     @property
     def token(self) -> int | None:
         """The index in `tokens` of the initially selected token, or None."""
         chosen = self.settings.token
-        return None if chosen is None else find_token(self.scene.observation.passage, chosen)
+        return None if chosen is None else find_token(self.inputs.observation.encoded, chosen)
 
     @cached_property
     def page(self) -> InteractivePage:
@@ -154,15 +154,15 @@ class AttentionView:
             InputError: the text is too long for a page.
         """
         names = _list_views(self.settings)
-        scenes = self.parts.values() or [self.scene]
+        scenes = self.parts.values() or [self.inputs]
         _check_size(scenes)
-        unsuited = [name for name in names if not any(map(VIEWS[name].suits, scenes))]
-        if unsuited and self.settings.views is not None:
+        unsupported = [name for name in names if not any(map(VIEWS[name].supports, scenes))]
+        if unsupported and self.settings.views is not None:
             raise SettingsError(
-                f"{self.scene.subject.name} has nothing for the view {unsuited[0]} to show; leave"
-                " it out"
+                f"{self.inputs.inspected.name} doesn't support the view {unsupported[0]};"
+                " leave it out"
             )
-        names = [name for name in names if name not in unsuited]
+        names = [name for name in names if name not in unsupported]
         start = Start(self.settings.layer, self.settings.head, self.token)
         all_vectors = self.settings.neurons
         if self.parts:
@@ -170,7 +170,7 @@ class AttentionView:
             return build_joint_page(
                 self.parts, names, shown=shown, start=start, all_vectors=all_vectors
             )
-        return build_page(self.scene, names, start=start, all_vectors=all_vectors)
+        return build_page(self.inputs, names, start=start, all_vectors=all_vectors)
 
     def write(self, path: str | Path) -> FileRecord:
         """Write the page as one self-contained HTML file, replacing an existing file.
@@ -182,7 +182,7 @@ class AttentionView:
         """
         return write_page(Path(path), self.page)
 
-    def weights(self, layer: int) -> Float[Tensor, "heads length others"]:
+    def weights(self, layer: int) -> Float[Tensor, "heads length attended"]:
         """Return the attention weights of a layer, from 1: each row is a query and sums to 1.
 
         In cross-attention the columns are the source tokens.
@@ -190,8 +190,8 @@ class AttentionView:
         Raises:
             SettingsError: there is no such layer.
         """
-        check_heads([HeadName(layer, 1)], self.scene.observation.config)
-        return self.scene.observation.layers[layer - 1].weights
+        check_heads([HeadName(layer, 1)], self.inputs.observation.config)
+        return self.inputs.observation.layers[layer - 1].weights
 
     def figure(self, layer: int, head: int, token: str | None = None) -> AttentionFigure:
         """Draw one head's attention as a static figure, for papers.
@@ -205,7 +205,7 @@ class AttentionView:
             SettingsError: there is no such head.
             InputError: there is no such token, or there are over 128 of them.
         """
-        return draw_heads(self.scene, self._title(layer, head), layer, head, token)
+        return draw_heads(self.inputs, self._title(layer, head), layer, head, token)
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
         """Draw cross-attention as a grid: target tokens as rows, source tokens as columns.
@@ -220,14 +220,14 @@ class AttentionView:
             SettingsError: there is no such head, or this view shows self-attention.
             InputError: a text has over 64 tokens.
         """
-        return draw_alignment(self.scene, self._title(layer, head), layer, head)
+        return draw_alignment(self.inputs, self._title(layer, head), layer, head)
 
     def _title(self, layer: int | None, head: int | None) -> str:
         """Return the title of a figure."""
         layers = "all layers" if layer is None else f"layer {layer}"
         heads = "mean of all heads" if head is None else f"head {head}"
         part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
-        return f"{self.scene.subject.name}, {part}{layers}, {heads}"
+        return f"{self.inputs.inspected.name}, {part}{layers}, {heads}"
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the page in a sandboxed frame, isolated from the notebook."""
@@ -249,21 +249,21 @@ def load_inspected_model(
     return kind.from_checkpoint(checkpoint, name_model(path), device)
 
 
-def _check_size(scenes: Iterable[Scene]) -> None:
+def _check_size(scenes: Iterable[ViewInputs]) -> None:
     """Raise an `InputError` for a page too large for a laptop's memory, before it is built."""
-    num_weights = sum(_count_weights(scene.observation) for scene in scenes)
-    if num_weights > MOST_WEIGHTS:
+    num_weights = sum(_count_weights(inputs.observation) for inputs in scenes)
+    if num_weights > MAX_WEIGHTS:
         raise InputError(
-            f"the page would have {num_weights:,} attention weights, and has room for"
-            f" {MOST_WEIGHTS:,}; shorten the text, or ask for the numbers of a layer by --json"
+            f"the page would have {num_weights:,} attention weights, and a page has room"
+            f" for {MAX_WEIGHTS:,}; shorten the text, or write the numbers of one layer with --json"
             " --layer"
         )
 
 
 def _count_weights(observation: Observation) -> int:
     """Return the number of attention weights in all heads of all layers."""
-    passage, config = observation.passage, observation.config
-    num_pairs = len(passage.tokens) * len((observation.others or passage).tokens)
+    encoded, config = observation.encoded, observation.config
+    num_pairs = len(encoded.tokens) * len((observation.attended or encoded).tokens)
     return config.num_hidden_layers * config.num_attention_heads * num_pairs
 
 

@@ -1,4 +1,4 @@
-"""Builds the page of a scene: shared data, the data of each view, and their scripts."""
+"""Builds the page of views: shared data, the data of each view, and their scripts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,9 @@ from bertkit.base.errors import SettingsError
 from bertkit.interpret.head_names import HeadName, check_heads
 from bertkit.interpret.inspected_model import EncodedText, Observation
 from bertkit.interpret.page.arrays import pack_vectors, pack_weights
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.table import VIEWS
-from bertkit.interpret.views.view import View
+from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.reports.modules import ENTRY
 
@@ -54,28 +53,28 @@ class Start:
 
 
 def build_page(
-    scene: Scene,
+    inputs: ViewInputs,
     views: Sequence[str] | None = None,
     *,
     start: Start = Start(),
     all_vectors: bool = False,
 ) -> InteractivePage:
-    """Build the page of a scene.
+    """Build the page of one text.
 
     Args:
-        scene: the scene to show.
-        views: names of `VIEWS`, in the order of their tabs; None for all that suit the scene.
+        inputs: the model and its observation.
+        views: names of `VIEWS`, in the order of their tabs; None for all that support the model.
         start: the initial selection.
         all_vectors: include query, key and value for any number of tokens; otherwise only for up
             to `MAX_TOKENS_WITH_VECTORS`.
     """
-    chosen = _choose(scene, views)
-    data, arrays = _build_part(scene, chosen, start, all_vectors=all_vectors)
-    return _finish(scene.subject.name, chosen, data, arrays)
+    chosen = _choose(inputs, views)
+    data, arrays = _build_part(inputs, chosen, start, all_vectors=all_vectors)
+    return _finish(inputs.inspected.name, chosen, data, arrays)
 
 
 def build_joint_page(
-    scenes: Mapping[str, Scene],
+    scenes: Mapping[str, ViewInputs],
     views: Sequence[str] | None = None,
     *,
     shown: str = "cross",
@@ -93,12 +92,12 @@ def build_joint_page(
     """
     parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
     for name, about in PARTS.items():
-        scene = scenes[name]
-        chosen = _choose(scene, views, may_be_empty=True)
+        inputs = scenes[name]
+        chosen = _choose(inputs, views, may_be_empty=True)
         begin = start if name == shown else Start()
         if chosen:
             part, packed = _build_part(
-                scene, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
+                inputs, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
             )
             parts.append({**part, **about, "name": name})
             arrays |= packed
@@ -106,10 +105,10 @@ def build_joint_page(
     cross = scenes["cross"]
     if not parts:
         raise _nothing_to_show(cross)
-    assert cross.observation.others is not None
-    texts = [cross.observation.others.text, cross.observation.passage.text]
+    assert cross.observation.attended is not None
+    texts = [cross.observation.attended.text, cross.observation.encoded.text]
     shared = {"texts": texts, "labels": ["read", "written"], "shown": shown, "parts": parts}
-    return _finish(cross.subject.name, list(used.values()), shared, arrays)
+    return _finish(cross.inspected.name, list(used.values()), shared, arrays)
 
 
 def _finish(
@@ -127,48 +126,50 @@ def _finish(
 
 
 def _build_part(
-    scene: Scene, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
+    inputs: ViewInputs, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the data of a scene and its arrays, whose names begin with the prefix."""
-    observation = scene.observation
+    """Return the data of a page part and its arrays, whose names begin with the prefix."""
+    observation = inputs.observation
     arrays = pack_weights(observation.layers)
     scales: list[list[list[float]]] = []
-    longest = max(len(passage.tokens) for passage in _passages(observation))
+    longest = max(len(encoded.tokens) for encoded in _passages(observation))
     if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(observation.layers)
         arrays |= vectors
     data = {
-        **_shared_data(scene),
+        **_shared_data(inputs),
         "prefix": prefix,
         "scales": scales,
-        "start": _start(scene, start),
+        "start": _start(inputs, start),
         "startsWhole": start.layer is None,
-        "views": [_view_data(view, scene) for view in views],
+        "views": [_view_data(view, inputs) for view in views],
     }
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
 
 
 def _passages(observation: Observation) -> list[EncodedText]:
-    """Return the passage of the queries and, in cross-attention, that of the keys."""
-    return list(filter(None, [observation.passage, observation.others]))
+    """Return the text of the queries and, in cross-attention, that of the keys."""
+    return list(filter(None, [observation.encoded, observation.attended]))
 
 
-def _choose(scene: Scene, names: Sequence[str] | None, *, may_be_empty: bool = False) -> list[View]:
-    """Return the requested views that suit the scene, without duplicates."""
+def _choose(
+    inputs: ViewInputs, names: Sequence[str] | None, *, may_be_empty: bool = False
+) -> list[View]:
+    """Return the requested views that support the inputs, without duplicates."""
     unknown = [name for name in names or [] if name not in VIEWS]
     if unknown:
         raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
     views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
-    chosen = [view for view in views if view.suits(scene)]
+    chosen = [view for view in views if view.supports(inputs)]
     if not chosen and not may_be_empty:
-        raise _nothing_to_show(scene)
+        raise _nothing_to_show(inputs)
     return chosen
 
 
-def _nothing_to_show(scene: Scene) -> SettingsError:
+def _nothing_to_show(inputs: ViewInputs) -> SettingsError:
     return SettingsError(
-        f"{scene.subject.name} has nothing for these views to show; name others, or none for"
-        " all that suit it"
+        f"{inputs.inspected.name} supports none of these views; name others, or none for all that"
+        " it supports"
     )
 
 
@@ -183,42 +184,42 @@ def _entry(views: Sequence[View]) -> str:
     return "".join([*imports, begin])
 
 
-def _shared_data(scene: Scene) -> dict[str, Any]:
+def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
     """Return the data that all views share."""
-    observation, config = scene.observation, scene.observation.config
-    passage, others = observation.passage, observation.others
-    names = None if others is None else others.tokens
+    observation, config = inputs.observation, inputs.observation.config
+    encoded, attended = observation.encoded, observation.attended
+    names = None if attended is None else attended.tokens
     is_causal = observation.is_causal
     return {
         "model": {
-            "name": scene.subject.name,
+            "name": inputs.inspected.name,
             "layers": config.num_hidden_layers,
             "heads": config.num_attention_heads,
             "features": config.hidden_size // config.num_attention_heads,
         },
-        "texts": [passage.text, passage.pair],
-        "tokens": _tokens(passage),
-        "others": None if others is None else _tokens(others),
+        "texts": [encoded.text, encoded.pair],
+        "tokens": _tokens(encoded),
+        "others": None if attended is None else _tokens(attended),
         "isCausal": is_causal,
         "patterns": [
             [
                 vars(pattern)
                 for pattern in find_patterns(
-                    layer.weights, passage.tokens, names, is_causal=is_causal
+                    layer.weights, encoded.tokens, names, is_causal=is_causal
                 )
             ]
             for layer in observation.layers
         ],
-        "without": [str(name) for name in scene.without],
+        "without": [str(name) for name in inputs.without],
     }
 
 
-def _tokens(passage: EncodedText) -> list[dict[str, Any]]:
+def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
     """Return the data of each token; offsets are in UTF-16 units, as in JavaScript strings."""
-    encoding = passage.encoding
-    units = [_count_units(text) for text in (passage.text, passage.pair or "")]
+    encoding = encoded.encoding
+    units = [_count_units(text) for text in (encoded.text, encoded.pair or "")]
     rows = zip(
-        encoding.tokens, encoding.token_type_ids, passage.words, encoding.offsets, strict=True
+        encoding.tokens, encoding.token_type_ids, encoded.words, encoding.offsets, strict=True
     )
     return [
         {
@@ -241,22 +242,22 @@ def _count_units(text: str) -> list[int]:
     return counts
 
 
-def _view_data(view: View, scene: Scene) -> dict[str, Any]:
+def _view_data(view: View, inputs: ViewInputs) -> dict[str, Any]:
     """Return the data of a view's tab."""
-    legend = view.across_legend or view.legend if scene.is_across else view.legend
-    if scene.observation.is_causal:
+    legend = view.cross_legend or view.legend if inputs.is_cross_attention else view.legend
+    if inputs.observation.is_causal:
         legend = (*legend, LEFT_TO_RIGHT)
     return {
         "name": view.name,
         "title": view.title,
         "legend": legend,
-        "data": view.collect(scene),
+        "data": view.collect(inputs),
     }
 
 
-def _start(scene: Scene, start: Start) -> dict[str, Any]:
+def _start(inputs: ViewInputs, start: Start) -> dict[str, Any]:
     """Return the initial selection as data."""
-    config = scene.observation.config
+    config = inputs.observation.config
     layer, focus = (1 if each is None else each for each in (start.layer, start.head))
     check_heads([HeadName(layer, focus)], config)
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]

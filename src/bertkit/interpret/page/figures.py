@@ -1,11 +1,11 @@
-"""Static figures of a scene's attention."""
+"""Static figures of attention."""
 
 import torch
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.head_names import HeadName, check_heads
 from bertkit.interpret.inspected_model import EncodedText
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
 
@@ -13,50 +13,50 @@ MAX_LISTED_TOKENS = 40
 
 
 def draw_heads(
-    scene: Scene, title: str, layer: int, head: int, token: str | None
+    inputs: ViewInputs, title: str, layer: int, head: int, token: str | None
 ) -> AttentionFigure:
     """Draw one head's attention; arguments and errors as in `AttentionView.figure`."""
-    observation = scene.observation
-    passage, others = observation.passage, observation.others
+    observation = inputs.observation
+    encoded, attended = observation.encoded, observation.attended
     check_heads([HeadName(layer, head)], observation.config)
-    longest = max(len(passage.tokens), len((others or passage).tokens))
+    longest = max(len(encoded.tokens), len((attended or encoded).tokens))
     if longest > MAX_TOKENS:
         raise InputError(
             f"a figure has room for {MAX_TOKENS} tokens, and the text has {longest}; shorten it,"
-            " or look at the page"
+            " or use the page"
         )
     weights: list[list[float]] = observation.layers[layer - 1].weights[head - 1].tolist()
-    focus = None if token is None else find_token(passage, token)
-    if focus is not None and observation.next_words is not None and others is not None:
-        chosen = scene.subject.tokenizer.vocabulary[observation.next_words.ids[focus]]
-        title += f", behind “{passage.tokens[focus]}”, choosing “{chosen}”"
-    seen = None if others is None else others.tokens
-    return AttentionFigure(title, passage.tokens, weights, focus, others=seen)
+    focus = None if token is None else find_token(encoded, token)
+    if focus is not None and observation.next_words is not None and attended is not None:
+        chosen = inputs.inspected.tokenizer.vocabulary[observation.next_words.ids[focus]]
+        title += f", after “{encoded.tokens[focus]}”, predicting “{chosen}”"
+    attended_tokens = None if attended is None else attended.tokens
+    return AttentionFigure(title, encoded.tokens, weights, focus, attended_tokens=attended_tokens)
 
 
 def draw_alignment(
-    scene: Scene, title: str, layer: int | None, head: int | None
+    inputs: ViewInputs, title: str, layer: int | None, head: int | None
 ) -> AlignmentFigure:
     """Draw cross-attention as a grid; arguments and errors as in `AttentionView.alignment`."""
-    observation = scene.observation
-    if observation.others is None or observation.next_words is None:
+    observation = inputs.observation
+    if observation.attended is None or observation.next_words is None:
         raise SettingsError(
-            f"an alignment is of cross-attention, and what is shown here of {scene.subject.name} is"
-            " attention within one text"
+            "an alignment needs cross-attention, and this is self-attention of"
+            f" {inputs.inspected.name}; choose another attention or an encoder-decoder"
         )
     named = HeadName(*(1 if each is None else each for each in (layer, head)))
     check_heads([named], observation.config)
     chosen = observation.layers if layer is None else [observation.layers[layer - 1]]
     weights = torch.stack([one.weights.float().cpu() for one in chosen]).mean(dim=0)
     shares = weights.mean(dim=0) if head is None else weights[head - 1]
-    vocabulary = scene.subject.tokenizer.vocabulary
+    vocabulary = inputs.inspected.tokenizer.vocabulary
     written = [vocabulary[id_] for id_ in observation.next_words.ids]
-    return AlignmentFigure(title, written, observation.others.tokens, shares.tolist())
+    return AlignmentFigure(title, written, observation.attended.tokens, shares.tolist())
 
 
-def find_token(passage: EncodedText, token: str) -> int:
+def find_token(encoded: EncodedText, token: str) -> int:
     """Return the position, from 0, of a token given by its text or its number from 1."""
-    tokens = passage.tokens
+    tokens = encoded.tokens
     if token in tokens:
         return tokens.index(token)
     if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):

@@ -14,40 +14,40 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
     Covers all heads, those of the selected layer, or the selected head. To limit the size, weights
     are included only for the selected token, or else for the selected head.
     """
-    subject, observation = view.scene.subject, view.scene.observation
+    inspected, observation = view.inputs.inspected, view.inputs.observation
     chosen, config = view.settings, observation.config
     layers = range(1, config.num_hidden_layers + 1) if chosen.layer is None else [chosen.layer]
-    heads = [one for layer in layers for one in _tell_layer(view, layer)]
+    heads = [one for layer in layers for one in _list_heads(view, layer)]
     return {
-        "model": subject.name,
-        **_tell_texts(view),
+        "model": inspected.name,
+        **_list_texts(view),
         "num_layers": config.num_hidden_layers,
         "num_heads": config.num_attention_heads,
-        "without": [str(name) for name in view.scene.without],
+        "without": [str(name) for name in view.inputs.without],
         "token": view.token,
         "heads": heads,
     }
 
 
-def _tell_texts(view: AttentionView) -> dict[str, Any]:
+def _list_texts(view: AttentionView) -> dict[str, Any]:
     """Return the texts and tokens; for an encoder-decoder, of both source and target."""
-    passage, others = view.scene.observation.passage, view.scene.observation.others
+    encoded, attended = view.inputs.observation.encoded, view.inputs.observation.attended
     if not view.parts:
-        return {"texts": [passage.text, passage.pair], "tokens": passage.tokens}
-    read, written = (view.parts[name].observation.passage for name in ("encoder", "decoder"))
+        return {"texts": [encoded.text, encoded.pair], "tokens": encoded.tokens}
+    read, written = (view.parts[name].observation.encoded for name in ("encoder", "decoder"))
     return {
         "texts": [read.text, written.text],
         "attention": view.settings.attention or "cross",
-        "tokens": passage.tokens,
-        "others": None if others is None else others.tokens,
+        "tokens": encoded.tokens,
+        "others": None if attended is None else attended.tokens,
     }
 
 
-def _tell_layer(view: AttentionView, layer: int) -> list[dict[str, Any]]:
+def _list_heads(view: AttentionView, layer: int) -> list[dict[str, Any]]:
     chosen, weights = view.settings.head, view.weights(layer).float().cpu()
     told: list[dict[str, Any]] = []
-    others, is_causal = view.scene.observation.others, view.scene.observation.is_causal
-    seen = None if others is None else others.tokens
+    attended, is_causal = view.inputs.observation.attended, view.inputs.observation.is_causal
+    seen = None if attended is None else attended.tokens
     patterns = find_patterns(weights, view.tokens, seen, is_causal=is_causal)
     for head, pattern in enumerate(patterns, start=1):
         if chosen not in (None, head):

@@ -6,8 +6,7 @@ Translate", figure 3.
 
 from typing import Any
 
-from bertkit.interpret.page.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 LEGEND = paragraphs(
     """
@@ -35,15 +34,15 @@ LEGEND = paragraphs(
 )
 
 
-def collect_alignment(scene: Scene) -> dict[str, Any]:
+def collect_alignment(inputs: ViewInputs) -> dict[str, Any]:
     """Return the token that is predicted in each step.
 
     Returns:
         "chosen": the predicted token of each row.
     """
-    next_words = scene.observation.next_words
+    next_words = inputs.observation.next_words
     assert next_words is not None  # a decoder always has them
-    vocabulary = scene.subject.tokenizer.vocabulary
+    vocabulary = inputs.inspected.tokenizer.vocabulary
     return {"chosen": [vocabulary[id_] for id_ in next_words.ids]}
 
 
@@ -52,5 +51,5 @@ ALIGNMENT = View(
     title="Alignment",
     legend=LEGEND,
     collect=collect_alignment,
-    suits=lambda scene: scene.is_across,
+    supports=lambda inputs: inputs.is_cross_attention,
 )

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from bertkit.interpret.contexts import Occurrence, WordInContexts
 from bertkit.interpret.geometry import Plane, project_layers
-from bertkit.interpret.page.scene import Scene
-from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 NUM_NEIGHBORS = 5
 LEGEND = paragraphs(
@@ -36,21 +35,23 @@ LEGEND = paragraphs(
 )
 
 
-def collect_geometry(scene: Scene) -> dict[str, Any]:
+def collect_geometry(inputs: ViewInputs) -> dict[str, Any]:
     """Return planes with and without special tokens, and nearest tokens, for every layer."""
-    observation = scene.observation
-    words = [token for token, word in enumerate(observation.passage.words) if word >= 0]
+    observation = inputs.observation
+    words = [token for token, word in enumerate(observation.encoded.words) if word >= 0]
     states = [state.float().cpu() for state in observation.states]
     return {
         "words": words,
-        "wordPlanes": [_lay(plane) for plane in project_layers(state[words] for state in states)],
-        "planes": [_lay(plane) for plane in project_layers(states)],
+        "wordPlanes": [
+            _plane_to_json(plane) for plane in project_layers(state[words] for state in states)
+        ],
+        "planes": [_plane_to_json(plane) for plane in project_layers(states)],
         "nearest": [_nearest(state, words) for state in states],
-        "contexts": scene.contexts and _describe(scene.contexts),
+        "contexts": inputs.contexts and _describe(inputs.contexts),
     }
 
 
-def _lay(plane: Plane) -> dict[str, Any]:
+def _plane_to_json(plane: Plane) -> dict[str, Any]:
     """Convert a plane to data."""
     points = [[_round(coordinate) for coordinate in point] for point in plane.points.tolist()]
     return {"points": points, "shares": [round(share, 4) for share in plane.shares]}
@@ -82,13 +83,13 @@ def _describe(contexts: WordInContexts) -> dict[str, Any]:
         ],
         "mean": [round(cosine, 3) for cosine in contexts.self_similarity.tolist()],
         "different": [None if math.isnan(cosine) else round(cosine, 3) for cosine in baseline],
-        "planes": [_lay(plane) for plane in contexts.planes],
+        "planes": [_plane_to_json(plane) for plane in contexts.planes],
     }
 
 
 def _quote(occurrence: Occurrence) -> list[str]:
     """Return the text before a word, the word, and the text after it."""
-    text, (start, stop) = occurrence.passage.text, occurrence.span
+    text, (start, stop) = occurrence.encoded.text, occurrence.span
     return [text[:start], text[start:stop], text[stop:]]
 
 
@@ -102,5 +103,7 @@ GEOMETRY = View(
     title="Geometry",
     legend=LEGEND,
     collect=collect_geometry,
-    suits=lambda scene: looks_at_itself(scene) and max(scene.observation.passage.words) >= 0,
+    supports=lambda inputs: (
+        not inputs.is_cross_attention and max(inputs.observation.encoded.words) >= 0
+    ),
 )

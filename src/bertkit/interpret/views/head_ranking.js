@@ -52,7 +52,7 @@ export function describeEffect({ kind, says }, map, value) {
       : `the loss reacts by ${showSize(value)} to it`;
   }
   if (kind === "vector") {
-    return `without it the vector of the text turns by ${showSize(value)}`;
+    return `without it the vector of the text changes by ${showSize(value)}`;
   }
   if (kind === "number") {
     return `without it the number changes by ${showSigned(value)}`;
@@ -73,19 +73,19 @@ export function describeEffect({ kind, says }, map, value) {
  */
 export function describeMeasure({ kind, says }) {
   if (kind === "vector") {
-    return "The model decides nothing about this text. Measured is the vector of the whole text,"
-      + " the mean of all its tokens.";
+    return "This model has no prediction for the text. Each number measures the mean vector of all"
+      + " tokens.";
   }
   if (kind === "number") {
-    return `Measured is the number that the model gives: ${says.number}.`;
+    return `Each number measures the predicted number: ${says.number}.`;
   }
   const [{ question, decisions }] = says.judgments;
   const [{ said, probability }] = decisions;
   return decisions.length === 1
-    ? `The model decides ${question}: “${said}”, with a probability of ${formatShare(probability)}.`
-      + " Measured is this probability."
-    : `The model decides ${question}. Measured is the probability of what it says, in the mean of`
-      + ` ${decisions.length} decisions.`;
+    ? `Prediction: ${question}: “${said}”, with a probability of ${formatShare(probability)}.`
+      + " Each number measures this probability."
+    : `Prediction: ${question}. Each number measures the mean probability of the`
+      + ` ${decisions.length} predictions.`;
 }
 
 /**

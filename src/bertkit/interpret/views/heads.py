@@ -24,8 +24,7 @@ HEADS = View(
         nothing.
         """
     ),
-    collect=lambda _: {},
-    across_legend=paragraphs(
+    cross_legend=paragraphs(
         """
         On the left stands what is written, on the right what is read. A line goes from a token on
         the left to a token on the right that it looks at; the stronger the line, the more it looks

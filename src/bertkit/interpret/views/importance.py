@@ -15,8 +15,7 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
-from bertkit.interpret.page.scene import Scene
-from bertkit.interpret.views.view import View, is_of_one_stack, paragraphs
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 LEGEND = paragraphs(
     """
@@ -47,22 +46,22 @@ LEGEND = paragraphs(
 )
 
 
-def collect_importance(scene: Scene) -> dict[str, Any]:
+def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     """Return the model's prediction and the importance of each head for it.
 
     Returns:
         "kind": the measure, "probability", "number" or "vector"; "ablation": layers × heads, the
-        change without each head, null if the scene skips it; "gradient": layers × heads, null if
+        change without each head, null if it is skipped; "gradient": layers × heads, null if
         the model has no prediction; "says": as in `to_json`; "whole": the same for the model with
         all heads; "change": from "whole" to "says"; both null if no head is switched off.
     """
-    model = _subject(scene).model
-    with ablate(model, scene.without):
+    model = _inspected(inputs).model
+    with ablate(model, inputs.without):
         with torch.inference_mode():
-            now = find_outcome(_subject(scene), scene.observation.passage)
-        ablation = _switch_off_each(scene, now) if scene.ablates_heads else None
-        gradient = None if now.loss is None else _find_gradients(scene)
-    whole = _find_whole(scene) if scene.without else None
+            now = find_outcome(_inspected(inputs), inputs.observation.encoded)
+        ablation = _switch_off_each(inputs, now) if inputs.ablates_heads else None
+        gradient = None if now.loss is None else _find_gradients(inputs)
+    whole = _find_whole(inputs) if inputs.without else None
     return {
         "kind": _find_kind(now),
         "ablation": _to_rows(ablation),
@@ -73,47 +72,47 @@ def collect_importance(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _switch_off_each(scene: Scene, now: Outcome) -> Float[Tensor, "layers heads"]:
+def _switch_off_each(inputs: ViewInputs, now: Outcome) -> Float[Tensor, "layers heads"]:
     """Return the change without each head, by one pass per head and one for the whole model."""
-    subject, passage = _subject(scene), scene.observation.passage
-    config = subject.model.config
+    inspected, encoded = _inspected(inputs), inputs.observation.encoded
+    config = inspected.model.config
     num_passes = config.num_hidden_layers * config.num_attention_heads + 1
     with torch.inference_mode(), show_progress("heads switched off", num_passes) as progress:
 
         def measure() -> float:
-            change = compare(now, find_outcome(subject, passage)).main
+            change = compare(now, find_outcome(inspected, encoded)).main
             progress.advance(1)
             return change
 
-        return importance_by_ablation(subject.model, measure)
+        return importance_by_ablation(inspected.model, measure)
 
 
-def _find_gradients(scene: Scene) -> Float[Tensor, "layers heads"]:
+def _find_gradients(inputs: ViewInputs) -> Float[Tensor, "layers heads"]:
     """Return the gradient of the loss, or of the number, at each head's gate."""
 
     def loss() -> Float[Tensor, ""]:
-        found = find_outcome(_subject(scene), scene.observation.passage).loss
+        found = find_outcome(_inspected(inputs), inputs.observation.encoded).loss
         assert found is not None  # every pass has a loss, or none has
         return found
 
     # cuDNN can't backpropagate through an LSTM in evaluation mode; some heads have one.
     with torch.backends.cudnn.flags(enabled=False):
-        return importance_by_gradient(_subject(scene).model, [loss])
+        return importance_by_gradient(_inspected(inputs).model, [loss])
 
 
 @torch.inference_mode()
-def _find_whole(scene: Scene) -> Outcome:
+def _find_whole(inputs: ViewInputs) -> Outcome:
     """Return the outcome of the model with all its heads."""
-    return find_outcome(_subject(scene), scene.observation.passage)
+    return find_outcome(_inspected(inputs), inputs.observation.encoded)
 
 
-def _subject(scene: Scene) -> InspectedModel:
-    assert isinstance(scene.subject, InspectedModel)  # `suits` excludes other models
-    return scene.subject
+def _inspected(inputs: ViewInputs) -> InspectedModel:
+    assert isinstance(inputs.inspected, InspectedModel)  # `supports` excludes other models
+    return inputs.inspected
 
 
 def _find_kind(outcome: Outcome) -> str:
-    if outcome.judgments:
+    if outcome.predictions:
         return "probability"
     return "vector" if outcome.number is None else "number"
 
@@ -131,5 +130,5 @@ IMPORTANCE = View(
     title="Importance",
     legend=LEGEND,
     collect=collect_importance,
-    suits=is_of_one_stack,
+    supports=lambda inputs: isinstance(inputs.inspected, InspectedModel),
 )

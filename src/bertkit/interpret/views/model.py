@@ -22,8 +22,7 @@ MODEL = View(
         Click a picture to enlarge it, and go on from there to the lines of that head.
         """
     ),
-    collect=lambda _: {},
-    across_legend=paragraphs(
+    cross_legend=paragraphs(
         """
         Each small picture is a head: a row for each layer of the half that writes, from the first
         to the last, and a column for each head.

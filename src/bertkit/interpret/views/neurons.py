@@ -41,6 +41,5 @@ NEURONS = View(
     name="neurons",
     title="Neurons",
     legend=LEGEND,
-    collect=lambda _: {},
-    across_legend=(ACROSS, *LEGEND[1:]),
+    cross_legend=(ACROSS, *LEGEND[1:]),
 )

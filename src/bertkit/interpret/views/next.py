@@ -3,8 +3,7 @@
 from typing import Any
 
 from bertkit.interpret.outcome import round_digits
-from bertkit.interpret.page.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.metrics.perplexity import find_perplexity
 
 NUM_WORDS = 5
@@ -30,7 +29,7 @@ LEGEND = paragraphs(
 )
 
 
-def collect_next(scene: Scene) -> dict[str, Any]:
+def collect_next(inputs: ViewInputs) -> dict[str, Any]:
     """Return the most likely words after each token, and the word that actually follows.
 
     Returns:
@@ -38,9 +37,9 @@ def collect_next(scene: Scene) -> dict[str, Any]:
         follows, "words": candidates with their probabilities, "own": probability and rank of the
         token that follows; "perplexity": that of the whole text.
     """
-    next_words = scene.observation.next_words
-    assert next_words is not None  # `suits` excludes other models
-    vocabulary, logarithms = scene.subject.tokenizer.vocabulary, next_words.log_probabilities
+    next_words = inputs.observation.next_words
+    assert next_words is not None  # `supports` excludes other models
+    vocabulary, logarithms = inputs.inspected.tokenizer.vocabulary, next_words.log_probabilities
     own = logarithms[range(len(next_words.ids)), next_words.ids]
     ranks = (logarithms >= own[:, None]).sum(dim=-1).tolist()
     best = logarithms.exp().topk(min(NUM_WORDS, logarithms.shape[1]))
@@ -72,5 +71,7 @@ NEXT = View(
     title="Next words",
     legend=LEGEND,
     collect=collect_next,
-    suits=lambda scene: scene.observation.next_words is not None and not scene.is_across,
+    supports=lambda inputs: (
+        inputs.observation.next_words is not None and not inputs.is_cross_attention
+    ),
 )

@@ -1,4 +1,4 @@
-// What the model says of the text, with all its heads and without some.
+// The predictions of the model for the text, with all its heads and without some.
 
 import { element } from "./dom.js";
 import { pairDecisions, showSigned, showSize } from "./head_ranking.js";
@@ -7,7 +7,7 @@ import { formatShare } from "./numbers.js";
 const MOST_ROWS = 30;
 
 /**
- * What the model says; where heads are switched off, beside what it says with all of them.
+ * The predictions; where heads are switched off, beside those with all of them.
  *
  * @param {Page} page of the importance view.
  * @returns {HTMLElement}
@@ -15,7 +15,7 @@ const MOST_ROWS = 30;
 export function describeOutcome(page) {
   const { says, whole } = page.data;
   const names = page.without.join(", ");
-  const title = whole === null ? "What the model says" : `What changes without ${names}`;
+  const title = whole === null ? "Predictions of the model" : `Changes without ${names}`;
   const parts = says.judgments.map((after, index) => {
     const before = whole === null ? null : whole.judgments[index];
     return describeJudgment(before, after, page);
@@ -30,12 +30,12 @@ function describeNumber(says, whole) {
   if (says.number === null) {
     return null;
   }
-  const before = whole === null ? "" : `, and with all heads ${whole.number}`;
-  return element("p", {}, `It gives the number ${says.number}${before}.`);
+  const before = whole === null ? "" : `; with all heads ${whole.number}`;
+  return element("p", {}, `The model predicts the number ${says.number}${before}.`);
 }
 
 function describeJudgment(before, after, page) {
-  const heading = element("h3", {}, `It decides ${after.question}`);
+  const heading = element("h3", {}, `Prediction: ${after.question}`);
   const answer = after.answer === null ? null : describeAnswer(before, after);
   const table = before === null
     ? listDecisions(after, page)
@@ -57,7 +57,7 @@ function listDecisions({ decisions }, page) {
     decision.likeliest.filter(([name]) => name !== decision.said)
       .map(([name, share]) => `${name} ${formatShare(share)}`).join(", "),
   ]);
-  return buildTable(["about", "it says", "probability", "other choices"], rows);
+  return buildTable(["about", "prediction", "probability", "other choices"], rows);
 }
 
 function compareDecisions(before, after, page) {
@@ -70,7 +70,7 @@ function compareDecisions(before, after, page) {
     `${formatShare(first.probability)} → ${formatShare(second.kept)} (${showSigned(change)})`,
   ]);
   return buildTable(
-    ["about", "with all heads", "without them", "probability of what it said with all"], rows);
+    ["about", "with all heads", "without them", "probability of the prediction with all heads"], rows);
 }
 
 /** What a decision is about; a token of the text can be chosen there, for all views. */
@@ -93,7 +93,7 @@ function buildTable(names, rows) {
 }
 
 function describeChange({ change }) {
-  return element("p", {}, "The vector of the whole text, the mean of its tokens, turns by "
-    + `${showSize(change.vector)} (cosine distance), and the tokens' vectors move by `
-    + `${formatShare(change.tokens)} of their length in the mean.`);
+  return element("p", {}, "The mean vector of the tokens changes by a cosine distance of "
+    + `${showSize(change.vector)}; each token's vector moves by `
+    + `${formatShare(change.tokens)} of its length on average.`);
 }

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
-from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 DECIMALS = 3
 LEGEND = paragraphs(
@@ -41,7 +40,7 @@ LEGEND = paragraphs(
 )
 
 
-def collect_attention(scene: Scene) -> dict[str, Any]:
+def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
     """Return the attention received and the entropy of attention given, by head and token.
 
     Returns:
@@ -49,7 +48,7 @@ def collect_attention(scene: Scene) -> dict[str, Any]:
         attention; "entropy": of the attention that it gives, in nats. Both are layers × heads ×
         length.
     """
-    observation = scene.observation
+    observation = inputs.observation
     received, entropy = [], []
     for layer in observation.layers:
         weights = layer.weights.double().cpu()
@@ -77,5 +76,5 @@ TOKENS = View(
     title="Tokens",
     legend=LEGEND,
     collect=collect_attention,
-    suits=looks_at_itself,
+    supports=lambda inputs: not inputs.is_cross_attention,
 )

@@ -1,30 +1,44 @@
-"""The interface of a view."""
+"""The interface of a view, and its inputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.contexts import WordInContexts
+from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
+from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.inspected_model import InspectedModel, Observation
 
 
-def _always(_: Scene) -> bool:
-    return True
+@dataclass(frozen=True, eq=False)
+class ViewInputs:
+    """A model, its observation of one text, and the heads that were switched off.
 
+    Attributes:
+        inspected: the model.
+        observation: the observation of the text; for an encoder-decoder, of one of its three
+            attentions.
+        without: the heads that were switched off in that pass.
+        contexts: a word in several texts, for the geometry view.
+        ablates_heads: whether the importance view ablates each head in turn, which takes one pass
+            per head.
+    """
 
-def looks_at_itself(scene: Scene) -> bool:
-    """Return whether the scene shows self-attention."""
-    return not scene.is_across
+    inspected: InspectedModel | InspectedEncoderDecoder
+    observation: Observation
+    without: tuple[HeadName, ...] = ()
+    contexts: WordInContexts | None = None
+    ablates_heads: bool = True
 
-
-def is_of_one_stack(scene: Scene) -> bool:
-    """Return whether the model has one stack of layers, so isn't an encoder-decoder."""
-    return isinstance(scene.subject, InspectedModel)
+    @property
+    def is_cross_attention(self) -> bool:
+        """Whether this is attention from one text to another."""
+        return self.observation.attended is not None
 
 
 @dataclass(frozen=True)
 class View:
-    """One view of a scene: a tab of the page.
+    """One view: a tab of the page.
 
     Attributes:
         name: its key in `VIEWS`, and the name of its script beside this file.
@@ -33,16 +47,16 @@ class View:
             to try; see `paragraphs`.
         collect: returns the view's own data for JSON, without NaN and infinities; {} if the shared
             data is enough.
-        suits: returns whether the view can show the scene.
-        across_legend: the legend for cross-attention; if empty, `legend` is used.
+        supports: returns whether the view can show the inputs.
+        cross_legend: the legend for cross-attention; if empty, `legend` is used.
     """
 
     name: str
     title: str
     legend: tuple[str, ...]
-    collect: Callable[[Scene], dict[str, Any]]
-    suits: Callable[[Scene], bool] = _always
-    across_legend: tuple[str, ...] = ()
+    collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
+    supports: Callable[[ViewInputs], bool] = lambda _: True
+    cross_legend: tuple[str, ...] = ()
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

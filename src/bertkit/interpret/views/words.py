@@ -7,9 +7,8 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import round_digits
-from bertkit.interpret.page.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
-from bertkit.interpret.words import PlaceWords, predict_words, read_words
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.interpret.words import PlaceWords, guess_words, read_words
 
 NUM_WORDS = 5
 MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predictions
@@ -40,7 +39,7 @@ LEGEND = paragraphs(
 )
 
 
-def collect_words(scene: Scene) -> dict[str, Any]:
+def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     """Return the most likely words for each position, with its token visible and masked.
 
     Returns:
@@ -48,18 +47,18 @@ def collect_words(scene: Scene) -> dict[str, Any]:
         position, its candidates with probabilities, and the probability and rank of its token;
         "hidden" is null for texts of more than `MAX_GUESSED_TOKENS` tokens.
     """
-    subject, passage = scene.subject, scene.observation.passage
-    assert isinstance(subject, InspectedModel)  # `suits` excludes other models
-    mask_id = subject.tokenizer.mask_id
-    masks = {place for place, id_ in enumerate(passage.encoding.ids) if id_ == mask_id}
-    with ablate(subject.model, scene.without):
-        read = read_words(subject, passage, NUM_WORDS)
+    inspected, encoded = inputs.inspected, inputs.observation.encoded
+    assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
+    mask_id = inspected.tokenizer.mask_id
+    masks = {place for place, id_ in enumerate(encoded.encoding.ids) if id_ == mask_id}
+    with ablate(inspected.model, inputs.without):
+        read = read_words(inspected, encoded, NUM_WORDS)
         hidden = None
-        if len(passage.words) <= MAX_GUESSED_TOKENS:
+        if len(encoded.words) <= MAX_GUESSED_TOKENS:
             covered = [words for words in read if words.place in masks]
             places = [words.place for words in read if words.place not in masks]
-            predicted = predict_words(subject, passage, places, NUM_WORDS)
-            hidden = sorted(covered + predicted, key=lambda words: words.place)
+            guessed = guess_words(inspected, encoded, places, NUM_WORDS)
+            hidden = sorted(covered + guessed, key=lambda words: words.place)
     return {
         "masks": sorted(masks),
         "read": _to_json(read),
@@ -84,7 +83,7 @@ WORDS = View(
     title="Words",
     legend=LEGEND,
     collect=collect_words,
-    suits=lambda scene: (
-        isinstance(scene.subject, InspectedModel) and fills_words(scene.subject.model)
+    supports=lambda inputs: (
+        isinstance(inputs.inspected, InspectedModel) and fills_words(inputs.inspected.model)
     ),
 )

@@ -14,7 +14,7 @@ from bertkit.recipes.finetune.page import build_page
 from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps
-from bertkit.reports.figures.picture import write_svg
+from bertkit.reports.figures.picture_files import write_picture
 from bertkit.reports.report import write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
@@ -173,7 +173,7 @@ def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     """Write what people read: report, card and picture."""
     matrix = draw_confusion(facts.judgment.evaluation)
     if facts.has_picture and matrix is not None:
-        write_svg(output / PICTURE_FILE, matrix)
+        write_picture(output / PICTURE_FILE, matrix)
     course = TrainingHistory.from_rows(read_log(run.log_path))
     write_report(output / REPORT_FILE, build_page(facts, course))
     write_file(output / CARD_FILE, build_card(facts).encode())

@@ -4,14 +4,11 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.reports.cells import Cell
-from bertkit.reports.figures.picture import render_svg
-from bertkit.reports.figures.picture_files import write_picture
+from bertkit.reports.figures.picture_files import WritablePicture
 from bertkit.reports.figures.svg import (
     add_box,
     add_group,
@@ -32,7 +29,7 @@ PERCENT_WIDTH = 40
 LABEL_COLUMNS = 18
 COLUMN_WIDTH = 8.0
 MIN_LABEL_WIDTH = 90  # leaves space for the legend
-NUM_NAMED_LINKS = 3
+NUM_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -51,15 +48,15 @@ class Link:
 
 
 @dataclass(frozen=True)
-class AttentionFigure:
+class AttentionFigure(WritablePicture):
     """The attention of one head on one text, from all tokens or from one.
 
     Attributes:
         title: the title of the figure.
         tokens: the query tokens; more than 128 can't be drawn.
-        weights: [tokens, others]; a row for each query token.
+        weights: [tokens, attended tokens]; a row for each query token.
         focus: the index of a token to show alone, with percentages; None shows all.
-        others: the key tokens; None if they are the same as `tokens`.
+        attended_tokens: the key tokens; `tokens` if None is given.
 
     Raises:
         InputError: the shape of `weights` doesn't match the tokens, or `focus` is out of range.
@@ -70,27 +67,22 @@ class AttentionFigure:
     weights: Sequence[Sequence[float]]
     focus: int | None = None
     unit: str = "attention"
-    others: Sequence[str] | None = None
+    attended_tokens: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        length, num_seen = len(self.tokens), len(self._seen)
-        if len(self.weights) != length or any(len(row) != num_seen for row in self.weights):
-            raise InputError(
-                f"the attention of {length:,} tokens to {num_seen:,} must have as many rows and"
-                f" columns, and has {len(self.weights):,} rows of"
-                f" {sorted({*map(len, self.weights)})} columns"
-            )
+        length = len(self.tokens)
+        check_weights(self.weights, length, len(self._keys))
         if self.focus is not None and not 0 <= self.focus < length:
             raise InputError(f"there is no token {self.focus}: they are 0 to {length - 1}")
 
     def draw(self) -> str | None:
         """Return the drawing as an SVG element; None if there are over 128 tokens."""
-        if max(len(self.tokens), len(self._seen)) > MAX_TOKENS:
+        if max(len(self.tokens), len(self._keys)) > MAX_TOKENS:
             return None
-        layout = _Layout.of(self.tokens, self._seen, has_numbers=self.focus is not None)
+        layout = _Layout.of(self.tokens, self._keys, has_numbers=self.focus is not None)
         svg = new_drawing(layout.width, layout.height, self.title, self.describe())
-        add_text(svg, layout.left, TOP - 14, "who looks", anchor="end")
-        add_text(svg, layout.right, TOP - 14, "who is looked at", anchor="start")
+        add_text(svg, layout.left, TOP - 14, "query", anchor="end")
+        add_text(svg, layout.right, TOP - 14, "key", anchor="start")
         links = sorted(self._links(), key=lambda link: link.weight)  # the strongest on top
         lines = add_group(svg, series_style(0))
         for link in links:
@@ -102,10 +94,10 @@ class AttentionFigure:
 
     def describe(self) -> str:
         """Return a description in words, for screen readers."""
-        words = "Lines lead from each token on the left to those that it looks at, on the right."
+        words = "Lines lead from each token on the left to those that it attends to, on the right."
         if self.focus is not None:
-            words = f"What “{shorten(self.tokens[self.focus])}” looks at."
-        strongest = heapq.nlargest(NUM_NAMED_LINKS, self._links(), key=lambda link: link.weight)
+            words = f"The tokens that “{shorten(self.tokens[self.focus])}” attends to."
+        strongest = heapq.nlargest(NUM_NAMED, self._links(), key=lambda link: link.weight)
         return " ".join([words, *(f"{self._say(link)}." for link in strongest)])
 
     def legend(self) -> list[tuple[str, str]]:
@@ -116,28 +108,20 @@ class AttentionFigure:
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the largest weights, one row per query token."""
         sources = range(len(self.tokens)) if self.focus is None else [self.focus]
-        rows: list[list[Cell]] = []
-        for source in sources:
-            weights = self.weights[source]
-            targets = heapq.nlargest(NUM_NAMED_LINKS, range(len(weights)), key=weights.__getitem__)
-            shares = (
-                f"{shorten(self._seen[each])} {format_percent(weights[each])}" for each in targets
-            )
-            rows.append([source + 1, shorten(self.tokens[source]), ", ".join(shares)])
-        return ["Number", "Token", "Looks most at"], rows
-
-    def write(self, path: str | Path) -> FileRecord:
-        """Write the figure as SVG or PNG, chosen by the file extension."""
-        return write_picture(Path(path), self)
-
-    def _repr_svg_(self) -> str:
-        """Return the SVG that notebooks display."""
-        return render_svg(self)
+        rows: list[list[Cell]] = [
+            [
+                number + 1,
+                shorten(self.tokens[number]),
+                name_largest(self.weights[number], self._keys),
+            ]
+            for number in sources
+        ]
+        return ["Number", "Token", "Attends most to"], rows
 
     @property
-    def _seen(self) -> Sequence[str]:
+    def _keys(self) -> Sequence[str]:
         """The key tokens."""
-        return self.tokens if self.others is None else self.others
+        return self.tokens if self.attended_tokens is None else self.attended_tokens
 
     def _links(self) -> Iterator[Link]:
         """Yield the links whose weight is at least `MIN_WEIGHT`."""
@@ -158,13 +142,12 @@ class AttentionFigure:
             base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             style = "token" if self.focus is None else "heading" if index == self.focus else ""
             add_text(svg, layout.left, base, short, anchor="end", style=style)
-        for index, token in enumerate(self._seen):
+        for index, token in enumerate(self._keys):
             base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             add_text(svg, layout.right, base, short, anchor="start", style="token")
 
     def _say(self, link: Link) -> str:
-        source, target = shorten(self.tokens[link.source]), shorten(self._seen[link.target])
-        return f"{source} → {target}: {format_percent(link.weight)}"
+        return describe_link(self.tokens[link.source], self._keys[link.target], link.weight)
 
 
 @dataclass(frozen=True)
@@ -182,11 +165,11 @@ class _Layout:
     number_width: float
 
     @classmethod
-    def of(cls, tokens: Sequence[str], others: Sequence[str], *, has_numbers: bool) -> "_Layout":
-        names = [shorten(token, LABEL_COLUMNS) for token in (*tokens, *others)]
+    def of(cls, tokens: Sequence[str], keys: Sequence[str], *, has_numbers: bool) -> "_Layout":
+        names = [shorten(token, LABEL_COLUMNS) for token in (*tokens, *keys)]
         columns = map(count_columns, names)
         label_width = max(MIN_LABEL_WIDTH, max(columns, default=0) * COLUMN_WIDTH)
-        num_rows = max(len(tokens), len(others))
+        num_rows = max(len(tokens), len(keys))
         return cls(num_rows, label_width, PERCENT_WIDTH if has_numbers else 0)
 
     @property
@@ -223,6 +206,26 @@ def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> Non
         box.set("opacity", f"{link.weight:.3f}")
         words = format_percent(link.weight)
         add_text(svg, layout.width - GAP, y + 4, words, anchor="end", style="token")
+
+
+def check_weights(weights: Sequence[Sequence[float]], num_rows: int, num_columns: int) -> None:
+    """Raise an `InputError` if the weights don't have a row per query and a column per key."""
+    if len(weights) != num_rows or any(len(row) != num_columns for row in weights):
+        raise InputError(
+            f"the attention of {num_rows:,} tokens to {num_columns:,} must have as many rows and"
+            f" columns, and has {len(weights):,} rows of {sorted({*map(len, weights)})} columns"
+        )
+
+
+def name_largest(weights: Sequence[float], tokens: Sequence[str]) -> str:
+    """Name the tokens with the largest weights, with percentages."""
+    best = heapq.nlargest(NUM_NAMED, range(len(weights)), key=weights.__getitem__)
+    return ", ".join(f"{shorten(tokens[each])} {format_percent(weights[each])}" for each in best)
+
+
+def describe_link(query: str, key: str, weight: float) -> str:
+    """Describe one weight, such as “it → cat: 45 %”."""
+    return f"{shorten(query)} → {shorten(key)}: {format_percent(weight)}"
 
 
 def format_percent(weight: float) -> str:

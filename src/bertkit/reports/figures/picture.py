@@ -1,12 +1,9 @@
 """The interface of all figures, and figures as standalone SVG files."""
 
-from pathlib import Path
 from typing import Protocol
 from xml.etree import ElementTree as ET
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
-from bertkit.base.files import write_file
 from bertkit.reports.cells import Cell
 from bertkit.reports.figures.svg import (
     DARK,
@@ -52,16 +49,11 @@ class Picture(Protocol):
         """Return the column names and the rows of a table of the values."""
 
 
-def write_svg(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture with its title and its legend as a standalone SVG file.
+def render_svg(picture: Picture) -> str:
+    """Render a picture with its title and its legend as the text of a standalone SVG file.
 
     It has its own background and follows the reader's dark mode.
     """
-    return write_file(path, render_svg(picture).encode())
-
-
-def render_svg(picture: Picture) -> str:
-    """Render a picture with its title and its legend as the text of an SVG file."""
     drawing = picture.draw()
     if drawing is None:
         raise InputError(

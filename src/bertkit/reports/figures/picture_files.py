@@ -8,30 +8,30 @@ from typing import Any
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.files import write_file
-from bertkit.reports.figures.picture import Picture, render_svg, write_svg
+from bertkit.reports.figures.picture import Picture, render_svg
 
 DOTS_PER_INCH = 300  # what journals require
 SVG_DOTS_PER_INCH = 96
 
 
+class WritablePicture:
+    """A picture that writes itself to a file, and that notebooks display."""
+
+    def write(self: Picture, path: str | Path) -> FileRecord:
+        """Write the figure as SVG or PNG, chosen by the file extension."""
+        return write_picture(Path(path), self)
+
+    def _repr_svg_(self: Picture) -> str:
+        """Return the SVG that notebooks display."""
+        return render_svg(self)
+
+
 def write_picture(path: Path, picture: Picture) -> FileRecord:
     """Write a picture in the format that the file extension names."""
-    return choose_picture_writer(path)(path, picture)
-
-
-def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
-    """Return the function that writes the format of the file extension."""
-    writer = WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise SettingsError(
-            f"{path} must end with {' or '.join(WRITERS)}, which selects the format"
-        )
-    return writer
-
-
-def write_png(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture as PNG, see `render_png`."""
-    return write_file(path, render_png(picture))
+    render = RENDERERS.get(path.suffix.lower())
+    if render is None:
+        raise SettingsError(f"{path} must end with {' or '.join(RENDERERS)}")
+    return write_file(path, render(picture))
 
 
 def render_png(picture: Picture) -> bytes:
@@ -60,4 +60,7 @@ def _import_resvg() -> Any:
         ) from None
 
 
-WRITERS: dict[str, Callable[[Path, Picture], FileRecord]] = {".svg": write_svg, ".png": write_png}
+RENDERERS: dict[str, Callable[[Picture], bytes]] = {
+    ".svg": lambda picture: render_svg(picture).encode(),
+    ".png": render_png,
+}

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
 from bertkit.reports.cells import Cell
+from bertkit.reports.figures.picture_files import WritablePicture
 from bertkit.reports.figures.svg import (
     add_group,
     add_line,
@@ -31,7 +32,7 @@ Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(WritablePicture):
     """Points with names; both axes have the same scale, so that distances are comparable.
 
     Attributes:

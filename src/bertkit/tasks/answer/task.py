@@ -49,6 +49,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     settings_kind: ClassVar = AnswerSettings
     model_kind: ClassVar = BertForQuestionAnswering
     row: ClassVar[Literal["sequence", "token"]] = "token"
+    head_output: ClassVar = "span"
     scorer_files: ClassVar = (PREDICTIONS_FILE, N_BEST_FILE, ODDS_FILE)
 
     @property

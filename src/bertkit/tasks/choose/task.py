@@ -39,6 +39,7 @@ class Choose(Task[ChooseExample, Choice]):
     settings_kind: ClassVar = ChooseSettings
     model_kind: ClassVar = BertForMultipleChoice
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
+    head_output: ClassVar = "number"
     sequence: ClassVar[Literal["window", "choice"]] = "choice"
 
     @property

@@ -52,6 +52,7 @@ class Classify(Task[ClassifyExample, Classification]):
     settings_kind: ClassVar = ClassifySettings
     model_kind: ClassVar = BertForSequenceClassification
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
+    head_output: ClassVar = "labels"
 
     @property
     def metric(self) -> str:

@@ -44,6 +44,7 @@ class Extract(Task[ExtractExample, Extraction]):
     settings_kind: ClassVar = ExtractSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
+    head_output: ClassVar = None  # each sentence is scored by its own [CLS]
     needs_both_ways: ClassVar = True  # [CLS] comes before its sentence
 
     @property

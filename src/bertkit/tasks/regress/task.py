@@ -42,6 +42,7 @@ class Regress(Task[RegressExample, Regression]):
     settings_kind: ClassVar = RegressSettings
     model_kind: ClassVar = BertForSequenceClassification
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
+    head_output: ClassVar = "number"
 
     @property
     def metric(self) -> str:

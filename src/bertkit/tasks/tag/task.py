@@ -43,6 +43,7 @@ class Tag(Task[TagExample, Tagging]):
     settings_kind: ClassVar = TagSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
+    head_output: ClassVar = "tags"
 
     @property
     def metric(self) -> str:

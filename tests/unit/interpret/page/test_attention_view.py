@@ -20,14 +20,14 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory) -> InspectedModel:
+def inspected(tmp_path_factory) -> InspectedModel:
     folder = tmp_path_factory.mktemp("view") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
 
 
-def see(subject: InspectedModel, text: str = TEXT, **choices: object) -> AttentionView:
-    return AttentionView.of(subject, text, settings=ViewSettings(**choices))
+def see(inspected: InspectedModel, text: str = TEXT, **choices: object) -> AttentionView:
+    return AttentionView.of(inspected, text, settings=ViewSettings(**choices))
 
 
 class Tags(HTMLParser):
@@ -41,30 +41,30 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_weights_are_those_of_the_models_pass(subject):
-    view = see(subject)
+def test_weights_are_those_of_the_models_pass(inspected):
+    view = see(inspected)
     assert view.tokens == TOKENS
-    observed = subject.observe(subject.read(TEXT))
+    observed = inspected.observe(inspected.read(TEXT))
     for layer in (1, 2):
         torch.testing.assert_close(view.weights(layer), observed.layers[layer - 1].weights)
     torch.testing.assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
 
 
-def test_a_model_may_be_a_folder(tmp_path, subject):
+def test_a_model_may_be_a_folder(tmp_path, inspected):
     save_small(tmp_path / "small")
     view = AttentionView.of(str(tmp_path / "small"), TEXT, device="cpu")
-    torch.testing.assert_close(view.weights(1), see(subject).weights(1))
+    torch.testing.assert_close(view.weights(1), see(inspected).weights(1))
 
 
-def test_heads_that_are_switched_off_change_what_comes_after_them(subject):
-    whole, without = see(subject), see(subject, without="1.1, 1.2")
-    assert [str(name) for name in without.scene.without] == ["1.1", "1.2"]
+def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
+    whole, without = see(inspected), see(inspected, without="1.1, 1.2")
+    assert [str(name) for name in without.inputs.without] == ["1.1", "1.2"]
     torch.testing.assert_close(without.weights(1), whole.weights(1))
     assert (without.weights(2) - whole.weights(2)).abs().max() > 0.01
 
 
-def test_a_figure_shows_the_weights_of_its_head(subject):
-    view = see(subject)
+def test_a_figure_shows_the_weights_of_its_head(inspected):
+    view = see(inspected)
     figure = view.figure(2, 1)
     assert figure.title == "small, layer 2, head 1"
     assert (figure.tokens, figure.focus) == (TOKENS, None)
@@ -72,24 +72,24 @@ def test_a_figure_shows_the_weights_of_its_head(subject):
     assert view.figure(2, 1, token="hat").focus == 6
 
 
-def test_a_page_begins_where_it_is_told(subject):
-    view = see(subject, views="heads", layer=2, head=1, token="saw")
+def test_a_page_begins_where_it_is_told(inspected):
+    view = see(inspected, views="heads", layer=2, head=1, token="saw")
     start = view.page.data["start"]
     assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1], 1, 4]
-    start = see(subject, views="heads", layer=2).page.data["start"]
+    start = see(inspected, views="heads", layer=2).page.data["start"]
     assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1, 2], 1, None]
 
 
-def test_a_page_has_the_views_that_were_asked_for(subject, tmp_path):
-    page = see(subject, views="model, heads,model").page
+def test_a_page_has_the_views_that_were_asked_for(inspected, tmp_path):
+    page = see(inspected, views="model, heads,model").page
     assert [view["name"] for view in page.data["views"]] == ["model", "heads"]
     assert list(module._list_views(ViewSettings())) == list(VIEWS)
-    record = see(subject, views="heads").write(tmp_path / "page.html")
+    record = see(inspected, views="heads").write(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size == record.size_bytes
 
 
-def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(subject):
-    view = see(subject, 'the "cat" & </iframe><script>alert(1)</script>', views="heads")
+def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(inspected):
+    view = see(inspected, 'the "cat" & </iframe><script>alert(1)</script>', views="heads")
     parser = Tags()
     parser.feed(view._repr_html_())
     [(tag, frame)] = parser.found
@@ -99,23 +99,23 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(subject):
     assert frame["title"] == view.page.title
 
 
-def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(subject):
-    broken = InspectedModel("broken\udcff\0", subject.model, subject.tokenizer)
+def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
+    broken = InspectedModel("broken\udcff\0", inspected.model, inspected.tokenizer)
     shown = see(broken, views="heads")._repr_html_()
     assert 'title="What broken\ufffd␀ looks at"' in shown
     shown.encode()  # lone surrogates can't be
 
 
-def test_a_token_is_found_by_its_text_or_its_number(subject):
-    passage = subject.read("the 7 cats saw the hat")
-    assert [find_token(passage, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
+def test_a_token_is_found_by_its_text_or_its_number(inspected):
+    encoded = inspected.read("the 7 cats saw the hat")
+    assert [find_token(encoded, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
         *(1, 4, 8, 6, 0, 8)
     ]
     with pytest.raises(InputError, match=r"no token 'dog'; the model reads \[CLS\] the \[U"):
-        find_token(passage, "dog")
+        find_token(encoded, "dog")
     for wrong in ("0", "10", "-1", "", "²", "9" * 9999):
         with pytest.raises(InputError, match="there is no token"):
-            find_token(passage, wrong)
+            find_token(encoded, wrong)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_a_token_is_found_by_its_text_or_its_number(subject):
         ({"views": " ,"}, "there is no view ''"),
     ],
 )
-def test_what_the_model_has_not_is_refused(subject, choices, message):
+def test_what_the_model_has_not_is_refused(inspected, choices, message):
     with pytest.raises(SettingsError, match=message):
-        see(subject, **choices)
+        see(inspected, **choices)
 
 
-def test_a_token_that_is_not_there_is_refused_at_once(subject):
+def test_a_token_that_is_not_there_is_refused_at_once(inspected):
     with pytest.raises(InputError, match="there is no token 'dog'"):
-        see(subject, token="dog")
+        see(inspected, token="dog")
 
 
 def test_a_head_is_of_a_layer():
@@ -144,9 +144,9 @@ def test_a_head_is_of_a_layer():
         ViewSettings(head=3)
 
 
-def test_blanks_are_read_by_models_that_fill_them(subject, tmp_path):
-    assert "[MASK]" in see(subject, "the [MASK]", read_mask=True).tokens
-    assert "[MASK]" not in see(subject, "the [MASK]").tokens
+def test_blanks_are_read_by_models_that_fill_them(inspected, tmp_path):
+    assert "[MASK]" in see(inspected, "the [MASK]", read_mask=True).tokens
+    assert "[MASK]" not in see(inspected, "the [MASK]").tokens
     save_classifier(tmp_path / "labels")
     with pytest.raises(SettingsError, match="labels has no head for that"):
         AttentionView.of(tmp_path / "labels", "the cat", settings=ViewSettings(read_mask=True))
@@ -155,7 +155,7 @@ def test_blanks_are_read_by_models_that_fill_them(subject, tmp_path):
 def test_a_view_that_does_not_suit_is_left_out_or_refused(tmp_path):
     save_classifier(tmp_path / "labels")
     view = AttentionView.of(tmp_path / "labels", "the cat", settings=ViewSettings(views="words"))
-    with pytest.raises(SettingsError, match="labels has nothing for the view words to show"):
+    with pytest.raises(SettingsError, match="labels doesn't support the view words"):
         _ = view.page
     page = AttentionView.of(
         tmp_path / "labels", "the cat", settings=ViewSettings(importance=False)
@@ -175,37 +175,39 @@ def test_a_figure_has_room_for_so_many_tokens(tmp_path):
         view.figure(1, 1)
 
 
-def test_a_page_has_room_for_so_many_weights(subject, monkeypatch):
-    monkeypatch.setattr(module, "MOST_WEIGHTS", 4 * 8 * 8)
-    assert see(subject, views="heads").page
-    view = see(subject, TEXT + " .", views="heads")
-    with pytest.raises(InputError, match="would have 324 attention weights, and has room for 256"):
+def test_a_page_has_room_for_so_many_weights(inspected, monkeypatch):
+    monkeypatch.setattr(module, "MAX_WEIGHTS", 4 * 8 * 8)
+    assert see(inspected, views="heads").page
+    view = see(inspected, TEXT + " .", views="heads")
+    with pytest.raises(
+        InputError, match="would have 324 attention weights, and a page has room for 256"
+    ):
         _ = view.page
     assert view.weights(1).shape == (2, 9, 9)  # of one layer there may be more
 
 
-def test_a_folder_that_is_not_there_is_an_error_of_ours(subject, tmp_path):
+def test_a_folder_that_is_not_there_is_an_error_of_ours(inspected, tmp_path):
     with pytest.raises(StorageError, match="can't be written"):
-        see(subject, views="heads").write(tmp_path / "missing" / "page.html")
+        see(inspected, views="heads").write(tmp_path / "missing" / "page.html")
 
 
-def test_numbers_are_of_what_was_chosen(subject):
-    everything = gather_numbers(see(subject))
+def test_numbers_are_of_what_was_chosen(inspected):
+    everything = gather_numbers(see(inspected))
     assert everything["tokens"] == TOKENS
     assert everything["texts"] == [TEXT, None]
     assert [(one["layer"], one["head"]) for one in everything["heads"]] == [
         *((1, 1), (1, 2), (2, 1), (2, 2))
     ]
     assert all(one.keys() == {"layer", "head", "pattern", "entropy"} for one in everything["heads"])
-    of_layer = gather_numbers(see(subject, layer=2))["heads"]
+    of_layer = gather_numbers(see(inspected, layer=2))["heads"]
     assert of_layer == everything["heads"][2:]
 
 
-def test_weights_are_told_of_one_head_or_one_token(subject):
-    view = see(subject, layer=2, head=1)
+def test_weights_are_told_of_one_head_or_one_token(inspected):
+    view = see(inspected, layer=2, head=1)
     [head] = gather_numbers(view)["heads"]
     torch.testing.assert_close(torch.tensor(head["weights"]), view.weights(2)[0], atol=1e-6, rtol=0)
-    numbers = gather_numbers(see(subject, token="hat"))
+    numbers = gather_numbers(see(inspected, token="hat"))
     assert numbers["token"] == 6
     told = torch.tensor([one["weights"] for one in numbers["heads"]])
     expected = torch.cat([view.weights(layer)[:, 6] for layer in (1, 2)])

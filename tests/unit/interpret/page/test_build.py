@@ -16,24 +16,24 @@ from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.arrays import pack_vectors, pack_weights
 from bertkit.interpret.page.build import Start, build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 
 SHARED = ("heads", "model")
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "small"
     save_small(folder, max_position_embeddings=256)
     return InspectedModel.load(folder)
 
 
-def observe(subject, text="the cat saw the hat .", pair=None):
-    return Scene(subject, subject.observe(subject.read(text, pair)))
+def observe(inspected, text="the cat saw the hat .", pair=None):
+    return ViewInputs(inspected, inspected.observe(inspected.read(text, pair)))
 
 
-def test_weights_come_back_nearly_as_they_were(subject):
-    layers = observe(subject).observation.layers
+def test_weights_come_back_nearly_as_they_were(inspected):
+    layers = observe(inspected).observation.layers
     arrays = pack_weights(layers)
     assert list(arrays) == ["weights-1", "weights-2"]
     for layer, packed in zip(layers, arrays.values(), strict=True):
@@ -42,8 +42,8 @@ def test_weights_come_back_nearly_as_they_were(subject):
         assert np.abs(np.sqrt(stored) - roots).max() <= 0.5 / 255 + 1e-6
 
 
-def test_vectors_come_back_nearly_as_they_were(subject):
-    layers = observe(subject).observation.layers
+def test_vectors_come_back_nearly_as_they_were(inspected):
+    layers = observe(inspected).observation.layers
     arrays, scales = pack_vectors(layers)
     assert list(arrays) == ["vectors-1", "vectors-2"]
     for layer, packed, steps in zip(layers, arrays.values(), scales, strict=True):
@@ -54,16 +54,16 @@ def test_vectors_come_back_nearly_as_they_were(subject):
         assert (np.abs(stored).max(axis=(2, 3)) == 127).all()
 
 
-def test_a_head_of_zeros_has_vectors_of_zeros(subject):
-    layer = observe(subject).observation.layers[0]
+def test_a_head_of_zeros_has_vectors_of_zeros(inspected):
+    layer = observe(inspected).observation.layers[0]
     zeros = AttentionHeads(layer.query * 0, layer.key, layer.value, None)
     arrays, scales = pack_vectors([zeros])
     assert scales[0][0] == [1.0, 1.0]
     assert set(arrays["vectors-1"][: layer.query.numel()]) == {0}
 
 
-def test_shared_data_say_what_was_read(subject):
-    page = build_page(observe(subject, "the 𝒜 cat", "a hat"), SHARED)
+def test_shared_data_say_what_was_read(inspected):
+    page = build_page(observe(inspected, "the 𝒜 cat", "a hat"), SHARED)
     tokens = page.data["tokens"]
     assert [token["text"] for token in tokens] == [
         *["[CLS]", "the", "[UNK]", "cat", "[SEP]"],
@@ -82,30 +82,30 @@ def test_shared_data_say_what_was_read(subject):
     assert [len(row) for row in page.data["patterns"]] == [2, 2]
 
 
-def test_views_that_suit_the_scene_have_their_tabs_in_order(subject):
-    page = build_page(observe(subject), ["model", "heads", "model"])
+def test_views_that_suit_the_scene_have_their_tabs_in_order(inspected):
+    page = build_page(observe(inspected), ["model", "heads", "model"])
     assert [view["name"] for view in page.data["views"]] == ["model", "heads"]
     assert 'import { view as view1 } from "./model.js";' in page.modules["start.js"]
 
 
-def test_an_unknown_view_is_refused(subject):
+def test_an_unknown_view_is_refused(inspected):
     with pytest.raises(SettingsError, match=r"no view 'necks'; there are: alignment, heads"):
-        build_page(observe(subject), ["necks"])
-    with pytest.raises(SettingsError, match="nothing for these views"):
-        build_page(observe(subject), [])
+        build_page(observe(inspected), ["necks"])
+    with pytest.raises(SettingsError, match="supports none of these views"):
+        build_page(observe(inspected), [])
 
 
-def test_long_texts_have_vectors_only_where_asked(subject):
-    scene = observe(subject, "cat " * 127)
-    assert "vectors-1" not in build_page(scene, SHARED).arrays
-    assert build_page(scene, SHARED).data["scales"] == []
-    assert "vectors-1" in build_page(scene, SHARED, all_vectors=True).arrays
-    assert "vectors-1" in build_page(observe(subject, "cat " * 126), SHARED).arrays
+def test_long_texts_have_vectors_only_where_asked(inspected):
+    inputs = observe(inspected, "cat " * 127)
+    assert "vectors-1" not in build_page(inputs, SHARED).arrays
+    assert build_page(inputs, SHARED).data["scales"] == []
+    assert "vectors-1" in build_page(inputs, SHARED, all_vectors=True).arrays
+    assert "vectors-1" in build_page(observe(inspected, "cat " * 126), SHARED).arrays
 
 
-def test_a_page_begins_where_it_is_told(subject):
-    scene = observe(subject)
-    assert build_page(scene, SHARED).data["start"] == {
+def test_a_page_begins_where_it_is_told(inspected):
+    inputs = observe(inspected)
+    assert build_page(inputs, SHARED).data["start"] == {
         "layer": 1,
         "heads": [1, 2],
         "head": 1,
@@ -113,28 +113,28 @@ def test_a_page_begins_where_it_is_told(subject):
         "side": "from",
         "pairs": "all",
     }
-    start = build_page(scene, SHARED, start=Start(2, 2, 3)).data["start"]
+    start = build_page(inputs, SHARED, start=Start(2, 2, 3)).data["start"]
     assert (start["layer"], start["heads"], start["head"], start["token"]) == (2, [2], 2, 3)
     with pytest.raises(SettingsError, match=r"no head 2\.3"):
-        build_page(scene, SHARED, start=Start(2, 3))
+        build_page(inputs, SHARED, start=Start(2, 3))
 
 
-def test_heads_that_are_off_are_named(subject):
-    scene = observe(subject)
-    off = Scene(subject, scene.observation, (HeadName(2, 1),))
+def test_heads_that_are_off_are_named(inspected):
+    inputs = observe(inspected)
+    off = ViewInputs(inspected, inputs.observation, (HeadName(2, 1),))
     assert build_page(off, SHARED).data["without"] == ["2.1"]
 
 
-def test_the_page_holds_its_data_and_is_the_same_each_time(subject):
-    scene = observe(subject, "the </script><b> cat")
-    html = build_page(scene, SHARED).render()
-    assert html == build_page(scene, SHARED).render()
+def test_the_page_holds_its_data_and_is_the_same_each_time(inspected):
+    inputs = observe(inspected, "the </script><b> cat")
+    html = build_page(inputs, SHARED).render()
+    assert html == build_page(inputs, SHARED).render()
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
     assert json.loads(data[1])["texts"] == ["the </script><b> cat", None]
     array = re.search(r'id="array-weights-2">(.*?)</script>', html)
-    expected = pack_weights(scene.observation.layers)["weights-2"]
+    expected = pack_weights(inputs.observation.layers)["weights-2"]
     assert zlib.decompress(b64decode(array[1])) == expected
 
 
-def test_every_view_is_part_of_a_page_that_can_be_made(subject):
-    assert "start.js" in build_page(observe(subject)).render()
+def test_every_view_is_part_of_a_page_that_can_be_made(inspected):
+    assert "start.js" in build_page(observe(inspected)).render()

@@ -10,7 +10,7 @@ const ROWS = [[0, -0.5], [0.25, 0.125]];
 
 function judge(...probabilities) {
   const decisions = probabilities.map((probability) => ({ said: "door", probability }));
-  return { question: "which word stands at each [MASK]", decisions };
+  return { question: "the word at each [MASK]", decisions };
 }
 
 function measure(kind, ...probabilities) {
@@ -37,7 +37,7 @@ test("rounding leads to no negative probability", () => {
 });
 
 test("turns, numbers and gradients are told as what they are", () => {
-  assert.match(describeEffect(measure("vector"), "ablation", 0.012), /vector .* turns by 0\.012$/);
+  assert.match(describeEffect(measure("vector"), "ablation", 0.012), /vector .* changes by 0\.012$/);
   assert.match(describeEffect(measure("number"), "ablation", -0.012), /changes by −0\.012$/);
   assert.match(describeEffect(measure("number"), "gradient", 0.5), /^the number reacts by 0\.5/);
   assert.match(describeEffect(measure("probability", 1), "gradient", 0.5), /^the loss reacts/);
@@ -45,9 +45,9 @@ test("turns, numbers and gradients are told as what they are", () => {
 
 test("what is measured is named", () => {
   assert.match(describeMeasure(measure("probability", 0.6)), /“door”, with a .* of 60 %/);
-  assert.match(describeMeasure(measure("probability", 0.6, 0.1)), /mean of 2 decisions/);
+  assert.match(describeMeasure(measure("probability", 0.6, 0.1)), /mean probability of the 2 predictions/);
   assert.match(describeMeasure(measure("number")), /: -1\.5\.$/);
-  assert.match(describeMeasure(measure("vector")), /decides nothing/);
+  assert.match(describeMeasure(measure("vector")), /no prediction for the text/);
 });
 
 test("each map says what its numbers are", () => {

@@ -12,29 +12,29 @@ from tests.unit.inference.small import save_small
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.geometry import GEOMETRY
+from bertkit.interpret.views.view import ViewInputs
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("geometry-view") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
 
 
-def build_scene(subject, *texts):
-    return Scene(subject, subject.observe(subject.read(*texts)))
+def build_scene(inspected, *texts):
+    return ViewInputs(inspected, inspected.observe(inspected.read(*texts)))
 
 
-def test_every_layer_has_its_planes(subject):
-    scene = build_scene(subject, "the cats saw", "a hat")
-    data = GEOMETRY.collect(scene)
+def test_every_layer_has_its_planes(inspected):
+    inputs = build_scene(inspected, "the cats saw", "a hat")
+    data = GEOMETRY.collect(inputs)
     assert data["words"] == [1, 2, 3, 4, 6, 7]
     assert data["contexts"] is None
     assert len(data["planes"]) == len(data["wordPlanes"]) == 3
     for plane, word_plane, state in zip(
-        data["planes"], data["wordPlanes"], scene.observation.states, strict=True
+        data["planes"], data["wordPlanes"], inputs.observation.states, strict=True
     ):
         assert plane["shares"] == pytest.approx(project(state).shares, abs=1e-4)
         assert word_plane["shares"] == pytest.approx(project(state[data["words"]]).shares, abs=1e-4)
@@ -43,10 +43,10 @@ def test_every_layer_has_its_planes(subject):
         torch.testing.assert_close(distances, torch.cdist(points, points), rtol=2e-3, atol=1e-3)
 
 
-def test_the_nearest_are_other_words_by_their_cosine(subject):
-    scene = build_scene(subject, "the cat lost the cat - a dog")
-    nearest = GEOMETRY.collect(scene)["nearest"]
-    states = torch.stack(scene.observation.states)
+def test_the_nearest_are_other_words_by_their_cosine(inspected):
+    inputs = build_scene(inspected, "the cat lost the cat - a dog")
+    nearest = GEOMETRY.collect(inputs)["nearest"]
+    states = torch.stack(inputs.observation.states)
     assert [len(layer) for layer in nearest] == [10] * 3
     for layer, state in zip(nearest, states, strict=True):
         for token, found in enumerate(layer):
@@ -57,17 +57,17 @@ def test_the_nearest_are_other_words_by_their_cosine(subject):
             assert [cosine for _, cosine in found] == pytest.approx(best.values.tolist(), abs=1e-3)
 
 
-def test_a_single_word_has_a_place_and_no_neighbor(subject):
-    data = GEOMETRY.collect(build_scene(subject, "cat"))
+def test_a_single_word_has_a_place_and_no_neighbor(inspected):
+    data = GEOMETRY.collect(build_scene(inspected, "cat"))
     assert data["wordPlanes"] == [{"points": [[0.0, 0.0]], "shares": [0.0, 0.0]}] * 3
     assert [layer[1] for layer in data["nearest"]] == [[]] * 3
     assert [[other for other, _ in layer[0]] for layer in data["nearest"]] == [[1]] * 3
 
 
-def test_contexts_are_quoted_and_numbered(subject):
-    contexts = compare_contexts(subject, "cat", ["the cat saw a hat", "a Cat ."])
-    scene = replace(build_scene(subject, "the cat"), contexts=contexts)
-    found = GEOMETRY.collect(scene)["contexts"]
+def test_contexts_are_quoted_and_numbered(inspected):
+    contexts = compare_contexts(inspected, "cat", ["the cat saw a hat", "a Cat ."])
+    inputs = replace(build_scene(inspected, "the cat"), contexts=contexts)
+    found = GEOMETRY.collect(inputs)["contexts"]
     assert found["word"] == "cat"
     assert found["places"] == [["the ", "cat", " saw a hat"], ["a ", "Cat", " ."]]
     assert torch.tensor(found["cosines"]).shape == (3, 2, 2)
@@ -76,10 +76,10 @@ def test_contexts_are_quoted_and_numbered(subject):
     json.dumps(found, allow_nan=False)
 
 
-def test_what_isnt_defined_is_none(subject):
-    contexts = compare_contexts(subject, "cat", ["cat", "cat cat"])
-    scene = replace(build_scene(subject, "cat"), contexts=contexts)
-    assert GEOMETRY.collect(scene)["contexts"]["different"] == [None] * 3
+def test_what_isnt_defined_is_none(inspected):
+    contexts = compare_contexts(inspected, "cat", ["cat", "cat cat"])
+    inputs = replace(build_scene(inspected, "cat"), contexts=contexts)
+    assert GEOMETRY.collect(inputs)["contexts"]["different"] == [None] * 3
 
 
 def test_the_scripts_of_the_view(tmp_path):

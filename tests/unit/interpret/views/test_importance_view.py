@@ -11,8 +11,8 @@ from bertkit.interpret.ablation import ablate, gate_heads
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import compare, find_outcome
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.importance import collect_importance
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.regress.task import Regress
@@ -21,50 +21,50 @@ TEXT = "the cat saw a hat ."
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     return InspectedModel.load(save_classifier(tmp_path_factory.mktemp("importance") / "labels"))
 
 
-def look(subject, *heads, **options):
-    with ablate(subject.model, heads):
-        observation = subject.observe(subject.read(TEXT))
-    return Scene(subject, observation, tuple(HeadName(*head) for head in heads), **options)
+def look(inspected, *heads, **options):
+    with ablate(inspected.model, heads):
+        observation = inspected.observe(inspected.read(TEXT))
+    return ViewInputs(inspected, observation, tuple(HeadName(*head) for head in heads), **options)
 
 
 @torch.inference_mode()
-def outcome_without(subject, *heads):
-    with ablate(subject.model, heads):
-        return find_outcome(subject, subject.read(TEXT))
+def outcome_without(inspected, *heads):
+    with ablate(inspected.model, heads):
+        return find_outcome(inspected, inspected.read(TEXT))
 
 
-def test_the_map_is_the_change_without_each_head(subject):
-    data = collect_importance(look(subject))
+def test_the_map_is_the_change_without_each_head(inspected):
+    data = collect_importance(look(inspected))
     assert data["kind"] == "probability"
-    whole = outcome_without(subject)
+    whole = outcome_without(inspected)
     for layer in (1, 2):
         for head in (1, 2):
-            expected = compare(whole, outcome_without(subject, (layer, head))).probability
+            expected = compare(whole, outcome_without(inspected, (layer, head))).probability
             assert data["ablation"][layer - 1][head - 1] == pytest.approx(expected, abs=1e-6)
             assert abs(expected) > 1e-4
     assert data["whole"] is data["change"] is None
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
-def test_the_gradient_is_of_what_the_model_said(subject):
-    (row, _) = collect_importance(look(subject))["gradient"]
-    said = outcome_without(subject).judgments[0].said.clone()
+def test_the_gradient_is_of_what_the_model_said(inspected):
+    (row, _) = collect_importance(look(inspected))["gradient"]
+    predicted = outcome_without(inspected).predictions[0].predicted.clone()
     gates = torch.ones(2, 2, requires_grad=True)
-    with gate_heads(subject.model.encoder, gates):
-        scores = subject.model.scores(subject.read(TEXT).pack())
-    loss = torch.nn.functional.cross_entropy(scores, said)
+    with gate_heads(inspected.model.encoder, gates):
+        scores = inspected.model.scores(inspected.read(TEXT).pack())
+    loss = torch.nn.functional.cross_entropy(scores, predicted)
     (gradient,) = torch.autograd.grad(loss, gates)
     assert row == pytest.approx(gradient[0].abs().tolist(), rel=1e-4)
 
 
-def test_with_heads_off_it_tells_both_outcomes_and_their_distance(subject):
+def test_with_heads_off_it_tells_both_outcomes_and_their_distance(inspected):
     heads = ((1, 1), (2, 2))
-    data = collect_importance(look(subject, *heads))
-    whole, now = outcome_without(subject), outcome_without(subject, *heads)
+    data = collect_importance(look(inspected, *heads))
+    whole, now = outcome_without(inspected), outcome_without(inspected, *heads)
     assert data["change"]["probability"] == pytest.approx(compare(whole, now).probability, rel=1e-4)
     (before,), (after,) = (data[name]["judgments"][0]["decisions"] for name in ("whole", "says"))
     assert after["kept"] == pytest.approx(
@@ -74,9 +74,9 @@ def test_with_heads_off_it_tells_both_outcomes_and_their_distance(subject):
     assert data["ablation"][0][1] != 0
 
 
-def test_a_pass_for_each_head_can_be_left_out(subject, monkeypatch):
+def test_a_pass_for_each_head_can_be_left_out(inspected, monkeypatch):
     monkeypatch.delattr("bertkit.interpret.views.importance.importance_by_ablation")
-    data = collect_importance(look(subject, ablates_heads=False))
+    data = collect_importance(look(inspected, ablates_heads=False))
     assert data["ablation"] is None
     assert data["gradient"] is not None
 
@@ -91,10 +91,10 @@ def test_a_plain_encoder_is_measured_by_how_far_its_vector_turns(tmp_path):
 
 def test_a_number_is_measured_by_its_change(tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
-    subject = InspectedModel.load(folder)
-    data = collect_importance(look(subject))
+    inspected = InspectedModel.load(folder)
+    data = collect_importance(look(inspected))
     assert data["kind"] == "number"
-    whole, without = outcome_without(subject).number, outcome_without(subject, (2, 1)).number
+    whole, without = outcome_without(inspected).number, outcome_without(inspected, (2, 1)).number
     assert data["ablation"][1][0] == pytest.approx(float(without - whole), rel=1e-4)
     assert data["gradient"][1][0] > 0
 

@@ -10,20 +10,20 @@ from tests.unit.inference.small import save_small
 
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
-from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.views.view import ViewInputs
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory):
+def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("neurons") / "small"
     save_small(folder)
-    subject = InspectedModel.load(folder)
-    return Scene(subject, subject.observe(subject.read("the cats saw", "a hat")))
+    inspected = InspectedModel.load(folder)
+    return ViewInputs(inspected, inspected.observe(inspected.read("the cats saw", "a hat")))
 
 
-def test_scores_of_the_stored_vectors_are_near_to_the_models(scene):
-    page = build_page(scene, ["neurons"])
-    for number, layer in enumerate(scene.observation.layers, 1):
+def test_scores_of_the_stored_vectors_are_near_to_the_models(inputs):
+    page = build_page(inputs, ["neurons"])
+    for number, layer in enumerate(inputs.observation.layers, 1):
         heads, length, features = layer.query.shape
         steps = torch.frombuffer(bytearray(page.arrays[f"vectors-{number}"]), dtype=torch.int8)
         scales = torch.tensor(page.data["scales"][number - 1])

@@ -29,7 +29,7 @@ def test_titles_tell_views_apart():
 def test_legends_are_short_paragraphs():
     for view in VIEWS.values():
         assert view.legend
-        legend = (*view.legend, *view.across_legend)
+        legend = (*view.legend, *view.cross_legend)
         assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in legend), view.name
 
 

@@ -10,27 +10,27 @@ from bertkit.base.errors import NonFiniteError
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.interpret.views.words import WORDS, collect_words
 from bertkit.models.bert.encoder import BertModel
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory):
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
 
 
-def look(subject, text, *heads):
-    with ablate(subject.model, heads):
-        observation = subject.observe(subject.read(text, read_mask=True))
-    return Scene(subject, observation, tuple(HeadName(*head) for head in heads))
+def look(inspected, text, *heads):
+    with ablate(inspected.model, heads):
+        observation = inspected.observe(inspected.read(text, read_mask=True))
+    return ViewInputs(inspected, observation, tuple(HeadName(*head) for head in heads))
 
 
-def test_masks_of_the_text_are_told_once_for_both(subject):
-    data = collect_words(look(subject, "the [MASK] saw a hat"))
+def test_masks_of_the_text_are_told_once_for_both(inspected):
+    data = collect_words(look(inspected, "the [MASK] saw a hat"))
     assert data["masks"] == [2]
     assert [place["token"] for place in data["hidden"]] == [1, 2, 3, 4, 5]
     assert data["hidden"][1] == data["read"][1]
@@ -38,29 +38,29 @@ def test_masks_of_the_text_are_told_once_for_both(subject):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
-def test_a_long_text_is_only_read(subject, monkeypatch):
+def test_a_long_text_is_only_read(inspected, monkeypatch):
     monkeypatch.setattr(view_module, "MAX_GUESSED_TOKENS", 4)
-    assert collect_words(look(subject, "the cat"))["hidden"] is not None
-    assert collect_words(look(subject, "the cat saw"))["hidden"] is None
+    assert collect_words(look(inspected, "the cat"))["hidden"] is not None
+    assert collect_words(look(inspected, "the cat saw"))["hidden"] is None
 
 
-def test_heads_that_are_off_are_off_here_too(subject):
+def test_heads_that_are_off_are_off_here_too(inspected):
     whole, without = (
-        collect_words(look(subject, "the cat", *heads)) for heads in ((), ((1, 1), (2, 2)))
+        collect_words(look(inspected, "the cat", *heads)) for heads in ((), ((1, 1), (2, 2)))
     )
     assert whole["read"] != without["read"]
     assert whole["hidden"] != without["hidden"]
 
 
-def test_it_suits_models_with_a_head_for_words(subject, tmp_path):
+def test_it_suits_models_with_a_head_for_words(inspected, tmp_path):
     save_kind(tmp_path / "plain", BertModel)
-    assert WORDS.suits(look(subject, "cat"))
-    assert not WORDS.suits(look(InspectedModel.load(tmp_path / "plain"), "cat"))
+    assert WORDS.supports(look(inspected, "cat"))
+    assert not WORDS.supports(look(InspectedModel.load(tmp_path / "plain"), "cat"))
 
 
 def test_scores_that_are_not_finite_are_refused(tmp_path):
     save_small(tmp_path / "small")
-    subject = InspectedModel.load(tmp_path / "small")
-    torch.nn.init.constant_(subject.model.masked_lm.bias, torch.nan)
+    inspected = InspectedModel.load(tmp_path / "small")
+    torch.nn.init.constant_(inspected.model.masked_lm.bias, torch.nan)
     with pytest.raises(NonFiniteError, match="the head of small gives scores that aren't finite"):
-        collect_words(look(subject, "the cat saw a hat"))
+        collect_words(look(inspected, "the cat saw a hat"))

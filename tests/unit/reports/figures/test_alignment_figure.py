@@ -46,7 +46,7 @@ def test_squares_say_what_they_are_and_large_shares_are_written():
     assert titles[1] == "a → Ein: 90 %"
     assert titles[7] == "bike → ##rad: 45 %"
     texts = [text.text for text in svg.iter("text")]
-    assert texts[:2] == ["what is read", "what is written"]
+    assert texts[:2] == ["source", "target"]
     assert texts[2:9] == [*WRITTEN, *READ]
     assert texts[9:] == ["10 %", "90 %", "50 %", "45 %", *["25 %"] * 4]
 
@@ -55,7 +55,7 @@ def test_it_is_said_in_words_and_in_numbers():
     figure = AlignmentFigure("Cross", WRITTEN, READ, WEIGHTS)
     assert "a → Ein: 90 %. bike → Fahr: 50 %." in figure.describe()
     columns, rows = figure.tabulate()
-    assert columns == ["Number", "Written", "Looks most at"]
+    assert columns == ["Number", "Target", "Attends most to"]
     assert rows[1] == [2, "bike", "Fahr 50 %, ##rad 45 %, Ein 5.0 %"]
 
 
@@ -71,7 +71,7 @@ def test_a_file_of_its_own_has_its_title(tmp_path):
 @pytest.mark.parametrize(
     ("written", "weights", "message"),
     [
-        (WRITTEN[:2], WEIGHTS, "2 tokens with 4 must have as many .*, and has 3 rows of"),
+        (WRITTEN[:2], WEIGHTS, "2 tokens to 4 must have as many .*, and has 3 rows of"),
         (WRITTEN, [[1.0]] * 3, r"3 rows of \[1\] columns"),
         (["a"] * 65, [[0.25] * 4] * 65, f"room for {MAX_TOKENS} tokens a side, .* 65 and 4"),
     ],

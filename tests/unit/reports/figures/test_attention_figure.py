@@ -53,8 +53,8 @@ def test_each_link_that_counts_is_a_line_from_the_left_to_the_right():
 def test_the_tokens_stand_twice():
     texts = [text.text for text in draw().iter("text")]
     assert texts == [
-        "who looks",
-        "who is looked at",
+        "query",
+        "key",
         *TOKENS,
         *TOKENS,
     ]
@@ -82,7 +82,9 @@ def test_words_and_numbers_say_the_same():
         [3, "[SEP]", "[CLS] 100 %, it 0.0 %, [SEP] 0.0 %"],
     ]
     alone = AttentionFigure("Layer 1", TOKENS, WEIGHTS, focus=1)
-    assert alone.describe() == "What “it” looks at. it → [SEP]: 96 %. it → [CLS]: 4.0 %."
+    assert (
+        alone.describe() == "The tokens that “it” attends to. it → [SEP]: 96 %. it → [CLS]: 4.0 %."
+    )
     assert [row[0] for row in alone.tabulate()[1]] == [2]
     assert figure.legend()[0][1].endswith("none under 1 %")
 
@@ -142,7 +144,7 @@ def test_a_notebook_shows_the_file():
 
 def test_one_text_can_look_at_another():
     weights = [[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]]
-    figure = AttentionFigure("Cross", TOKENS, weights, others=["le", "chat"])
+    figure = AttentionFigure("Cross", TOKENS, weights, attended_tokens=["le", "chat"])
     svg = ET.fromstring(figure.draw())
     assert set(find_lines(svg)) == {
         *((middle(0), middle(0)), (middle(0), middle(1))),
@@ -152,4 +154,4 @@ def test_one_text_can_look_at_another():
     assert "[SEP] → le: 100 %." in figure.describe()
     assert figure.tabulate()[1][1] == [2, "it", "chat 100 %, le 0.0 %"]
     with pytest.raises(InputError, match="3 tokens to 2 must have"):
-        AttentionFigure("Cross", TOKENS, WEIGHTS, others=["le", "chat"])
+        AttentionFigure("Cross", TOKENS, WEIGHTS, attended_tokens=["le", "chat"])

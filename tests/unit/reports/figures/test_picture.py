@@ -8,7 +8,8 @@ import pytest
 from bertkit.base.errors import InputError, StorageError
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
-from bertkit.reports.figures.picture import render_svg, write_svg
+from bertkit.reports.figures.picture import render_svg
+from bertkit.reports.figures.picture_files import write_picture
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.figures.svg import DARK, LIGHT
 
@@ -30,7 +31,7 @@ def pictures(name: str) -> list:
 @pytest.mark.parametrize("picture", pictures("a plain name"))
 def test_a_file_needs_no_page(picture, tmp_path):
     path = tmp_path / "picture.svg"
-    record = write_svg(path, picture)
+    record = write_picture(path, picture)
     assert record.size_bytes == path.stat().st_size
     svg = ET.parse(path).getroot()
     assert svg.tag == f"{SVG}svg"
@@ -77,4 +78,4 @@ def test_what_only_a_table_shows_is_refused():
 
 def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):
     with pytest.raises(StorageError, match="can't be written"):
-        write_svg(tmp_path / "missing" / "picture.svg", pictures("a")[0])
+        write_picture(tmp_path / "missing" / "picture.svg", pictures("a")[0])

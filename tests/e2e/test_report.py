@@ -19,7 +19,7 @@ def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained
     assert (run["kind"], run["step"], run["is_finished"]) == ("pretrain", 400, True)
     assert run["held_out"]["mlm_accuracy"] > 0.2
     html = page.read_text()
-    assert "Sentences that were held out" in html  # the shards lie beside the run
+    assert "The texts are held-out sentences" in html  # the shards lie beside the run
     assert html.count("[MASK]") >= 4
     assert "documents to learn from" in html
     assert main(["report", str(trained), "--output", str(page)]) == 2
@@ -34,7 +34,7 @@ def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):
     assert "<td>the cat saw the red [MASK].</td><td>" in html
     assert "<td>my [MASK] followed the garden.</td><td>" in html
     assert main([*words, "--no-examples"]) == 0
-    assert "What it puts into blanks" not in (tmp_path / "page.html").read_text()
+    assert "Filled blanks" not in (tmp_path / "page.html").read_text()
     capsys.readouterr()
     assert main([*words, "--text", "no blank"]) == 2
     assert "[MASK]" in capsys.readouterr().err
@@ -56,7 +56,7 @@ def test_damaged_shards_beside_a_run_cost_what_they_tell_alone(workshop, trained
     counts = shards / "token_counts.npy"
     counts.write_bytes(counts.read_bytes()[:-1])
     assert main(["report", str(run)]) == 0
-    assert f"goes without the shards beside the run: {counts}" in capsys.readouterr().err
+    assert f"leaves out the shards beside the run: {counts}" in capsys.readouterr().err
     assert "Learning rate" in (run / "report.html").read_text()
     assert main(["report", str(run), "--overwrite", "--data", str(shards)]) == 2
     assert str(counts) in capsys.readouterr().err
@@ -64,10 +64,10 @@ def test_damaged_shards_beside_a_run_cost_what_they_tell_alone(workshop, trained
 
 def test_sentences_too_long_for_the_model_cost_the_examples_alone(trained, tmp_path, monkeypatch):
     long = [Blank("the " * 80 + "[MASK]", "cat")]
-    monkeypatch.setattr("bertkit.run_reports.blanks.choose_blanks", lambda *_: long)
+    monkeypatch.setattr("bertkit.run_reports.examples.choose_blanks", lambda *_: long)
     page = tmp_path / "page.html"
     assert main(["report", str(trained), "--output", str(page)]) == 0
-    assert "None was filled: " in page.read_text()
+    assert "There are no examples: " in page.read_text()
 
 
 def test_two_runs_are_compared_and_the_page_is_opened(workshop, trained, tmp_path, monkeypatch):

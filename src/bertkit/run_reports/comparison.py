@@ -33,21 +33,19 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         tabulate_results(runs),
         Charts(
             compare_curves(courses, list(curves.values())),
-            title="How they learned",
+            title="Training curves",
             note="Training values are means over neighboring steps.",
         ),
-        Charts(compare_curves(courses, [LOSS], MINUTES), title="The same over time"),
+        Charts(compare_curves(courses, [LOSS], MINUTES), title="Training curves over time"),
         Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
-        tabulate_differences(
-            "Settings in which they differ", runs, list_settings, list_shown_settings
-        ),
-        tabulate_differences("Programs and machines in which they differ", runs, list_versions),
-        tabulate_differences("Sizes in which the models differ", runs, list_sizes),
+        tabulate_differences("Differing settings", runs, list_settings, list_shown_settings),
+        tabulate_differences("Differing versions and machines", runs, list_versions),
+        tabulate_differences("Differing model configs", runs, list_sizes),
         Paragraph(describe_data(runs), title="Data"),
     ]
     return Report(
         title=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
-        summary="Curves on common axes, and what the runs were begun with.",
+        summary="Curves on common axes, and the settings that differ.",
         sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
     )
 
@@ -83,7 +81,7 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
         ["Run", "Steps", "Tokens", "Minutes", *(SHOWN.get(name, name) for name in names)],
         rows,
         title="Results",
-        note="The numbers on the right are the last ones on held-out data.",
+        note="Metrics are the latest on held-out data.",
     )
 
 
@@ -105,13 +103,13 @@ def tabulate_differences(
     shown = values if list_shown is None else [list_shown(facts) for facts in runs]
     names = list(dict.fromkeys(name for each in values for name in each))
     rows: list[list[Cell]] = [
-        [name, *_tell_apart(values, [_show(each, name) for each in shown], name)]
+        [name, *_number_different(values, [_show(each, name) for each in shown], name)]
         for name in names
         if any(each.get(name) != values[0].get(name) or name not in each for each in values)
     ]
     if not rows:
         return Paragraph("None.", title=title)
-    return Table(["What", *(str(facts.path) for facts in runs)], rows, title)
+    return Table(["Name", *(str(facts.path) for facts in runs)], rows, title)
 
 
 def list_settings(facts: RunFacts) -> Mapping[str, Any]:
@@ -133,18 +131,20 @@ def describe_data(runs: Sequence[RunFacts]) -> str:
     """Say whether the runs are comparable."""
     if len({facts.objective for facts in runs}) > 1:
         return (
-            "The runs learn different things (--objective), so their losses can’t be held against"
-            " each other; speed, and what is fine-tuned from them, can."
+            "The runs have different objectives (--objective), so their losses aren’t comparable;"
+            " their speeds, and models fine-tuned from them, are."
         )
     if len({facts.record.data_fingerprint for facts in runs}) == 1:
-        return "All runs read the same data, and are judged by the same held-out part of it."
+        return "All runs train on the same data and are evaluated on the same held-out part."
     return (
-        "The runs read different data, so a difference between their curves may come from there,"
-        " and not from their settings."
+        "The runs train on different data, so their curves may differ because of the data and not"
+        " because of their settings."
     )
 
 
-def _tell_apart(values: Sequence[Mapping[str, Any]], cells: list[str], name: str) -> list[str]:
+def _number_different(
+    values: Sequence[Mapping[str, Any]], cells: list[str], name: str
+) -> list[str]:
     """Number cells whose different values look alike because folders aren't shown."""
     kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
     if len(set(cells)) >= len(kinds):
@@ -157,6 +157,6 @@ def _tell_apart(values: Sequence[Mapping[str, Any]], cells: list[str], name: str
 
 def _show(values: Mapping[str, Any], name: str) -> str:
     if name not in values:
-        return "not there"
+        return "absent"
     value = values[name]
     return "none" if value is None else shorten(make_legible(str(value)), 200)

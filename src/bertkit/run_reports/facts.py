@@ -71,7 +71,7 @@ class RunFacts:
         return kind.removeprefix("bertkit-").replace("-", " ") if kind in NETS else None
 
     @property
-    def writes(self) -> bool:
+    def is_encoder_decoder(self) -> bool:
         """Whether the run trains an encoder-decoder."""
         return self.task in KINDS
 
@@ -89,7 +89,7 @@ class RunFacts:
         return "pretrain" if self.task is None else f"finetune {self.task}"
 
     @property
-    def beginning(self) -> str:
+    def initial_model(self) -> str:
         """The initial model, or the one whose config is used, without its parent folders."""
         return str(self.settings.get("start_from") or self.settings.get("model") or "a BERT")
 
@@ -131,7 +131,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     course = TrainingHistory.from_rows(read_log(run.log_path))
     if course.is_empty:
         raise InputError(
-            f"{run.log_path} has no row yet, so there is nothing to show; ask again after the run's"
+            f"{run.log_path} has no row yet, so there is nothing to show; try again after the run's"
             " first evaluation"
         )
     facts = RunFacts(path, run, record, course)
@@ -140,10 +140,10 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         return replace(facts, shards=find_shards(facts, data))
     if data is not None:
         raise InputError(
-            f"{path} is of `bertkit {facts.kind}`; --data is for pre-training runs: leave it out"
+            f"{path} is of `bertkit {facts.kind}`; data is for pre-training runs; leave it out"
         )
     output = run.folder.parent
-    if facts.writes or not (output / METRICS_FILE).is_file():
+    if facts.is_encoder_decoder or not (output / METRICS_FILE).is_file():
         return facts
     return replace(facts, result=SavedResult.read(output))
 
@@ -171,7 +171,7 @@ def check_objective(facts: RunFacts) -> None:
     known = get_args(ObjectiveName)
     if facts.objective not in known:
         raise InputError(
-            f"{facts.path} was begun by another version, with the objective"
+            f"{facts.path} was started by another version, with the objective"
             f" {facts.objective!r:.40}, and this one knows {', '.join(known)}; use that version"
         )
 
@@ -189,7 +189,7 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
     try:
         shards = ShardSet.open(beside)
     except BertkitError as error:
-        announce(f"the report goes without the shards beside the run: {error}")
+        announce(f"the report leaves out the shards beside the run: {error}")
         return None
     return shards if shards.fingerprint == facts.record.data_fingerprint else None
 

@@ -40,8 +40,8 @@ SHOWN = {
 }
 WAYS: dict[ObjectiveName, str] = {
     "bert": "",
-    "mlm": " without next sentence",
-    "causal": " to read left to right",
+    "mlm": " without next-sentence prediction",
+    "causal": " as a left-to-right model",
 }
 
 
@@ -57,12 +57,14 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         *([] if facts.result is None else show_result(facts.result)),
         Charts(
             draw_curves(course, curves, choose_axis(facts)),
-            title="How it learned",
+            title="Training curves",
             note="Training values are means over neighboring steps.",
         ),
         *examples,
-        Command("\n".join(list_commands(facts)), title="Next steps", note=describe_way(facts)),
-        Charts(draw_curves(course, curves[:2], MINUTES), title="The same over time"),
+        Command(
+            "\n".join(list_commands(facts)), title="Next commands", note=describe_resuming(facts)
+        ),
+        Charts(draw_curves(course, curves[:2], MINUTES), title="Training curves over time"),
         Charts(draw_curves(course, PACE), title="Learning rate and gradient"),
         tabulate_speed(course),
         Charts(draw_curves(course, SPEED)),
@@ -70,7 +72,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         *show_data(facts),
         tabulate_choices(facts.settings, facts.defaults),
         tabulate_environment(facts.record.versions),
-        tabulate_settings(list_sizes(facts), "The model"),
+        tabulate_settings(list_sizes(facts), "Model config"),
         tabulate_settings(facts.settings, "All settings"),
     ]
     return Report(
@@ -83,19 +85,21 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
 def summarize(facts: RunFacts) -> str:
     """Summarize the run in a few sentences."""
     course = facts.course
-    if facts.writes:
+    if facts.is_encoder_decoder:
         start = facts.settings.get("model")
-        begun = "from nothing" if start is None else f"beginning with {start}"
-        made = f"An encoder-decoder trained to {facts.task}, {begun}"
+        initial = "from random weights" if start is None else f"starting from {start}"
+        made = f"An encoder-decoder trained to {facts.task}, {initial}"
     elif facts.net is not None:
-        begun = "begun with another net's weights" if facts.record.source else "from nothing"
-        made = f"A net of a study ({facts.net}), trained {begun}"
+        initial = "another net's weights" if facts.record.source else "random weights"
+        made = f"A net of a study ({facts.net}), trained from {initial}"
     elif facts.task is not None:
-        made = f"{facts.beginning}, fine-tuned for the task {facts.task}"
+        made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
-        made = f"{facts.beginning}, pre-trained on{WAYS[facts.objective]}"
+        made = f"{facts.initial_model}, pre-trained further{WAYS[facts.objective]}"
     else:
-        made = f"A BERT pre-trained from nothing ({facts.beginning}){WAYS[facts.objective]}"
+        made = (
+            f"A BERT pre-trained from random weights ({facts.initial_model}){WAYS[facts.objective]}"
+        )
     tokens, seconds = course.train.last("tokens") or 0, course.train.last("elapsed_seconds") or 0
     text = (
         f"{made}: {course.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
@@ -104,16 +108,16 @@ def summarize(facts: RunFacts) -> str:
     last = ", ".join(
         f"{SHOWN.get(name, name)} {value:.4g}" for name, value in last_metrics(facts).items()
     )
-    return f"{text} Last on held-out data: {last}." if last else text
+    return f"{text} Latest on held-out data: {last}." if last else text
 
 
 def describe_state(facts: RunFacts) -> str:
     """Say whether the run is finished."""
     if facts.course.has_ended_early:
-        return "It ended early, for nothing had become better for long enough."
+        return "It stopped early, because the metric had stopped improving."
     if facts.is_finished:
         return "It is finished."
-    return "It isn’t finished: either it is still going, or it was interrupted."
+    return "It isn’t finished: it is still running or was interrupted."
 
 
 def last_metrics(facts: RunFacts) -> dict[str, float]:
@@ -153,7 +157,7 @@ def show_result(result: SavedResult) -> list[Section]:
     sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
     sections.append(tabulate_metrics(recall_evaluation(result)))
     if (baseline := result.baseline.get(result.metric)) is not None:
-        text = f"Always saying the most frequent label has {result.metric} {baseline:.4f}."
+        text = f"Always predicting the most frequent label has {result.metric} {baseline:.4f}."
         sections.append(Paragraph(text))
     return sections
 
@@ -164,7 +168,7 @@ def show_data(facts: RunFacts) -> list[Section]:
         return [*tabulate_data({"train": facts.result.train, "dev": facts.result.dev})]
     if facts.shards is not None:
         rows = list(describe_corpus(facts.shards).items())
-        return [Table(["What", "Number"], rows, title="What was read")]
+        return [Table(["Count", "Value"], rows, title="Training data")]
     return []
 
 
@@ -178,7 +182,7 @@ def list_commands(facts: RunFacts) -> list[str]:
     """Return commands for the next steps with the run."""
     run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
     dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
-    if facts.writes and facts.is_finished:
+    if facts.is_encoder_decoder and facts.is_finished:
         return [f"bertkit {facts.task} {output} --help", *dumps]
     if facts.net is not None:
         return [f"bertkit inspect {run}", *dumps]
@@ -200,11 +204,11 @@ def list_commands(facts: RunFacts) -> list[str]:
     ]
 
 
-def describe_way(facts: RunFacts) -> str:
+def describe_resuming(facts: RunFacts) -> str:
     """Say how to resume, if the run isn't finished."""
     if facts.is_finished:
         return ""
     return (
-        "Where the run was interrupted, the command that began it takes it up again after its"
-        " newest checkpoint."
+        "If the run was interrupted, repeat the command that started it to resume from its newest"
+        " checkpoint."
     )

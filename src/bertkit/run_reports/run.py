@@ -48,10 +48,10 @@ def report(
         settings: the settings of the report.
 
     Raises:
-        SettingsError: the output exists, or isn't a page by its name; or data or texts were given
-            for other things than one pre-training run.
-        InputError: one isn't a run, or has no row yet; or they can't be compared.
-        MissingFileError: there is nothing where one should be.
+        SettingsError: the output exists, or doesn't end in .html; or data or texts were given for
+            anything but one pre-training run.
+        InputError: a path isn't a run, a run has no row yet, or the runs can't be compared.
+        MissingFileError: a path doesn't exist.
         ResumeError: another process is writing the output.
         DamagedFileError: a file of a run isn't what was written.
         StorageError: writing failed.
@@ -70,37 +70,34 @@ def report(
 
 
 def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
-    """The page of one run."""
+    """Build the page of one run."""
     if facts.task is None:
         return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
     if settings.text:
         raise SettingsError(
-            f"--text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
+            f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
             " it out"
         )
     return build_page(facts, [])
 
 
 def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
-    """Refuse what no page can show."""
+    """Check the number of runs and that the settings fit it."""
     if not 1 <= len(paths) <= NUM_STYLES:
-        raise SettingsError(
-            f"name a run, or up to {NUM_STYLES}, whose curves can still be told apart;"
-            f" got {len(paths)}"
-        )
+        raise SettingsError(f"expected one run, or up to {NUM_STYLES} to compare, got {len(paths)}")
     if len(paths) > 1 and (settings.data is not None or settings.text):
         raise SettingsError("data and text are for the report of one run; leave them out")
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse to replace anything but a page, and that only where it is wanted."""
+    """Check that the output is a page, and replaces a file only if asked to."""
     if output.suffix.lower() not in ENDINGS:
-        raise SettingsError(f"{output} must end in .html: a report is a page")
+        raise SettingsError(f"{output} must end in .html")
     check_new_file(output, overwrite=overwrite)
 
 
 def summarize_run(facts: RunFacts) -> dict[str, Any]:
-    """A run in numbers, for programs; null where there is none."""
+    """Return a run in numbers, for programs; null where there is none."""
     course, record = facts.course, facts.record
     speeds = list(filter(isfinite, course.train["tokens_per_second"]))
     return {

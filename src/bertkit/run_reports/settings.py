@@ -1,4 +1,4 @@
-"""What can be chosen about a report."""
+"""Settings of run reports."""
 
 from pathlib import Path
 from typing import Self
@@ -13,20 +13,20 @@ class ReportSettings(Settings):
 
     data: Path | None = Field(
         None,
-        description="Shards that a pre-training run was trained on: the report tells what they"
-        " hold, and takes its examples from their held-out part. Those beside a run are found.",
+        description="Shards of a pre-training run: the report describes them and takes its"
+        " examples from their held-out part. By default those beside the run.",
     )
     text: tuple[str, ...] = Field(
         (),
-        description="A text with [MASK] to be filled by a pre-training run, or for one that reads"
-        " left to right a beginning; may be repeated.",
+        description="A text with [MASK] for a pre-training run to fill, or a text for a"
+        " left-to-right run to continue; may be repeated.",
     )
     examples: bool = Field(
         True,
-        description="Let the newest checkpoint of a pre-training run fill some blanks, or go on"
-        " with some texts.",
+        description="Show blanks that the newest checkpoint of a pre-training run fills, or texts"
+        " that it continues.",
     )
-    overwrite: bool = Field(False, description="Replace a report that exists.")
+    overwrite: bool = Field(False, description="Replace an existing report.")
 
     @model_validator(mode="after")
     def _texts_are_examples(self) -> Self:

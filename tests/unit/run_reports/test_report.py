@@ -54,8 +54,8 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
     html = render(write_run(tmp_path / "mine", settings=choose(warmup=0.25)))
     for words in (
         "<h1>mine</h1>",
-        "A BERT pre-trained from nothing (tiny): 40 of 40 steps, 40,000 tokens, 0.3 minutes.",
-        "It is finished. Last on held-out data: loss 5.1, masked accuracy 0.3636,",
+        "A BERT pre-trained from random weights (tiny): 40 of 40 steps, 40,000 tokens, ",
+        "It is finished. Latest on held-out data: loss 5.1, masked accuracy 0.3636,",
         "Masked words, accuracy",
         "minutes of training",
         "Learning rate",
@@ -82,7 +82,7 @@ def test_a_translator_is_told_as_one(tmp_path):
     (output / METRICS_FILE).write_text("that of another kind")
     html = render(output)
     for words in (
-        "An encoder-decoder trained to translate, from nothing: 40 of 40 steps",
+        "An encoder-decoder trained to translate, from random weights: 40 of 40 steps",
         "bleu 20.",
         "<tr><td>dropout</td><td>0.3</td><td>0.2</td></tr>",
         f"bertkit translate {output} --help",
@@ -168,7 +168,7 @@ def test_an_interrupted_run_is_shown_up_to_its_last_whole_row_and_not_touched(tm
     html = render(run)
     assert "12 of 40 steps" in html
     assert "It isn’t finished" in html
-    assert "takes it up again" in html
+    assert "repeat the command that started it" in html
     (tmp_path / "page.html").unlink()
     assert take_picture(tmp_path) == before
     assert run.stat().st_mtime_ns == folder  # not even a lock came and went
@@ -200,7 +200,7 @@ def test_a_fine_tuned_model_is_shown_by_epochs_with_its_worth(tmp_path):
         "MiniLM, fine-tuned for the task classify: 40 of 40 steps",
         "every prediction is &#39;good&#39;",
         "0.900 (0.850–0.950)",
-        "Always saying the most frequent label has accuracy 0.5000.",
+        "Always predicting the most frequent label has accuracy 0.5000.",
         "over epoch. training: from 8.9 at 0.05 to 5 at 2",
         "broken rows, left out",
         "<td>bad</td>",
@@ -238,8 +238,8 @@ def test_runs_are_compared_on_common_axes(tmp_path):
         "<td>10 of 40</td>",
         "<tr><td>learning_rate</td><td>0.001</td><td>0.002</td></tr>",
         "<tr><td>torch</td><td>2.13.0</td><td>2.14.0</td></tr>",
-        "<tr><td>gpu</td><td>not there</td><td>H</td></tr>",
-        "All runs read the same data",
+        "<tr><td>gpu</td><td>absent</td><td>H</td></tr>",
+        "All runs train on the same data",
     ):
         assert words in html, words
     for words in ("<td>seed</td>", "<td>threads</td>", "<td>hidden_size</td>"):
@@ -248,12 +248,12 @@ def test_runs_are_compared_on_common_axes(tmp_path):
 
 def test_runs_on_different_data_are_told_to_be(tmp_path):
     runs = write_run(tmp_path / "a"), write_run(tmp_path / "b", data_fingerprint="b")
-    assert "The runs read different data" in render(*runs)
+    assert "The runs train on different data" in render(*runs)
 
 
 @pytest.mark.parametrize("number", [0, 7])
 def test_no_run_and_more_than_can_be_told_apart_are_refused(tmp_path, number):
-    with pytest.raises(SettingsError, match=f"up to 6, .*got {number}$"):
+    with pytest.raises(SettingsError, match=f"up to 6 .*got {number}$"):
         report([tmp_path] * number)
 
 
@@ -271,7 +271,7 @@ def test_texts_are_for_one_pre_training_run(tmp_path):
         render(run, run, text=("a [MASK]",))
     with pytest.raises(ValueError, match="leave out --no-examples"):
         ReportSettings(text=("a [MASK]",), examples=False)
-    with pytest.raises(InputError, match="--data is for pre-training runs"):
+    with pytest.raises(InputError, match="data is for pre-training runs"):
         render(model, data=tmp_path)
 
 
@@ -280,14 +280,14 @@ def test_the_newest_checkpoint_fills_the_texts(tmp_path):
     save_run(run)
     write_run(run)
     html = render(run, text=(f"the [MASK] saw a [MASK] {HOSTILE}",))
-    assert "What it puts into blanks" in html
-    assert "Filled by step-00000003." in html
+    assert "Filled blanks" in html
+    assert "The outputs are those of step-00000003." in html
     assert html.count("%, ") >= 6
     assert "<img" not in html
     with pytest.raises(InputError, match=r"text 1 has no \[MASK\]|\[MASK\]"):
         render(run, text=("the cat",))
-    assert "What it puts into blanks" not in render(run)  # it knows none of the words
-    assert "What it puts into blanks" not in render(run, examples=False)
+    assert "Filled blanks" not in render(run)  # it knows none of the words
+    assert "Filled blanks" not in render(run, examples=False)
 
 
 def test_a_checkpoint_that_cannot_be_read_costs_the_examples_alone(tmp_path):
@@ -296,10 +296,10 @@ def test_a_checkpoint_that_cannot_be_read_costs_the_examples_alone(tmp_path):
     write_run(run)
     weights.write_bytes(weights.read_bytes()[:-1])
     html = render(run, text=("the [MASK]",))
-    assert "None was filled: " in html
+    assert "There are no examples: " in html
     assert "Learning rate" in html
     weights.unlink()
-    assert "None was filled: " in render(run, text=("the [MASK]",))
+    assert "There are no examples: " in render(run, text=("the [MASK]",))
 
 
 @pytest.mark.parametrize("place", [0, 60, -3])
@@ -450,11 +450,11 @@ def test_a_net_of_a_study_is_called_what_it_is(tmp_path):
     )
     html = render(path)
     for words in (
-        "A net of a study (recurrent language model), trained from nothing: 40 of 40 steps",
+        "A net of a study (recurrent language model), trained from random weights: 40 of 40 steps",
         "word_accuracy 0.5",
         "bertkit inspect",
     ):
         assert words in html
     assert "fill-mask" not in html
-    with pytest.raises(SettingsError, match=r"--text is for .* of `bertkit study \(recurrent"):
+    with pytest.raises(SettingsError, match=r"text is for .* of `bertkit study \(recurrent"):
         render(path, text=("a [MASK]",))

@@ -15,7 +15,7 @@ READ, WRITTEN = "the cats saw a hat", "a dog lost ."
 READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]
 WRITTEN_TOKENS = ["[CLS]", "a", "dog", "lost", "."]
 NEXT_TOKENS = [*WRITTEN_TOKENS[1:], "[SEP]"]
-CROSS, ENCODER, DECODER = "from written to read", "within what is read", "within what is written"
+CROSS, ENCODER, DECODER = "from target to source", "within the source", "within the target"
 ROUNDING = 0.004  # of a weight of a half in a page
 
 
@@ -107,16 +107,16 @@ def test_a_square_is_read_by_pointing_and_by_keys(page, view):
     cell = page.locator(".alignment tbody tr").nth(2).locator("td").nth(4)
     cell.hover()
     reading = page.locator(".alignment-reading")
-    expect(reading).to_contain_text("Behind “dog”, choosing “lost”, it looks at “saw” (5): ")
+    expect(reading).to_contain_text("After “dog”, predicting “lost”, it attends to “saw” (5): ")
     cell.focus()
     page.keyboard.press("ArrowRight")
-    expect(reading).to_contain_text("looks at “a” (6)")
+    expect(reading).to_contain_text("attends to “a” (6)")
     page.keyboard.press("ArrowDown")
-    expect(reading).to_contain_text("Behind “lost”, choosing “.”, it looks at “a” (6)")
+    expect(reading).to_contain_text("After “lost”, predicting “.”, it attends to “a” (6)")
     page.keyboard.press("Enter")
     expect(page.locator(".alignment-name").nth(3)).to_have_attribute("aria-pressed", "true")
     open_tab(page, "Heads")
-    assert "lost (token 4) looks at" in page.locator(".shares caption").inner_text()
+    assert "lost (token 4) attends to" in page.locator(".shares caption").inner_text()
 
 
 def test_each_part_has_its_views_and_keeps_its_state(page):
@@ -180,7 +180,7 @@ def test_an_enlarged_head_is_read_by_row_and_column(page, view):
     box = square.bounding_box()
     page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] - 8)
     share = in_words(view.weights(3)[1, 4, 7])
-    expect(page.locator(".square-reading")).to_have_text(f". (5) looks at [SEP] (8): {share}")
+    expect(page.locator(".square-reading")).to_have_text(f". (5) attends to [SEP] (8): {share}")
 
 
 def test_neurons_are_of_a_query_and_other_keys(page, view):
@@ -214,7 +214,7 @@ def test_left_to_right_what_stands_behind_has_no_score(page):
     assert scores.last.locator(".neuron-figure").all_inner_texts()[3:] == ["–", "–"]
     block = page.get_by_label("products of query and keys; ").bounding_box()
     page.mouse.move(block["x"] + 5, block["y"] + block["height"] - 5)
-    expect(page.locator(".said")).to_contain_text("“dog” doesn't see “.”, which stands behind it")
+    expect(page.locator(".said")).to_contain_text("“dog” doesn't see “.”, which comes after it")
 
 
 def test_next_words_are_told_behind_each_token(page, view):
@@ -239,7 +239,7 @@ def test_long_texts_are_drawn_without_names(open_page, inspected, tmp_path):
     box = grid.bounding_box()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 2)
     expect(page.locator(".alignment-reading")).to_contain_text(
-        "Behind “[CLS]”, choosing “dog”, it looks at “[SEP]” (72): "
+        "After “[CLS]”, predicting “dog”, it attends to “[SEP]” (72): "
     )
 
 
@@ -250,6 +250,6 @@ def test_a_page_begins_where_it_is_told_and_hostile_texts_are_text(open_page, in
     chip = page.get_by_role("button", name=DECODER)
     assert chip.get_attribute("aria-pressed") == "true"
     assert HOSTILE in page.locator("header").inner_text()
-    assert "dog (token 3) looks at, layer 2, head 1:" in page.locator(".shares").inner_text()
+    assert "dog (token 3) attends to, layer 2, head 1:" in page.locator(".shares").inner_text()
     choose(page, CROSS)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -72,7 +72,7 @@ def test_moving_over_a_token_shows_where_it_looks(page, inputs):
     weights = inputs.observation.layers[0].weights.mean(dim=0)[2].tolist()
     assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
     assert page.locator(".shares caption").inner_text() == (
-        "cat (token 3) looks at, layer 1, 2 heads:"
+        "cat (token 3) attends to, layer 1, 2 heads:"
     )
     best = weights.index(max(weights))
     assert token(page, "to", best).locator(".token-share").inner_text().endswith(" %")
@@ -83,7 +83,7 @@ def test_moving_over_a_token_on_the_right_shows_who_looks_at_it(page, inputs):
     page.locator(".shares").wait_for()
     weights = inputs.observation.layers[0].weights.mean(dim=0)[:, 2].tolist()
     assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
-    assert "is looked at by" in page.locator(".shares caption").inner_text()
+    assert "is attended to by" in page.locator(".shares caption").inner_text()
 
 
 def test_numbers_of_one_head_are_those_of_the_model(page, inputs):
@@ -118,7 +118,7 @@ def test_a_click_keeps_a_token_until_the_next_or_escape(page):
     token(page, "to", 4).click()
     assert page.locator(".token[aria-pressed=true]").count() == 1
     page.locator("h1").hover()
-    assert "is looked at by" in page.locator(".shares caption").inner_text()
+    assert "is attended to by" in page.locator(".shares caption").inner_text()
     token(page, "to", 4).click()
     page.locator("h1").hover()
     page.locator(".shares").wait_for(state="detached")
@@ -133,13 +133,13 @@ def test_arrows_enter_and_escape(page):
     assert page.locator(":focus").inner_text() == "[CLS]"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    page.get_by_text("cat (token 3) looks at").wait_for()
+    page.get_by_text("cat (token 3) attends to").wait_for()
     page.keyboard.press("ArrowRight")
-    page.get_by_text("cat (token 3) is looked at by").wait_for()
+    page.get_by_text("cat (token 3) is attended to by").wait_for()
     page.keyboard.press("Enter")
     assert token(page, "to", 2).get_attribute("aria-pressed") == "true"
     page.keyboard.press("ArrowUp")
-    page.get_by_text("the (token 2) is looked at by").wait_for()
+    page.get_by_text("the (token 2) is attended to by").wait_for()
     page.keyboard.press("Escape")
     page.locator(".shares").wait_for(state="detached")
 
@@ -149,7 +149,7 @@ def test_what_is_heard_is_what_is_seen(page):
     page.locator(".shares").wait_for()
     sentence = page.locator("[aria-live=polite].for-ears").text_content()
     first = table(page)[0]
-    assert sentence.startswith(f"cat looks at {first[0].rsplit(' ', 1)[0]} {first[1]}")
+    assert sentence.startswith(f"cat attends to {first[0].rsplit(' ', 1)[0]} {first[1]}")
 
 
 def test_pairs_of_texts_leave_the_others_out(page, inputs):
@@ -160,7 +160,7 @@ def test_pairs_of_texts_leave_the_others_out(page, inputs):
     page.locator(".shares").wait_for()
     assert len(table(page)) == 8  # the first text, [CLS] and [SEP]
     token(page, "from", 2).hover()
-    page.get_by_text("cat (token 3) looks at").wait_for()
+    page.get_by_text("cat (token 3) attends to").wait_for()
     assert table(page) == []
 
 
@@ -180,7 +180,7 @@ def test_a_token_is_kept_by_touch(open_page, folder, inputs):
     page = open_page(path, has_touch=True, viewport={"width": 400, "height": 800})
     page.locator(".head-lines canvas[aria-label]").wait_for()
     token(page, "from", 2).tap()
-    page.get_by_text("cat (token 3) looks at").wait_for()
+    page.get_by_text("cat (token 3) attends to").wait_for()
     token(page, "from", 2).tap()
     page.locator(".shares").wait_for(state="detached")
 
@@ -193,7 +193,7 @@ def test_512_tokens_can_be_used(open_page, folder, inspected):
     page.locator(".head-lines canvas[aria-label]").wait_for()
     assert page.locator(".tokens-from .token").count() == 512
     token(page, "from", 300).hover()
-    page.get_by_text("(token 301) looks at").wait_for()
+    page.get_by_text("(token 301) attends to").wait_for()
     assert "others" in table(page)[-1][0]
     page.get_by_label(LIMIT).press("Home")
     page.locator("h1").hover()

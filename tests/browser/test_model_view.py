@@ -121,7 +121,7 @@ def test_pointing_at_a_square_reads_it(page, inspected):
     # from the third token to the fifth
     square.hover(position={"x": scale * (96 + 4.5 * step), "y": scale * (96 + 2.5 * step)})
     reading = page.locator(".square-reading")
-    assert reading.inner_text().startswith("cat (3) looks at the (5): ")
+    assert reading.inner_text().startswith("cat (3) attends to the (5): ")
     weights = inspected.observe(inspected.read("the cat saw the hat .")).layers[0].weights
     percent = float(reading.inner_text().split(": ")[1].removesuffix(" %"))
     assert percent == pytest.approx(100 * float(weights[1, 2, 4]), abs=1)

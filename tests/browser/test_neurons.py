@@ -64,7 +64,7 @@ def are_other(before, after):
     return len(before) == 3 and all(one != other for one, other in zip(before, after, strict=True))
 
 
-def predicted(page):
+def reading(page):
     return page.get_by_role("status").inner_text()
 
 
@@ -98,7 +98,7 @@ def test_a_pair_tells_its_score_and_attention(start, path, inputs):
     cell = size["width"] / 9, size["height"] / 9
     pairs.hover(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
     layer = inputs.observation.layers[0]
-    found = re.fullmatch(r"“saw” looks at “cat”: score (\S+), attention (.*)", predicted(page))
+    found = re.fullmatch(r"“saw” attends to “cat”: score (\S+), attention (.*)", reading(page))
     assert number(found[1]) == pytest.approx(float(layer.scores[0, SAW, 2]), abs=0.1)
     assert number(found[2]) == pytest.approx(100 * float(layer.weights[0, SAW, 2]), abs=0.5)
     pairs.click(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
@@ -131,7 +131,7 @@ def test_a_number_that_is_pointed_at_is_read_out(start, path, inputs):
     size = product.bounding_box()
     product.hover(position={"x": 1.5 * size["width"] / 4, "y": 2.5 * size["height"] / 9})
     found = re.fullmatch(
-        r"“saw” looks at “cat”, number 2 of 4: q × k = (\S+) × (\S+) = (\S+)", predicted(page)
+        r"“saw” attends to “cat”, number 2 of 4: q × k = (\S+) × (\S+) = (\S+)", reading(page)
     )
     heads = inputs.observation.layers[0]
     query, key = float(heads.query[0, SAW, 1]), float(heads.key[0, 2, 1])
@@ -152,7 +152,7 @@ def test_values_are_shown_when_asked_for(start, path, inputs):
     values = block(page, "values")
     size = values.bounding_box()
     values.hover(position={"x": size["width"] - 2, "y": 2})
-    found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", predicted(page))
+    found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", reading(page))
     expected = float(inputs.observation.layers[0].value[0, 0, 3])
     assert number(found[1]) == pytest.approx(expected, abs=0.05)
 
@@ -181,14 +181,14 @@ def test_keys_choose_keep_and_let_go(start, path):
     page.keyboard.press("Tab")
     for key in ("ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert predicted(page).startswith("“the” looks at “the”, number 2 of 4")
+    assert reading(page).startswith("“the” attends to “the”, number 2 of 4")
     page.keyboard.press("Escape")
     assert is_overview(page)
     assert tokens(page).nth(1).get_attribute("aria-pressed") == "false"
     page.keyboard.press("Tab")
     for key in ("ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    assert predicted(page).startswith("“the” looks at “the”")
+    assert reading(page).startswith("“the” attends to “the”")
     page.keyboard.press("Enter")
     assert tokens(page).nth(1).get_attribute("aria-pressed") == "true"
 
@@ -223,7 +223,7 @@ def test_a_tap_keeps_a_token(start, path):
     tokens(page).nth(SAW).tap()
     assert not is_overview(page)
     block(page, "keys").tap()
-    assert predicted(page).startswith("“saw” looks at")
+    assert reading(page).startswith("“saw” attends to")
 
 
 def test_a_head_that_is_switched_off_is_told(start, inspected, tmp_path):

@@ -43,8 +43,8 @@ def pressed(page, group):
 def test_the_page_tells_what_it_shows(open_page, folder, inspected):
     path = write_scene(folder / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
-    assert page.title() == "What small looks at"
-    assert page.locator("h1").inner_text() == "What small looks at"
+    assert page.title() == "Attention of small"
+    assert page.locator("h1").inner_text() == "Attention of small"
     header = page.locator("header").inner_text()
     assert TEXT in header
     assert "2 layers of 2 heads, 8 tokens; heads that are switched off: 2.1" in header
@@ -117,7 +117,7 @@ def test_hostile_text_stays_text(open_page, folder):
     page = open_page(write_scene(folder / "hostile.html", observe(inspected, HOSTILE, HOSTILE)))
     page.locator(".token").first.wait_for()
     assert page.locator("img").count() == 0
-    assert page.locator("h1").inner_text() == f"What {HOSTILE} looks at"
+    assert page.locator("h1").inner_text() == f"Attention of {HOSTILE}"
     assert page.locator(".passage").all_inner_texts() == [f"A{HOSTILE}", f"B{HOSTILE}"]
 
 

@@ -56,7 +56,7 @@ def test_each_token_has_its_words_with_probabilities(open_page, write):
 def test_a_mask_is_marked_and_has_nothing_of_its_own(open_page, write):
     page = open_page(write(TEXT))
     assert page.locator(".words-table .is-mask").count() == 1
-    assert "to be found" in rows(page).nth(2).inner_text()
+    assert "masked" in rows(page).nth(2).inner_text()
 
 
 def test_hidden_and_as_read_are_two_things_but_not_at_a_mask(open_page, write):

@@ -202,13 +202,13 @@ def test_legends_say_whose_attention_it_is(inspected):
         name: next(one for one in part["views"] if one["name"] == "heads")["legend"]
         for name, part in parts.items()
     }
-    assert heads["cross"][0].startswith("On the left stands what is written")
-    assert heads["encoder"][0].startswith("To understand a word")
-    assert heads["decoder"][-1].startswith("This model reads from left to right")
+    assert heads["cross"][0].startswith("The target text is on the left")
+    assert heads["encoder"][0].startswith("A BERT represents each token")
+    assert heads["decoder"][-1].startswith("This is a left-to-right model")
     for view in parts["cross"]["views"]:
         legend = " ".join(view["legend"])
-        assert "is written" in legend, view["name"]
-        assert "is read" in legend, view["name"]
+        assert "target" in legend, view["name"]
+        assert "source" in legend, view["name"]
         assert "next token" not in legend, view["name"]  # a pattern that there can't be
 
 

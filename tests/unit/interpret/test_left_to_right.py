@@ -49,7 +49,9 @@ def test_the_page_has_the_views_that_suit(view):
     names = [one["name"] for one in data["views"]]
     assert names == ["heads", "model", "neurons", "tokens", "next", "importance", "geometry"]
     assert data["isCausal"] is True
-    assert all(one["legend"][-1].startswith("This model reads from") for one in data["views"])
+    assert all(
+        one["legend"][-1].startswith("This is a left-to-right model") for one in data["views"]
+    )
     assert "next" not in data["patterns"][0][0]["shares"]
 
 
@@ -61,7 +63,7 @@ def test_no_more_is_read_than_it_was_trained_on(tmp_path):
 
 def test_a_model_of_one_stack_has_one_attention_to_choose():
     model = build_model().eval()
-    with pytest.raises(SettingsError, match="attention chooses among those of an encoder-decoder"):
+    with pytest.raises(SettingsError, match="attention is for encoder-decoders"):
         AttentionView.of(
             InspectedModel("both", model, None), TEXT, settings=ViewSettings(attention="cross")
         )
@@ -118,7 +120,7 @@ def test_heads_can_be_switched_off_and_matter(inspected):
 
 
 def test_words_can_not_be_hidden_from_it(inspected):
-    with pytest.raises(SettingsError, match="small has no head for that"):
+    with pytest.raises(SettingsError, match="small has no masked-LM head"):
         AttentionView.of(inspected, "the [MASK]", settings=ViewSettings(read_mask=True))
     with pytest.raises(SettingsError, match="doesn't support the view words"):
         _ = AttentionView.of(inspected, TEXT, settings=ViewSettings(views="words")).page

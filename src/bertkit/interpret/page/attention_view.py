@@ -94,12 +94,12 @@ class AttentionView:
             return cls._of_encoder_decoder(model, text, pair, settings)
         if settings.read_mask and not fills_words(model.model):
             raise SettingsError(
-                f"read_mask is for models that fill words in, and {model.name} has no head for that"
+                f"read_mask is for masked language models, and {model.name} has no masked-LM head"
             )
         if settings.attention is not None:
             raise SettingsError(
-                f"attention chooses among those of an encoder-decoder, and {model.name} has one"
-                " stack of layers; leave it out"
+                f"attention is for encoder-decoders, and {model.name} has only self-attention;"
+                " leave it out"
             )
         config = model.model.config
         without = parse_heads(settings.without, config) if settings.without is not None else []

@@ -17,22 +17,22 @@ from bertkit.reports.modules import ENTRY
 
 MAX_TOKENS_WITH_VECTORS = 128  # beyond this, query, key and value would dominate the page's size
 LEFT_TO_RIGHT = (
-    "This model reads from left to right: a token looks at itself and at those before it, and never"
-    " at those behind it. The first has nothing else to look at than itself."
+    "This is a left-to-right model: a token attends to itself and to the tokens before it, never to"
+    " those after it. The first token attends only to itself."
 )
 # The attentions of an encoder-decoder, in the order shown to the reader.
 PARTS = {
     "cross": {
-        "title": "from written to read",
-        "about": "Cross-attention: where the decoder, which writes, looks in what is read.",
+        "title": "from target to source",
+        "about": "Cross-attention: which source tokens the decoder attends to.",
     },
     "encoder": {
-        "title": "within what is read",
-        "about": "The encoder's attention: how the words that are read look at each other.",
+        "title": "within the source",
+        "about": "The encoder's self-attention: how the source tokens attend to each other.",
     },
     "decoder": {
-        "title": "within what is written",
-        "about": "The decoder's attention: how the words that are written look at those before.",
+        "title": "within the target",
+        "about": "The decoder's self-attention: how target tokens attend to earlier ones.",
     },
 }
 
@@ -107,7 +107,7 @@ def build_joint_page(
         raise _nothing_to_show(cross)
     assert cross.observation.attended is not None
     texts = [cross.observation.attended.text, cross.observation.encoded.text]
-    shared = {"texts": texts, "labels": ["read", "written"], "shown": shown, "parts": parts}
+    shared = {"texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
     return _finish(cross.inspected.name, list(used.values()), shared, arrays)
 
 
@@ -117,7 +117,7 @@ def _finish(
     """Assemble the page from its views, data and arrays."""
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
-        title=f"What {name} looks at",
+        title=f"Attention of {name}",
         modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
         styles=list(read_styles(folder).values()),
         data=data,

@@ -63,6 +63,6 @@ def find_token(encoded: EncodedText, token: str) -> int:
         return int(token) - 1
     more = " …" if len(tokens) > MAX_LISTED_TOKENS else ""
     raise InputError(
-        f"there is no token {token!r:.40}; the model reads"
+        f"there is no token {token!r:.40}; the tokens are"
         f" {' '.join(tokens[:MAX_LISTED_TOKENS])}{more}"
     )

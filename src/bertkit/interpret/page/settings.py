@@ -8,54 +8,56 @@ from bertkit.base.settings import Settings
 
 
 class ViewSettings(Settings):
-    """What an attention view shows, and where it begins."""
+    """The content of an attention view and its initial selection."""
 
     attention: Literal["cross", "encoder", "decoder"] | None = Field(
         None,
-        description="Of an encoder-decoder, the attention that is shown at first, and that figures"
-        " and numbers are of: from what is written to what is read (cross), within what is read"
-        " (encoder), or within what is written (decoder). By default cross.",
+        description="For an encoder-decoder, the attention that is shown initially, and in figures"
+        " and numbers: from target to source (cross), within the source (encoder), or within the"
+        " target (decoder). By default cross.",
     )
     layer: int | None = Field(
-        None, ge=1, description="Layer that is shown at first, from 1; the first reads the words."
+        None,
+        ge=1,
+        description="Layer that is shown initially, from 1; layer 1 reads the embeddings.",
     )
     head: int | None = Field(
-        None, ge=1, description="Head of that layer, from 1; without it the page shows all of them."
+        None, ge=1, description="Head of that layer, from 1; by default the page shows all of them."
     )
     token: str | None = Field(
         None,
-        description="Token whose attention is shown at first: as the model reads it (such as it,"
-        " or ##ing), the first of its kind, or its number from 1, which is [CLS]. In"
-        " cross-attention the token that was written last, while the next one is chosen.",
+        description="Token whose attention is shown initially: its text (such as it or ##ing; the"
+        " first occurrence is taken) or its number, where 1 is [CLS]. In cross-attention, the"
+        " target token after which the next one is predicted.",
     )
     without: str | None = Field(
         None,
-        description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4); not of an"
+        description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4); not for an"
         " encoder-decoder.",
     )
     views: str | None = Field(
         None,
-        description="Views of the page, such as heads,neurons, in that order; without it all that"
-        " suit the model.",
+        description="Views of the page, such as heads,neurons, in that order; by default all that"
+        " the model supports.",
     )
     neurons: bool = Field(
         False,
-        description="Keep the vectors behind the attention (query, key and value) for texts of any"
-        " length; without it for up to 128 tokens, because they are most of the page.",
+        description="Include the query, key and value vectors for texts of any length; by default"
+        " only up to 128 tokens, because they are most of the page's size.",
     )
     importance: bool = Field(
         True,
-        description="Measure how much each head matters by switching it off, which takes a pass of"
-        " the model for each; --no-importance leaves that out.",
+        description="Measure the importance of each head by switching it off, which takes one pass"
+        " per head; --no-importance skips that.",
     )
     read_mask: bool = Field(
         False,
-        description="Read [MASK] as a blank, for models that fill words in; without it, it is text"
-        " like any other.",
+        description="Read [MASK] as the mask token, for masked language models; by default it is"
+        " ordinary text.",
     )
 
     @model_validator(mode="after")
     def _head_is_of_a_layer(self) -> Self:
         if self.head is not None and self.layer is None:
-            raise ValueError(f"head {self.head} is of a layer: say which, by layer")
+            raise ValueError(f"head {self.head} needs a layer; set layer as well")
         return self

@@ -7,7 +7,7 @@ import { formatShare } from "./numbers.js";
 const MAX_NAMED_CELLS = 4000;
 const ADVICE = "Move over a square to read it.";
 
-/** What is written over what is read: a row for each step, a column for each token. */
+/** Target tokens over source tokens: a row for each step, a column for each token. */
 export const view = {
   name: "alignment",
   controls: ["layer", "heads"],
@@ -52,8 +52,8 @@ class Alignment {
 
   build() {
     const chips = element("div", { class: "alignment-chips" }, this.chips.map(({ root }) => root));
-    const axes = element("p", { class: "quiet" }, "Down the side: what is written. Along the top:"
-      + " what is read. Numbers are percentages of a row.");
+    const axes = element("p", { class: "quiet" }, "Rows: target tokens. Columns: source"
+      + " tokens. Numbers are percentages of a row.");
     return [chips, axes, this.reading, this.grid.root];
   }
 
@@ -88,7 +88,7 @@ class Alignment {
     }
     const { page, rows } = this;
     const [last, next] = [page.tokens[row].text, page.data.chosen[row]];
-    this.reading.textContent = `Behind “${last}”, choosing “${next}”, it looks at `
+    this.reading.textContent = `After “${last}”, predicting “${next}”, it attends to `
       + `“${page.others[column].text}” (${column + 1}): ${formatShare(rows[row][column])}`;
   }
 }

@@ -10,23 +10,23 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 LEGEND = paragraphs(
     """
-    The text that is read stands along the top, and the text that is written down the side. Each row
-    is a step of writing: it shows where the model looks while it chooses the next word. The
-    stronger the color of a square, the more it looks there; a row makes up 100 %. You see the mean
-    of the chosen heads, in one layer or in all.
+    The columns are the source tokens, the rows the target tokens. Each row is a decoding step: it
+    shows what the model attends to while it predicts a token. The stronger the color of a
+    square, the higher the weight; a row sums to 100 %. The weights are means over the chosen heads,
+    in one layer or in all.
 
-    In a translation many steps look at the word that they translate. Where both languages have the
-    same order, that makes a slanting line; where a word moves, the line breaks. One word may come
-    from several, or several from one.
+    In a translation many steps attend to the word that they translate. Where both languages have
+    the same word order, that makes a diagonal line; where a word moves, the line breaks. One word
+    may align with several, or several with one.
 
-    While a word is chosen, the model has not read it yet: it knows only the one before. “Next word”
-    names each row by the word that is chosen there; “last word” names it by the word that was
-    written just before, from which the model looks. Often one naming fits some layers better, and
-    the other naming others.
+    While a token is predicted, the decoder has not read it yet: its latest input is the token
+    before. “Next word” labels each row with the predicted token; “last word” labels it with the
+    latest input token, whose query it is. Some layers align better with one labeling, others with
+    the other.
 
-    Attention says where numbers come from, not why a word was chosen. Much of it goes to [SEP], or
-    to the full stop, when a head needs nothing from the text; leave “[CLS] and [SEP]” out to see
-    the rest shared out anew.
+    Attention shows which vectors are combined, not why a word was predicted. Much of it goes to
+    [SEP], or to the period, when nothing else in the text matches; leave out “[CLS] and [SEP]” to
+    see the rest renormalized.
 
     To try: go through the layers, and choose single heads. Move over a square to read it, or go
     there with Tab and the arrow keys.

@@ -1,9 +1,9 @@
 /**
- * Where each token looks, in the mean of some heads.
+ * What each token attends to, averaged over some heads.
  *
  * @param {Weights[]} layers the weights of some layers.
  * @param {number[]} heads from 1.
- * @returns {Float32Array[]} a row for each token that looks, a share for each that is looked at.
+ * @returns {Float32Array[]} a row for each query token, a share for each key token.
  */
 export function meanRows(layers, heads) {
   const [{ length, width }] = layers;

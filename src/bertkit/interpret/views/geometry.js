@@ -94,7 +94,7 @@ class TokenPlanes {
     this.page.set({ token: token === this.page.state.token ? null : token });
   }
 
-  /** Set off the token that is looked at, and tell what is near it. */
+  /** Set off the token that is attended to, and tell what is near it. */
   mark() {
     const kept = this.page.state.token;
     const token = this.pointed ?? kept;

@@ -14,23 +14,22 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 NUM_NEIGHBORS = 5
 LEGEND = paragraphs(
     """
-    After every layer a BERT keeps a vector for each token: a list of some hundred numbers, which is
-    all that it knows of the token there. Vectors are points in a space of as many dimensions;
-    tokens that the model treats alike lie near each other.
+    After every layer a BERT has a vector of some hundred numbers for each token. Vectors are points
+    in a space of as many dimensions; tokens that the model treats alike are near each other.
 
-    So many dimensions can't be drawn. The picture is the flat view that keeps most of the distances
-    (principal components), and says how much of them it shows. What lies apart here is apart; what
-    lies together may still be far apart in a direction that isn't seen. So the list beside it names
-    the nearest tokens in the full space, by the cosine of the angle between two vectors: 1 is the
-    same direction, 0 is nothing in common. Green lines lead to them.
+    The picture projects them to the plane that keeps the most variance (the first two principal
+    components), and says what share of the variance it shows. Points that are far apart in the
+    picture are far apart in the full space; points that are close may still differ in a direction
+    that isn't shown. So the list beside it names the nearest tokens in the full space, by cosine: 1
+    is the same direction, 0 is orthogonal. Green lines lead to them.
 
-    A solid line joins the pieces of one word, a dashed one the places of the same token. Blue is
-    the first text, orange the second. Each layer has a picture of its own, so right and up mean
-    nothing from one layer to the next; a picture is only turned over where that keeps tokens in
-    their places.
+    A solid line joins the pieces of one word, a dashed one the occurrences of the same token. Blue
+    is the first text, orange the second. Each layer has its own projection, so the axes of
+    different layers aren't comparable; a projection is only mirrored to keep tokens near their
+    places in the layer before.
 
-    To try: take a text that has a word twice, in two senses, and drag the slider from the
-    embeddings, where only the place in the text tells one from the other, to the last layer.
+    To try: use a text that has a word twice, in two senses, and drag the slider from the
+    embeddings, where only the positions of the two differ, to the last layer.
     """
 )
 

@@ -3,8 +3,8 @@ import { stepIndex } from "./keys.js";
 import { formatShare } from "./numbers.js";
 import { MARGIN, SQUARE, drawLabeled } from "./square.js";
 
-const HINT = "Each row is a token that looks, each column one that is looked at. Move over a square"
-  + " to read it; the arrow keys go to the next heads.";
+const HINT = "Each row is a query token, each column a key token. Move over a square to read it; the"
+  + " arrow keys go to the next heads.";
 
 /** One head, enlarged: its attention as a square, what it does in words, the way to its lines. */
 export class HeadDialog {
@@ -87,7 +87,7 @@ export class HeadDialog {
     }
     const share = formatShare(this.weights.at(this.head, from, to));
     this.reading.textContent =
-      `${tokens[from].text} (${from + 1}) looks at ${others[to].text} (${to + 1}): ${share}`;
+      `${tokens[from].text} (${from + 1}) attends to ${others[to].text} (${to + 1}): ${share}`;
   }
 
   /** Go to a neighboring head. */

@@ -13,7 +13,7 @@ const MAX_CANVAS_PIXELS = 16000; // in height; browsers refuse much larger ones
 const LIMITS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]; // steps of the slider
 const MIN_SHARE = 0.01; // what is less isn't written beside a token
 
-/** Lines from each token to those that it looks at. */
+/** Lines from each token to those that it attends to. */
 export const view = {
   name: "heads",
   controls: ["layer", "heads", "pairs"],
@@ -87,9 +87,9 @@ class HeadView {
         onpointerleave: () => this.hover(null),
         onkeydown: (event) => event.key === "Escape" && this.release(),
       },
-      column("from", "who looks"),
+      column("from", "query"),
       element("div", { class: "head-lines" }, this.canvas),
-      column("to", "at whom"),
+      column("to", "key"),
     );
     // two by two, so that the arrows go down a column and across to the other; beside what is
     // longer, the last of the shorter stands again

@@ -7,39 +7,38 @@ HEADS = View(
     title="Heads",
     legend=paragraphs(
         """
-        To understand a word, a BERT looks at the other words. It does so in layers, one after the
-        other, and each layer has several heads, each of which looks for something of its own. This
-        is called attention.
+        A BERT represents each token by combining it with the other tokens of the text. It does so
+        in layers, and each layer has several heads, each with attention weights of its own.
 
-        The text stands here twice. A line goes from a token on the left to a token on the right
-        that it looks at; the stronger the line, the more it looks there. What one token gives to
-        all others together is always 100 %. Each head has a color.
+        The text appears twice. A line goes from a query token on the left to a key token on the
+        right that it attends to; the stronger the line, the higher the weight. The weights of one
+        query token sum to 100 %. Each head has a color.
 
-        Move over a token on the left to see only where it looks, or over one on the right to see
-        who looks at it. Click to keep it, and read the numbers in the table. The arrow keys move
-        from token to token, Enter keeps one and Escape lets it go.
+        Move over a token on the left to see only what it attends to, or over one on the right to
+        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
+        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
 
-        Words that the model doesn't know whole are cut into pieces: ##ing goes on a word. [CLS]
-        stands for the whole text and [SEP] ends it; many heads look there when they have found
-        nothing.
+        Words outside the vocabulary are split into pieces: ##ing continues a word. [CLS] represents
+        the whole text and [SEP] ends it; many heads attend to them when nothing else in the text
+        matches.
         """
     ),
     cross_legend=paragraphs(
         """
-        On the left stands what is written, on the right what is read. A line goes from a token on
-        the left to a token on the right that it looks at; the stronger the line, the more it looks
-        there. What one token gives to all others together is always 100 %. Each head has a color.
+        The target text is on the left, the source text on the right. A line goes from a target
+        token to a source token that it attends to; the stronger the line, the higher the weight.
+        The weights of one target token sum to 100 %. Each head has a color.
 
-        The token on the left has just been written; with what it finds on the right, the model
-        chooses the next one. So a line from “a” in “a dog” may lead to what “dog” is made from.
-        [CLS] stands where nothing is written yet.
+        The token on the left is the decoder's latest input; from what it attends to on the right,
+        the model predicts the following one. So a line from “a” in “a dog” may lead to the source word
+        of “dog”. [CLS] is the input of the first step.
 
-        Move over a token on the left to see only where it looks, or over one on the right to see
-        who looks at it. Click to keep it, and read the numbers in the table. The arrow keys move
-        from token to token, Enter keeps one and Escape lets it go.
+        Move over a token on the left to see only what it attends to, or over one on the right to
+        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
+        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
 
-        Words that the model doesn't know whole are cut into pieces: ##ing goes on a word. Many
-        heads look at [CLS] and [SEP] when they look for nothing.
+        Words outside the vocabulary are split into pieces: ##ing continues a word. Many heads
+        attend to [CLS] and [SEP] when nothing else in the text matches.
         """
     ),
 )

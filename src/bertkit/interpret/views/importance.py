@@ -19,29 +19,28 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 LEGEND = paragraphs(
     """
-    Which heads does the model need for what it says of this text? To find out, each head alone is
-    switched off, so that it adds nothing, and the model reads the text again. Each cell of the map
-    is a head, in the row of its layer and the column of its number.
+    This view shows which heads the model's prediction for this text depends on. Each head alone is
+    switched off, so that its output is 0, and the model runs again. Each cell of the map is a head,
+    in the row of its layer and the column of its number.
 
-    Where the model says something, such as a word, a label or a tag, the number is the change of
-    its probability. Orange means that the model is less sure without the head: the head speaks for
-    what is said. Blue means that it is surer without the head: the head speaks against it. The
-    page's own color means that nothing changes; the strongest color is the largest change of all
-    heads, which may be a small one, so read the scale. A model that gives nothing but vectors says
-    nothing; there the number tells how far the vector of the whole text turns: 0 is not at all, 1
-    a right angle.
+    If the model predicts something, such as a word, a label or a tag, the number is the change of
+    the prediction's probability. Orange means that the prediction is less likely without the head:
+    the head supports it. Blue means that it is more likely without the head: the head opposes it.
+    The background color means no change; the strongest color is the largest change of all heads,
+    which may be small, so read the scale. For a model without a prediction head, the number is the
+    change of the mean vector of the text, as a cosine distance: 0 is no change, 1 a right angle.
 
-    “Gradient” shows how much the loss would react if a head were turned down a little. It takes
-    one pass for all heads, and sees what small changes do; switching a head off is a large change,
-    so the two maps needn't agree.
+    “Gradient” shows how much the loss would change if a head were scaled down a little. It takes
+    one pass for all heads and measures small changes; switching a head off is a large change, so
+    the two maps may differ.
 
-    Few heads matter much on a single text, and others can step in for one that is missing. So what
-    you see holds for this text and this question, and not for the head as such. The text is read
-    whole, as it stands here; where a fine-tuned model cuts long texts or reads them in parts, what
-    it says of one may differ.
+    Few heads matter much on a single text, and others can compensate for a missing one. So the
+    values hold for this text and this prediction, and not for the head in general. The text is read
+    whole, as shown; where a fine-tuned model truncates long texts or splits them into windows, its
+    own prediction may differ.
 
-    Click a cell, or press Enter on it, to see in the head view where that head looks. To try:
-    switch the most important heads off with --without and see whether the model changes its mind.
+    Click a cell, or press Enter on it, to see what that head attends to in the view “Heads”. To
+    try: switch off the most important heads with --without and see whether the prediction changes.
     """
 )
 

@@ -9,7 +9,7 @@ export const MAX_LINES_BY_TOKENS = 1000000;
  * The lines of the head view.
  *
  * @param {Weights} weights of a layer.
- * @param {{tokens: Object[], others: Object[]}} page who looks, and at whom.
+ * @param {{tokens: Object[], others: Object[]}} page query and key tokens.
  * @param {Object} choice {heads, pairs, threshold, focus}: `threshold` is the least weight that is
  *   drawn; `focus` is {token, side} as in the page's state, or null for all tokens.
  * @returns {{lines: Object[], numLeft: number, shareLeft: number}} lines {head, from, to, weight},
@@ -32,14 +32,14 @@ export function findLines(weights, page, choice) {
 }
 
 /**
- * How much each token is looked at by the one in focus, or looks at it: the mean of heads.
+ * How much each token is attended to by the one in focus, or attends to it: the mean of heads.
  *
  * @param {Weights} weights of a layer.
- * @param {{tokens: Object[], others: Object[]}} page who looks, and at whom.
+ * @param {{tokens: Object[], others: Object[]}} page query and key tokens.
  * @param {{heads: number[], pairs: string}} choice
  * @param {{token: number, side: string}} focus
- * @returns {Object[]} for each token of the other side {mean, head, weight}: the mean, the head in which it is
- *   strongest, and how strong it is there; null where `pairs` leave it out.
+ * @returns {Object[]} for each token of the other side {mean, head, weight}: the mean, the head
+ *   in which it is strongest, and how strong it is there; null where `pairs` leave it out.
  */
 export function findShares(weights, page, { heads, pairs }, { token, side }) {
   const { tokens, others } = page;

@@ -5,7 +5,7 @@ import { rove } from "./keys.js";
 import { drawThumbnail } from "./thumbnails.js";
 
 const STYLES = [
-  { value: "squares", text: "squares", title: "a row for each token that looks" },
+  { value: "squares", text: "squares", title: "a row for each query token" },
   { value: "lines", text: "lines", title: "from tokens on the left to tokens on the right" },
 ];
 

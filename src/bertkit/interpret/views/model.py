@@ -7,35 +7,35 @@ MODEL = View(
     title="All heads",
     legend=paragraphs(
         """
-        Each small picture is a head: a row for each layer, from the first, which reads the words,
-        to the last, and a column for each head.
+        Each small picture shows the attention of one head. Each row of pictures is a layer, from
+        the first, which reads the embeddings, to the last; each column is a head.
 
-        In a picture, each row is a token that looks and each column a token that is looked at, both
-        from the beginning of the text to its end; the stronger the color of a point, the more it
-        looks there. A slanting line means that tokens look at their neighbors, an upright line
-        that all look at the same token.
+        In a picture, each row is a query token and each column a key token, in the order of the
+        text; the stronger the color of a point, the higher the attention weight. A diagonal line
+        means that tokens attend to their neighbors, a vertical line that all tokens attend to the
+        same token.
 
-        Under it stands what the head does here, where that has a name: at least half of its
-        attention goes to the next token, say, or to [SEP]. “Broad” means that it looks nearly
-        everywhere alike, “mixed” that it has none of these habits.
+        The name under a picture is the head's pattern on this text: at least half of its attention
+        goes, for example, to the next token or to [SEP]. “Broad” means nearly uniform attention,
+        “mixed” none of the named patterns.
 
-        Click a picture to enlarge it, and go on from there to the lines of that head.
+        Click a picture to enlarge it; from there you can open the head in the view “Heads”.
         """
     ),
     cross_legend=paragraphs(
         """
-        Each small picture is a head: a row for each layer of the half that writes, from the first
-        to the last, and a column for each head.
+        Each small picture shows the attention of one head. Each row of pictures is a layer of the
+        decoder, from the first to the last; each column is a head.
 
-        In a picture, each row is a token that is written and each column a token that is read; the
-        stronger the color of a point, the more it looks there. In a translation a slanting line
-        means that the words of both texts come in the same order. An upright line means that all
-        look at the same token.
+        In a picture, each row is a target token and each column a source token; the stronger the
+        color of a point, the higher the attention weight. In a translation a diagonal line means
+        that both texts have the same word order. A vertical line means that all target tokens
+        attend to the same source token.
 
-        Under it stands what the head does here, where that has a name: at least half of its
-        attention goes to [CLS], to [SEP], or to the same word. “Broad” means that it looks nearly
-        everywhere alike, “mixed” that it has none of these habits. Click a picture to enlarge it,
-        and go on from there to the lines of that head.
+        The name under a picture is the head's pattern on this text: at least half of its attention
+        goes to [CLS], to [SEP], or to the same word. “Broad” means nearly uniform attention,
+        “mixed” none of the named patterns. Click a picture to enlarge it; from there you can open
+        the head in the view “Heads”.
         """
     ),
 )

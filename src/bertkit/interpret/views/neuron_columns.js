@@ -20,7 +20,7 @@ export class TokenButtons {
       { type: "button", class: "neuron-token", title: text, onclick: () => press(index) },
       text,
     ));
-    const about = { class: "neuron-column", role: "group", "aria-label": "the token that looks" };
+    const about = { class: "neuron-column", role: "group", "aria-label": "query tokens" };
     this.body = element("div", about, this.buttons);
     rove(this.body, this.buttons);
   }
@@ -37,7 +37,7 @@ export class TokenButtons {
   }
 }
 
-/** The tokens that are looked at; who hears the page hears their numbers with them. */
+/** The key tokens; screen readers read their numbers with them. */
 export class SeenTokens {
   /** @param {Array<{text: string}>} tokens */
   constructor(tokens) {
@@ -68,7 +68,7 @@ export class SeenTokens {
   }
 }
 
-/** Lines from the token that looks to all others, the stronger the more it looks there. */
+/** Lines from the query token to all key tokens, the stronger the higher the attention. */
 export class AttentionLines {
   /** @param {number} numRows of the longer column. */
   constructor(numRows) {

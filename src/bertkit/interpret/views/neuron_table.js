@@ -10,7 +10,7 @@ const NUM_BLOCKS = 3; // beside them: query, key and their product
 const MIN_COLUMN_PIXELS = 2;
 const MAX_FEATURE_PIXELS = 12;
 
-/** Tokens and their numbers side by side: those of all pairs, or those of one token that looks. */
+/** Tokens and their numbers side by side: those of all pairs, or those of one query token. */
 export class NeuronTable {
   /**
    * @param {Page} page
@@ -59,7 +59,7 @@ export class NeuronTable {
   }
 
   /**
-   * Draw what doesn't depend on the token that looks.
+   * Draw what doesn't depend on the query token.
    *
    * @param {HeadNumbers} numbers
    */

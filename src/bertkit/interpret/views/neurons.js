@@ -192,15 +192,15 @@ class NeuronView {
     }
     const [from, to] = block === pairs ? [row, column] : [this.token, row];
     if (!this.numbers.isSeen(from, to)) {
-      return `${name(from)} doesn't see ${other(to)}, which stands behind it`;
+      return `${name(from)} doesn't see ${other(to)}, which comes after it`;
     }
     if (block === pairs) {
       const score = showNumber(this.numbers.scores(from)[to]);
       const share = formatShare(this.numbers.weightsOf(from)[to]);
-      return `${name(from)} looks at ${other(to)}: score ${score}, attention ${share}`;
+      return `${name(from)} attends to ${other(to)}: score ${score}, attention ${share}`;
     }
     const [q, k] = [queries[from][column], keys[to][column]];
-    return `${name(from)} looks at ${other(to)}, ${feature}: q × k = ${showNumber(q)}`
+    return `${name(from)} attends to ${other(to)}, ${feature}: q × k = ${showNumber(q)}`
       + ` × ${showNumber(k)} = ${showNumber(q * k)}`;
   }
 }

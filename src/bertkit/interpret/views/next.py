@@ -10,21 +10,20 @@ NUM_WORDS = 5
 
 LEGEND = paragraphs(
     """
-    This model has learned to say which word comes next. Here you see, behind every token, the words
-    that it holds likeliest there, and how likely each is: the bar behind a word is its probability,
-    and all words of the vocabulary together have 100 %. It has seen the tokens up to this one, and
-    none behind it.
+    This model predicts the next word. For every token, this view lists the most likely next words
+    with their probabilities: the bar behind a word is its probability, and all words of the
+    vocabulary sum to 100 %. The model has seen the tokens up to this one, and none after it.
 
-    “Comes next” is the token that really follows, with its probability and its rank among all
-    words: rank 1 means that the model would have written it itself. It is framed where it is among
-    the likeliest.
+    “Comes next” is the token that actually follows, with its probability and its rank among all
+    words: at rank 1 the model would have generated it itself. It is framed where it is among the
+    most likely words.
 
-    The mean of the logarithms of these probabilities says how well the model knows such texts; e
-    to the power of its negative is the perplexity, which stands above the table: as if the model
-    had to choose among so many words that are equally likely.
+    The mean log probability of these tokens measures how well the model predicts the text; e to the
+    power of its negative is the perplexity, which is shown above the table: the model is as
+    uncertain as if it chose among so many equally likely words.
 
-    To try: look for the rows where the word that comes is least expected. Change the words before
-    them, and see whether it becomes likelier.
+    To try: look for the rows where the next word is least likely. Change the words before them, and
+    see whether it becomes more likely.
     """
 )
 

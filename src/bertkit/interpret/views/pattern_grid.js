@@ -36,7 +36,7 @@ export function describePattern({ name, shares }, shown) {
  * Color and words of a cell that shows an entropy.
  *
  * @param {number} entropy in nats.
- * @param {number} most that it can be, at which all that is seen is looked at alike.
+ * @param {number} most the entropy of uniform attention.
  * @returns {{hue: string, shade: number, lines: string[]}} as of `describePattern`.
  */
 export function describeEntropy(entropy, most) {
@@ -138,7 +138,8 @@ export class PatternGrid {
     }
     if (shown === ENTROPY) {
       const whose = token === null ? "the mean of all tokens" : `“${page.tokens[token].text}”`;
-      return `The entropy of ${whose}; below it, how many tokens looked at alike have as much.`;
+      return `The entropy of ${whose}; below it, the number of tokens that have it under uniform`
+        + " attention.";
     }
     const number = cells.filter(({ pattern }) => pattern.name === shown).length;
     const all = shown in page.patterns[0][0].shares ? " The share of every head is shown." : "";

@@ -128,7 +128,7 @@ export class PlanePlot {
   /**
    * Set points off from the others.
    *
-   * @param {number|null} focus the one that is looked at.
+   * @param {number|null} focus the one that is attended to.
    * @param {number[]} others those that belong to it, each joined with it by a line.
    * @param {number|null} kept the one that was kept.
    */

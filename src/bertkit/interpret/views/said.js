@@ -69,8 +69,9 @@ function compareDecisions(before, after, page) {
       `${second.said} ${formatShare(second.probability)}`),
     `${formatShare(first.probability)} → ${formatShare(second.kept)} (${showSigned(change)})`,
   ]);
-  return buildTable(
-    ["about", "with all heads", "without them", "probability of the prediction with all heads"], rows);
+  return buildTable([
+    "about", "with all heads", "without them", "probability of the prediction with all heads",
+  ], rows);
 }
 
 /** What a decision is about; a token of the text can be chosen there, for all views. */

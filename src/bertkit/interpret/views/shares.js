@@ -16,7 +16,7 @@ export function shareSentence(page, focus, shares) {
   const [own, others] = sides(page, focus);
   const words = sortShares(shares).slice(0, 3)
     .map(({ index, mean }) => `${others[index].text} ${formatShare(mean)}`);
-  const verb = focus.side === "from" ? "looks at" : "is looked at by";
+  const verb = focus.side === "from" ? "attends to" : "is attended to by";
   return `${own[focus.token].text} ${verb} ${words.join(", ")}`;
 }
 
@@ -31,7 +31,7 @@ function sortShares(shares) {
 }
 
 /**
- * Where a token looks, or who looks at it, in numbers.
+ * What a token attends to, or what attends to it, in numbers.
  *
  * @param {Page} page
  * @param {{token: number, side: string}|null} focus
@@ -62,7 +62,7 @@ export function shareTable(page, focus, shares) {
 function caption(state, token, { side, token: index }) {
   const heads = state.heads.length === 1 ? `head ${state.heads[0]}` : `${state.heads.length} heads`;
   const name = element("b", { dir: "auto" }, token.text);
-  const words = side === "from" ? "looks at" : "is looked at by";
+  const words = side === "from" ? "attends to" : "is attended to by";
   return [name, ` (token ${index + 1}) ${words}, layer ${state.layer}, ${heads}:`];
 }
 

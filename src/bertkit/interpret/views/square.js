@@ -16,7 +16,7 @@ const MAX_FONT = 14;
  * @param {HTMLCanvasElement} canvas gets MARGIN + SQUARE pixels on each side.
  * @param {Uint8Array} bytes of `Weights.head`.
  * @param {Object[]} tokens those that look, a row each.
- * @param {Object[]} others those that are looked at, a column each.
+ * @param {Object[]} others the key tokens, a column each.
  */
 export function drawLabeled(canvas, bytes, tokens, others) {
   const side = MARGIN + SQUARE;

@@ -11,7 +11,7 @@ export function meanNumbers(numbers, layers, heads) {
 }
 
 /**
- * Where a token looks, in the mean.
+ * What a token attends to, on average.
  *
  * @param {Weights[]} layers the weights of some layers.
  * @param {number[]} heads from 1.
@@ -23,11 +23,11 @@ export function meanGiven(layers, heads, token) {
 }
 
 /**
- * How much of its attention each token gives to one, in the mean.
+ * How much of its attention each token gives to one, on average.
  *
  * @param {Weights[]} layers the weights of some layers.
  * @param {number[]} heads from 1.
- * @param {number} token from 0, the one that is looked at.
+ * @param {number} token from 0, the one that is attended to.
  * @returns {number[]} a share for each token.
  */
 export function meanReceived(layers, heads, token) {

@@ -7,7 +7,7 @@ import { findLargest, meanGiven, meanNumbers, meanReceived } from "./token_means
 
 const NUM_LARGEST = 5;
 
-/** Who is looked at, where each token looks, and what each head is known to do. */
+/** The attention that each token receives and gives, and the pattern of each head. */
 export const view = {
   name: "tokens",
   controls: ["layer", "heads"],
@@ -33,7 +33,7 @@ class TokenView {
     this.details = element("div", { class: "details", "aria-live": "polite" });
     this.grid = new PatternGrid(page, (layer, head) => this.open(layer, head));
     root.append(
-      element("h2", {}, "Who is looked at"),
+      element("h2", {}, "Attention received"),
       this.scope.root,
       this.buildPassage(),
       this.details,
@@ -111,7 +111,7 @@ class TokenView {
     this.grid.draw(token);
     if (token === null) {
       this.details.replaceChildren(element("p", { class: "quiet" },
-        "Choose a token to see where it looks, and who looks at it."));
+        "Choose a token to see what it attends to, and what attends to it."));
       return;
     }
     const weights = await Promise.all(layers.map((layer) => this.page.weights(layer)));
@@ -141,7 +141,7 @@ class TokenView {
     const seen = page.isCausal ? `${token + 1} that it sees` : `${page.tokens.length} tokens`;
     return [
       element("p", {}, name, ` (token ${token + 1}) receives ${received.toFixed(2)}, where an even`
-        + ` spread would give 1. Its entropy is ${entropy.toFixed(2)}: as if it looked at `
+        + ` spread would give 1. Its entropy is ${entropy.toFixed(2)}: as if it attended to `
         + `${Math.exp(entropy).toFixed(1)} of the ${seen} alike.`),
       element("div", { class: "lists" },
         this.list("It looks most at", meanGiven(weights, heads, token)),

@@ -15,27 +15,27 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 DECIMALS = 3
 LEGEND = paragraphs(
     f"""
-    In each head every token looks at all tokens, and shares out its attention among them: 100 % in
-    all. Here you see who gets it, and how widely it is spread.
+    In each head every token distributes 100 % of attention over all tokens. This view shows which
+    tokens receive it, and how concentrated it is.
 
-    The text is shaded by the attention that each token receives: what all tokens give to it, added
-    up, in the mean of the chosen heads. 1.0 is what it would get if all were looked at alike. The
-    shades go from the word with the least to the one with the most; [CLS] and [SEP] often get far
-    more than any word.
+    The text is shaded by the attention that each token receives: the sum over all query tokens,
+    averaged over the chosen heads. 1.0 is what it would receive if attention were uniform. The
+    shades range from the word with the least attention to the one with the most; [CLS] and [SEP]
+    often receive far more than any word.
 
-    Entropy says how widely a token looks: 0 if it looks at a single token, and the more, the more
-    tokens it looks at. As that is hard to picture, it also stands there as a number of tokens: an
-    entropy of 1.6 is that of looking at 5 tokens alike.
+    Entropy measures how widely a token attends: 0 if it attends to a single token, and higher the
+    more tokens it attends to. It is also shown as a number of tokens: an entropy of 1.6 equals
+    uniform attention to 5 tokens.
 
-    The grid has a row for each layer and a column for each head. A head has the name of the place
-    where at least {MIN_SHARE:.0%} of its attention goes on this text: the next token, the previous
-    one, the token itself, [CLS], [SEP], or the same word elsewhere. It is “broad” if its entropy is
-    at least {BROAD_SHARE:.0%} of what looking at all alike has, and “mixed” if it is nothing of
-    that. On another text a head may do something else.
+    The grid has a row for each layer and a column for each head. A head is named after the target
+    of at least {MIN_SHARE:.0%} of its attention on this text: the next token, the previous one, the
+    token itself, [CLS], [SEP], or the same word elsewhere. It is “broad” if its entropy is at least
+    {BROAD_SHARE:.0%} of that of uniform attention, and “mixed” otherwise. On another text a head
+    may have another pattern.
 
-    To try: choose [CLS] and [SEP] above the grid. Many heads look there when a text has nothing of
-    what they look for. Choose “previous”, and click the strongest head: the head view shows its
-    lines.
+    To try: choose [CLS] and [SEP] above the grid. Many heads attend to them when a text has nothing
+    that they respond to. Choose “previous”, and click the strongest head to see its lines in the
+    view “Heads”.
     """
 )
 

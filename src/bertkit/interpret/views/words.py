@@ -15,26 +15,25 @@ MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predic
 
 LEGEND = paragraphs(
     """
-    This model has learned to fill in words that were hidden from it. Here you see, for every token
-    of the text, the words that it holds likeliest at that place, and how likely each is: the bar
-    behind a word is its probability, and all words of the vocabulary together have 100 %.
+    This model has a masked-LM head. For every token of the text, this view lists the most likely
+    words at its position with their probabilities: the bar behind a word is its probability, and
+    all words of the vocabulary sum to 100 %.
 
-    “Hidden” shows what it guesses when this one token is covered by [MASK] and all others stay:
-    what the rest of the text says about the place. “As read” shows the same while it sees the
-    token itself. It then mostly says what it sees, because in training too some words to be found
-    were left as they were. Where the text itself has [MASK], there is nothing to see, so both are
-    the same; these rows are marked.
+    “Hidden” shows the predictions when this one token is replaced by [MASK] and all others stay:
+    what the rest of the text implies about the position. “As read” shows the predictions when the
+    token is visible. The model then mostly predicts the token itself, because some of the tokens to
+    predict were left unchanged in training. Where the text itself has [MASK], both are the same;
+    these rows are marked.
 
-    The token that really stands there is framed where it is among the guesses. “Own word” tells
-    its probability and its rank among all words: rank 1 means that the model would have guessed
-    it. Words that follow from the others, such as “of” after “because”, are easily guessed; names
-    and surprises are not.
+    The original token is framed where it is among the predictions. “Own word” shows its probability
+    and its rank among all words: at rank 1 the model would have predicted it. Words that follow
+    from the others, such as “of” after “because”, are easy to predict; names are not.
 
-    A token that begins with ## is a piece that goes on a word; while one piece is hidden, the
-    others of the word still help.
+    A token that begins with ## is a piece that continues a word; while one piece is hidden, the
+    other pieces of the word are still visible.
 
-    To try: look for the words with the lowest probability. Then change the text so that they
-    become likely, or write [MASK] into it and read what is put there.
+    To try: look for the words with the lowest probability. Then change the text so that they become
+    likely, or write [MASK] into it and read the predictions.
     """
 )
 

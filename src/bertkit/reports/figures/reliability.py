@@ -98,7 +98,7 @@ class ReliabilityDiagram:
         curves = [
             (series_style(index), shorten(curve.name)) for index, curve in enumerate(self.curves)
         ]
-        return [*curves, ("guide", "as sure as right")]
+        return [*curves, ("guide", "perfect calibration")]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the values, one row per bin that isn't empty."""
@@ -147,6 +147,6 @@ def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards
     for (x, y), each in zip(places, filled, strict=True):
         circle = ET.SubElement(group, "circle", {"cx": str(x), "cy": str(y), "r": "3"})
         ET.SubElement(circle, "title").text = (
-            f"{name}: {each.accuracy:.1%} right at a confidence of {each.confidence:.1%},"
+            f"{name}: {each.accuracy:.1%} accuracy at a confidence of {each.confidence:.1%},"
             f" {pluralize(each.count, 'example')}"
         )

@@ -38,14 +38,14 @@ export function decodeBase64(text) {
 }
 
 /**
- * The attention weights of one layer: for each head, how much each token looks at each other. A
+ * The attention weights of one layer: for each head, how much each token attends to each other. A
  * weight is stored as a byte b and is (b / 255)².
  */
 export class Weights {
   /**
    * @param {Uint8Array} bytes head by head, in each a row for each token that looks.
    * @param {number} length tokens that look.
-   * @param {number} width tokens that are looked at; as many, where they are the same.
+   * @param {number} width number of key tokens; equal in self-attention.
    */
   constructor(bytes, length, width = length) {
     this.bytes = bytes;
@@ -69,11 +69,11 @@ export class Weights {
   }
 
   /**
-   * How much one token looks at another.
+   * How much one token attends to another.
    *
    * @param {number} head from 1.
    * @param {number} token from 0, the one that looks.
-   * @param {number} other from 0, the one that is looked at.
+   * @param {number} other from 0, the one that is attended to.
    * @returns {number} from 0 to 1.
    */
   at(head, token, other) {
@@ -102,7 +102,7 @@ export class Vectors {
    *   head token by token.
    * @param {number[][]} scales for query, key and value the size of a step of each head.
    * @param {number} length tokens that look, which have queries.
-   * @param {number} width tokens that are looked at, which have keys and values.
+   * @param {number} width number of key tokens, which have keys and values.
    */
   constructor(bytes, scales, length, width = length) {
     this.steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);

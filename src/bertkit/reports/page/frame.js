@@ -102,7 +102,7 @@ class Frame {
     const bar = element("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, buttons);
     rove(bar, buttons);
     this.legend = element("div", { class: "legend-text" });
-    const summary = element("summary", {}, "What is to be seen here");
+    const summary = element("summary", {}, "About this view");
     const open = matchMedia("(min-width: 64rem)").matches; // elsewhere it stands above the view
     const legend = element("details", { class: "legend", open }, summary, this.legend);
     const panels = element("div", { class: "panels" }, this.tabs.map((tab) => tab.panel));

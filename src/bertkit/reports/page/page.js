@@ -8,7 +8,7 @@ import { readBytes, Vectors, Weights } from "./arrays.js";
  * - tokens: [{text, segment, word, start, stop, special}] as the model reads them. `segment` is 0
  *   or 1, `word` counts from 0 (−1 for [CLS] and [SEP]), `start` and `stop` are where the token
  *   stands in its text (`texts[segment].slice(start, stop)`), `special` says that it is in no text.
- * - others: the tokens that are looked at, in cross-attention; else the same as `tokens`.
+ * - others: the key tokens, in cross-attention; else the same as `tokens`.
  * - isCausal: a token sees itself and those before it, and none behind it.
  * - patterns: [layer − 1][head − 1] → {name, entropy, shares: {next: 0.1, …}}.
  * - without: names of the heads that are switched off, such as "5.3".

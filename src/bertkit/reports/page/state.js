@@ -8,7 +8,7 @@ export const PAIRS = ["all", "A→A", "A→B", "B→A", "B→B"];
  * - heads: the chosen ones, from 1, ascending, at least one.
  * - head: the one in focus, always among the chosen ones.
  * - token: the one that was kept by a click, from 0; null for none.
- * - side: whether that token is taken as one that looks ("from") or that is looked at ("to").
+ * - side: whether that token is taken as one that looks ("from") or that is attended to ("to").
  * - pairs: one of `PAIRS`.
  * - theme: "light" or "dark".
  */

@@ -102,7 +102,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(inspected):
 def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
     broken = InspectedModel("broken\udcff\0", inspected.model, inspected.tokenizer)
     shown = see(broken, views="heads")._repr_html_()
-    assert 'title="What broken\ufffd␀ looks at"' in shown
+    assert 'title="Attention of broken\ufffd␀"' in shown
     shown.encode()  # lone surrogates can't be
 
 
@@ -111,7 +111,7 @@ def test_a_token_is_found_by_its_text_or_its_number(inspected):
     assert [find_token(encoded, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
         *(1, 4, 8, 6, 0, 8)
     ]
-    with pytest.raises(InputError, match=r"no token 'dog'; the model reads \[CLS\] the \[U"):
+    with pytest.raises(InputError, match=r"no token 'dog'; the tokens are \[CLS\] the \[U"):
         find_token(encoded, "dog")
     for wrong in ("0", "10", "-1", "", "²", "9" * 9999):
         with pytest.raises(InputError, match="there is no token"):
@@ -140,7 +140,7 @@ def test_a_token_that_is_not_there_is_refused_at_once(inspected):
 
 
 def test_a_head_is_of_a_layer():
-    with pytest.raises(ValueError, match="head 3 is of a layer: say which"):
+    with pytest.raises(ValueError, match="head 3 needs a layer"):
         ViewSettings(head=3)
 
 
@@ -148,7 +148,7 @@ def test_blanks_are_read_by_models_that_fill_them(inspected, tmp_path):
     assert "[MASK]" in see(inspected, "the [MASK]", read_mask=True).tokens
     assert "[MASK]" not in see(inspected, "the [MASK]").tokens
     save_classifier(tmp_path / "labels")
-    with pytest.raises(SettingsError, match="labels has no head for that"):
+    with pytest.raises(SettingsError, match="labels has no masked-LM head"):
         AttentionView.of(tmp_path / "labels", "the cat", settings=ViewSettings(read_mask=True))
 
 

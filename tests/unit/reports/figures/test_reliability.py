@@ -65,7 +65,7 @@ def test_words_and_numbers_say_the_same():
         ["before", "75–100 %", 1.0, 0.5, 40],
         ["after", "0–25 %", 0.25, 0.25, 50],
     ]
-    assert [name for _, name in diagram.legend()] == ["before", "after", "as sure as right"]
+    assert [name for _, name in diagram.legend()] == ["before", "after", "perfect calibration"]
 
 
 @pytest.mark.parametrize(

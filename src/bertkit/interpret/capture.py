@@ -10,11 +10,11 @@ captured query and key by the equation that `nn/attention.py` trains with.
 Source: Vaswani et al. 2017, section 3.2.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ from bertkit.models.seq2seq.halves import Decoder
 from bertkit.nn.attention import SelfAttention, causal_mask, score_keys
 from bertkit.nn.cross_attention import CrossAttention, Memory
 from bertkit.nn.packing import PackedBatch
+
+AnyAttention = TypeVar("AnyAttention", SelfAttention, CrossAttention)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +107,7 @@ def _find_tokens(lengths: tuple[int, ...], sequence: int) -> slice:
     return slice(start, start + lengths[sequence])
 
 
-@contextmanager
-def capture_attention(half: nn.Module) -> Iterator[list[LayerAttention]]:
+def capture_attention(half: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
     """Capture self-attention in every forward pass inside the `with` block.
 
     Yields a list to which each pass appends one entry per layer, first layer first. The tensors are
@@ -115,16 +116,10 @@ def capture_attention(half: nn.Module) -> Iterator[list[LayerAttention]]:
     Args:
         half: an encoder or a decoder.
     """
-    captured: list[LayerAttention] = []
-    with ExitStack() as hooks:
-        for attention in list_attention(half):
-            for handle in _watch(attention, captured):
-                hooks.callback(handle.remove)
-        yield captured
+    return _capture(half, SelfAttention, _watch)
 
 
-@contextmanager
-def capture_cross_attention(decoder: nn.Module) -> Iterator[list[LayerAttention]]:
+def capture_cross_attention(decoder: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
     """Capture the attention of target tokens to source tokens.
 
     Works as `capture_attention`, for passes over a `Memory`.
@@ -132,11 +127,21 @@ def capture_cross_attention(decoder: nn.Module) -> Iterator[list[LayerAttention]
     Args:
         decoder: the decoder of an encoder-decoder.
     """
+    return _capture(decoder, CrossAttention, _watch_cross)
+
+
+@contextmanager
+def _capture(
+    half: nn.Module,
+    kind: type[AnyAttention],
+    watch: Callable[[AnyAttention, list[LayerAttention]], Iterator[Any]],
+) -> Iterator[list[LayerAttention]]:
+    """Capture what hooks around each attention module see."""
     captured: list[LayerAttention] = []
     with ExitStack() as hooks:
-        for module in decoder.modules():
-            if isinstance(module, CrossAttention):
-                for handle in _watch_across(module, captured):
+        for module in half.modules():
+            if isinstance(module, kind):
+                for handle in watch(module, captured):
                     hooks.callback(handle.remove)
         yield captured
 
@@ -193,14 +198,14 @@ def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator
     yield attention.register_forward_hook(note)
 
 
-def _watch_across(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
+def _watch_cross(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
     """Register hooks around one layer's cross-attention."""
     seen: dict[str, Tensor] = {}
 
     def see_query(_: nn.Module, __: Any, query: Tensor) -> None:
         seen["query"] = query.view(len(query), attention.num_heads, -1)
 
-    def see_others(_: nn.Module, __: Any, heads: Tensor) -> None:
+    def see_key_value(_: nn.Module, __: Any, heads: Tensor) -> None:
         seen["key_value"] = heads.view(len(heads), 2, attention.num_heads, -1)
 
     def see_context(_: nn.Module, inputs: tuple[Tensor]) -> None:
@@ -214,6 +219,6 @@ def _watch_across(attention: CrossAttention, captured: list[LayerAttention]) -> 
         captured.append(LayerAttention(query, key, value, context, lengths, attended_lengths))
 
     yield attention.query.register_forward_hook(see_query)
-    yield attention.key_value.register_forward_hook(see_others)
+    yield attention.key_value.register_forward_hook(see_key_value)
     yield attention.output.register_forward_pre_hook(see_context)
     yield attention.register_forward_hook(note)

@@ -4,11 +4,11 @@ A position is predicted either with its token visible, or with that token replac
 takes a separate pass for each position.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.progress import show_progress
@@ -68,15 +68,13 @@ def guess_words(
     """
     found = []
     with show_progress("words hidden one by one", len(places)) as progress:
-        for chosen in _cut(places, max(1, TOKENS_AT_A_TIME // len(encoded.words))):
+        size = max(1, TOKENS_AT_A_TIME // len(encoded.words))
+        for start in range(0, len(places), size):
+            chosen = places[start : start + size]
             hidden = _hide(inspected, encoded, chosen)
             found += _choose(inspected, encoded, chosen, hidden, top_k)
             progress.advance(len(chosen))
     return found
-
-
-def _cut(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    return (places[start : start + size] for start in range(0, len(places), size))
 
 
 def _hide(
@@ -103,19 +101,10 @@ def _choose(
     own = logarithms[range(len(places)), [encoded.encoding.ids[place] for place in places]]
     ranks = (logarithms >= own[:, None]).sum(dim=-1)
     best = logarithms.exp().topk(min(top_k, logarithms.shape[1]))
-    names = _name(inspected, best.indices, best.values)
-    rows = zip(places, names, own.exp().tolist(), ranks.tolist(), strict=True)
-    return [PlaceWords(*row) for row in rows]
-
-
-def _name(
-    inspected: InspectedModel,
-    ids: Int[Tensor, "places top_k"],
-    shares: Float[Tensor, "places top_k"],
-) -> list[tuple[Candidate, ...]]:
     vocabulary = inspected.tokenizer.vocabulary
-    rows = zip(ids.tolist(), shares.tolist(), strict=True)
-    return [
+    candidates = [
         tuple(Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True))
-        for row in rows
+        for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
+    rows = zip(places, candidates, own.exp().tolist(), ranks.tolist(), strict=True)
+    return [PlaceWords(*row) for row in rows]

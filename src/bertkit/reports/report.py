@@ -34,13 +34,10 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Paragraph):
     """Shell commands, one per line."""
 
     kind: ClassVar[str] = "command"
-    text: str
-    title: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ HEADS = View(
         The weights of one target token sum to 100 %. Each head has a color.
 
         The token on the left is the decoder's latest input; from what it attends to on the right,
-        the model predicts the following one. So a line from “a” in “a dog” may lead to the source word
-        of “dog”. [CLS] is the input of the first step.
+        the model predicts the following one. So a line from “a” in “a dog” may lead to the source
+        word of “dog”. [CLS] is the input of the first step.
 
         Move over a token on the left to see only what it attends to, or over one on the right to
         see which tokens attend to it. Click to keep it selected, and read the numbers in the table.

@@ -13,7 +13,7 @@ from torch import Tensor
 from bertkit.base.progress import show_progress
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
-from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
@@ -54,13 +54,15 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
         the model has no prediction; "says": as in `to_json`; "whole": the same for the model with
         all heads; "change": from "whole" to "says"; both null if no head is switched off.
     """
-    model = _inspected(inputs).model
-    with ablate(model, inputs.without):
+    inspected, encoded = inputs.inspected, inputs.observation.encoded
+    assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
+    with ablate(inspected.model, inputs.without):
         with torch.inference_mode():
-            now = find_outcome(_inspected(inputs), inputs.observation.encoded)
-        ablation = _switch_off_each(inputs, now) if inputs.ablates_heads else None
-        gradient = None if now.loss is None else _find_gradients(inputs)
-    whole = _find_whole(inputs) if inputs.without else None
+            now = find_outcome(inspected, encoded)
+            ablation = _ablate_each(inspected, encoded, now) if inputs.ablates_heads else None
+        gradient = None if now.loss is None else _find_gradients(inspected, encoded)
+    with torch.inference_mode():
+        whole = find_outcome(inspected, encoded) if inputs.without else None
     return {
         "kind": _find_kind(now),
         "ablation": _to_rows(ablation),
@@ -71,12 +73,13 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     }
 
 
-def _switch_off_each(inputs: ViewInputs, now: Outcome) -> Float[Tensor, "layers heads"]:
+def _ablate_each(
+    inspected: InspectedModel, encoded: EncodedText, now: Outcome
+) -> Float[Tensor, "layers heads"]:
     """Return the change without each head, by one pass per head and one for the whole model."""
-    inspected, encoded = _inspected(inputs), inputs.observation.encoded
     config = inspected.model.config
     num_passes = config.num_hidden_layers * config.num_attention_heads + 1
-    with torch.inference_mode(), show_progress("heads switched off", num_passes) as progress:
+    with show_progress("heads switched off", num_passes) as progress:
 
         def measure() -> float:
             change = compare(now, find_outcome(inspected, encoded)).main
@@ -86,28 +89,19 @@ def _switch_off_each(inputs: ViewInputs, now: Outcome) -> Float[Tensor, "layers 
         return importance_by_ablation(inspected.model, measure)
 
 
-def _find_gradients(inputs: ViewInputs) -> Float[Tensor, "layers heads"]:
+def _find_gradients(
+    inspected: InspectedModel, encoded: EncodedText
+) -> Float[Tensor, "layers heads"]:
     """Return the gradient of the loss, or of the number, at each head's gate."""
 
     def loss() -> Float[Tensor, ""]:
-        found = find_outcome(_inspected(inputs), inputs.observation.encoded).loss
+        found = find_outcome(inspected, encoded).loss
         assert found is not None  # every pass has a loss, or none has
         return found
 
     # cuDNN can't backpropagate through an LSTM in evaluation mode; some heads have one.
     with torch.backends.cudnn.flags(enabled=False):
-        return importance_by_gradient(_inspected(inputs).model, [loss])
-
-
-@torch.inference_mode()
-def _find_whole(inputs: ViewInputs) -> Outcome:
-    """Return the outcome of the model with all its heads."""
-    return find_outcome(_inspected(inputs), inputs.observation.encoded)
-
-
-def _inspected(inputs: ViewInputs) -> InspectedModel:
-    assert isinstance(inputs.inspected, InspectedModel)  # `supports` excludes other models
-    return inputs.inspected
+        return importance_by_gradient(inspected.model, [loss])
 
 
 def _find_kind(outcome: Outcome) -> str:

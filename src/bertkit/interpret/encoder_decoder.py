@@ -148,11 +148,11 @@ class InspectedEncoderDecoder(LoadsFromFolder):
             capture_attention(model.encoder) as encoder,
             capture_attention(model.decoder) as decoder,
             capture_cross_attention(model.decoder) as cross,
-            capture_states(model.encoder) as read_states,
-            capture_states(model.decoder) as written_states,
+            capture_states(model.encoder) as source_states,
+            capture_states(model.decoder) as target_states,
         ):
             scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
-        for states in (read_states, written_states):
+        for states in (source_states, target_states):
             check_states(self.name, states)
         next_words = NextWords(
             find_log_probabilities(self.name, scores, self.tokenizer),
@@ -162,11 +162,11 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         layers = {name: [layer.heads() for layer in each] for name, each in by_name.items()}
         return {
             "cross": Observation(
-                target, written_states, layers["cross"], config.decoder, source, next_words
+                target, target_states, layers["cross"], config.decoder, source, next_words
             ),
-            "encoder": Observation(source, read_states, layers["encoder"], config.encoder),
+            "encoder": Observation(source, source_states, layers["encoder"], config.encoder),
             "decoder": Observation(
-                target, written_states, layers["decoder"], config.decoder, None, next_words
+                target, target_states, layers["decoder"], config.decoder, None, next_words
             ),
         }
 

@@ -38,8 +38,15 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         ),
         Charts(compare_curves(courses, [LOSS], MINUTES), title="Training curves over time"),
         Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
-        tabulate_differences("Differing settings", runs, list_settings, list_shown_settings),
-        tabulate_differences("Differing versions and machines", runs, list_versions),
+        tabulate_differences(
+            "Differing settings",
+            runs,
+            lambda facts: facts.record.settings,
+            lambda facts: facts.settings,  # models without their parent folders
+        ),
+        tabulate_differences(
+            "Differing versions and machines", runs, lambda facts: facts.record.versions
+        ),
         tabulate_differences("Differing model configs", runs, list_sizes),
         Paragraph(describe_data(runs), title="Data"),
     ]
@@ -110,21 +117,6 @@ def tabulate_differences(
     if not rows:
         return Paragraph("None.", title=title)
     return Table(["Name", *(str(facts.path) for facts in runs)], rows, title)
-
-
-def list_settings(facts: RunFacts) -> Mapping[str, Any]:
-    """Return a run's settings."""
-    return facts.record.settings
-
-
-def list_shown_settings(facts: RunFacts) -> Mapping[str, Any]:
-    """Return a run's settings, with models named without their parent folders."""
-    return facts.settings
-
-
-def list_versions(facts: RunFacts) -> Mapping[str, Any]:
-    """Return the versions of a run's programs and its machine."""
-    return facts.record.versions
 
 
 def describe_data(runs: Sequence[RunFacts]) -> str:

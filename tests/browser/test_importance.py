@@ -112,7 +112,7 @@ def test_a_plain_encoder_has_a_map_of_turns_alone(open_page, write, tmp_path):
     page = open_page(write(tmp_path / "plain", *OFF))
     assert page.get_by_role("button", name="gradient").count() == 0
     assert page.get_by_text("no prediction for the text").is_visible()
-    assert page.get_by_text("cosine distance), and the tokens' vectors move by").is_visible()
+    assert page.get_by_text("each token's vector moves by").is_visible()
 
 
 def test_a_number_is_told(open_page, write, tmp_path):

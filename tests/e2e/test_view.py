@@ -163,7 +163,7 @@ def test_an_encoder_decoder_is_seen_with_what_it_writes(writer, capsys):
     assert err.startswith("attention.html: ")
     assert " 3 layers of 2 heads, 0." in err
     page = Path("attention.html").read_text("utf-8")
-    assert "from written to read" in page
+    assert "from target to source" in page
     given = [writer, "the cat saw a hat", "a dog lost ."]
     run(capsys, *given, "--overwrite", "--attention", "encoder", "--layer", 2)
     assert "a dog lost ." in Path("attention.html").read_text("utf-8")

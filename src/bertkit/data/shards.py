@@ -258,12 +258,7 @@ def read_manifest(folder: Path) -> ShardsManifest:
         raise MissingFileError(
             f"{folder} has no shards; name a folder that `bertkit prepare` wrote"
         )
-    try:
-        return ShardsManifest.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't a manifest of shards: {describe_validation(error)}"
-        ) from None
+    return ShardsManifest.load(path)
 
 
 def shard_path(folder: Path, name: str, part: str) -> Path:

@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,17 +131,12 @@ def prepare_unit(
         token_counts=write_array(unit_path(folder, number, "npy"), writers["train"].token_counts),
         raw_bytes=raw_bytes,
         report=report,
-    )
-    write_checksummed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+    ).save(unit_path(folder, number, "json"))
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
     """Read the result of a finished unit; `verify` checks each file against its record."""
-    path = unit_path(folder, number, "json")
-    try:
-        result = UnitResult.model_validate(read_checksummed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+    result = UnitResult.load(unit_path(folder, number, "json"))
     verify(unit_path(folder, number, "npy"), result.token_counts)
     for shard in result.shards:
         for part, record in shard.files.items():

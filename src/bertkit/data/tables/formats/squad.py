@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import validate
 from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats.jsonl import parse_values
 from bertkit.data.tables.record import BrokenRowError, Record, Rows
@@ -135,9 +135,4 @@ def _check(kind: type[Part], content: Any, place: str) -> Part:
     """Validate a part of a file against its schema."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise BrokenRowError(
-            f"{place} isn't in SQuAD's format: {describe_validation(error)}"
-        ) from None
+    return validate(kind, content, f"{place} isn't in SQuAD's format", BrokenRowError)

@@ -60,8 +60,10 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     output = tmp_path / "exported"
     assert main(["export", str(model), "--output", str(output)]) == 0
     line, note, _ = capsys.readouterr().out.split("\n")
-    assert line.startswith(f"{output}: onnx, gives last_hidden_state, pooler_output, sentence_emb")
-    assert note.startswith("note: the encoder alone was exported")
+    assert line.startswith(
+        f"{output}: onnx with outputs last_hidden_state, pooler_output, sentence_emb"
+    )
+    assert note.startswith("note: only the encoder was exported")
     expected = Embedder.load(model).encode(TEXTS)
     np.testing.assert_allclose(run(output, TEXTS)["sentence_embedding"], expected, atol=1e-4)
 

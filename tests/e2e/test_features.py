@@ -36,7 +36,9 @@ def test_features_go_to_standard_output_and_their_summary_beside(model, texts, c
     assert np.shape(lines[0]["features"]) == (8, 16)
     assert err.startswith("4 texts → standard output, 37 tokens [16] of layer 2, 1 (concat), C fro")
     assert " C from pooler, " in err
-    assert err.endswith(" engine torch; 1 empty, 1 of unknown words only, 1 cut at 24 tokens\n")
+    assert err.endswith(
+        " engine torch; 1 empty, 1 with unknown words only, 1 truncated to 24 tokens\n"
+    )
     with_flags, _ = run(capsys, *words[:3], "--layers", -1, "--layers", -2, "--engine", "torch")
     assert with_flags == out
 
@@ -88,7 +90,7 @@ def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypat
     [
         (["--layers", "7"], "there is no layer 7: this model has 0 (the embeddings) to 2"),
         (["--layers", "x"], "layers.0: Input should be a valid integer"),
-        (["--layout", "google"], "layout google has each layer apart, and combine is concat"),
+        (["--layout", "google"], "layout google needs combine none, and combine is concat"),
         (["--max-length", "99"], "max_length is 99, and this model takes at most 24"),
         (["--output", "x.npy"], "x.npy must end with .jsonl or .parquet"),
         (["--empty-layers"], "--empty-layers"),
@@ -147,9 +149,9 @@ def test_an_analogy_is_answered(model, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nearest"], "there is no word; name at least one"),
-        (["analogy"], "no word is given; name at least one to add"),
-        (["nearest", "zebra"], "the word 'zebra' isn't covered by the vocabulary"),
+        (["nearest"], "there is no word; give at least one"),
+        (["analogy"], "there is no word; give at least one to add"),
+        (["nearest", "zebra"], "the word 'zebra' can't be made of the vocabulary's entries"),
         (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
         (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),
     ],

@@ -44,10 +44,10 @@ def test_text_becomes_shards_with_a_summary(tokenizer, tmp_path, capsys):
     assert "train:          4 documents            7 sentences" in shown
     assert f"lines or records with invalid UTF-8: 1; replaced by U+FFFD ({place}:6)" in shown
     assert f"records without the field: 1; skipped ({tmp_path.name}/b.jsonl:2)" in shown
-    assert "no document was held out; take a larger --held-out" in shown
+    assert "no document was held out; increase --held-out" in shown
     assert "MB/s" in shown
     assert run(tokenizer, tmp_path / "out", *inputs) == 0
-    assert "was done already" in capsys.readouterr().out
+    assert "is already done" in capsys.readouterr().out
     assert ShardSet.open(tmp_path / "out", verify="all").manifest.train.sentences == 7
 
 

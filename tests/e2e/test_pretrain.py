@@ -124,7 +124,7 @@ def test_next_sentence(trained, capsys):
     likely = json.loads(capsys.readouterr().out)["is_next"]
     assert likely == pytest.approx(NextSentence.load(trained)(*words[2:]))
     assert main(words) == 0
-    assert capsys.readouterr().out == f"{100 * likely:.1f} % that it follows\n"
+    assert capsys.readouterr().out == f"{100 * likely:.1f} % probability that it follows\n"
 
 
 def test_inspect_tells_sizes_and_training(trained, capsys):

@@ -187,7 +187,7 @@ def test_a_loss_that_overflows_outside_of_all_modules_is_named(dumped, tmp_path,
         change_weights(path, spoil)
     assert main(["replay", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "every module is finite; what isn't: loss, mlm_loss, gradient_norm\n" in text
+    assert "every module is finite; not finite: loss, mlm_loss, gradient_norm\n" in text
     assert f"weights that aren't finite: {HEAD_BIAS}\n" in text
     assert "In the run it was loss nan, " in text
     assert "although software and machine are the same." in text

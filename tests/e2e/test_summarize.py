@@ -64,8 +64,7 @@ def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, cap
     assert lines[0] == f"{rows}, row 1"
     assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
     assert err == (
-        "3 summarized; 1 without a sentence, given an empty summary; 1 with no more sentences"
-        " than requested, given whole\n"
+        "3 summarized; 1 without a sentence; 1 with no more sentences than requested, left whole\n"
     )
     out, err = run(capsys, model, article, article, "--sentences", 1)
     assert out.splitlines()[0] == out.splitlines()[2] == str(article)
@@ -91,7 +90,7 @@ def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing to summarize"),
+        ([], "there is no text: name a file"),
         (["none.txt"], "doesn't exist"),
         (["--sentence", "3"], "there is no option --sentence"),
         (["--beams", "4"], "beams is for models of `bertkit finetune summarize`"),

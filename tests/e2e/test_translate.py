@@ -70,7 +70,7 @@ def test_row_n_of_a_file_is_line_n_of_the_output(workshop, tmp_path, capsys, mon
     assert (lines[5], len(lines)) == ("", 7)
     told = capsys.readouterr().err
     assert "7 translated" in told
-    assert "1 empty, given empty translations; 1 cut, being too long" in told
+    assert "1 empty; 1 truncated because they are too long" in told
     assert main(command) == 2
     assert "replace it by --overwrite" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one two\n\nfour\n")))
@@ -139,12 +139,12 @@ def test_standard_input_may_be_closed(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
-        ("a --file x.txt", "give texts or a file, not both"),
+        ("a --file x.txt", "give texts or --file, not both"),
         ("a -", "- alone is standard input"),
-        ("a --overwrite", "overwrite is for an --output"),
+        ("a --overwrite", "--overwrite needs --output"),
         ("a --references r --output o", "leave out --output"),
         ("a --references r --num-answers 2", "leave out --num-answers"),
-        ("a --reference-field de", "reference_field is for --references"),
+        ("a --reference-field de", "--reference-field needs --references"),
         ("--file no.txt", "no.txt doesn't exist"),
         ("a --beams 0", "beams"),
         ("a --num-answers 9", "num_answers"),

@@ -181,7 +181,7 @@ def test_an_alignment_is_a_figure_of_what_is_chosen_or_of_all(writer, capsys):
     assert err.startswith("one.svg: cross-attention, layer 3, head 2, ")
     assert "query" in Path("one.svg").read_text("utf-8")
     _, err = run(capsys, *words, "--svg", "no.svg", "--attention", "decoder", code=2)
-    assert "a figure shows one head; name it with --layer and --head" in err
+    assert "a figure shows one head; choose it with --layer and --head" in err
     assert list_files() == ["all.svg", "one.svg"]
 
 

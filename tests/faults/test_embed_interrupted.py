@@ -19,9 +19,8 @@ from tests.unit.inference.small import WORDS, save_small
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError
 from bertkit.batch_jobs.embed import unfinished
-from bertkit.batch_jobs.embed.progress_record import write_record
 from bertkit.batch_jobs.embed.run import embed
-from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors
+from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, write_record
 from bertkit.cli.main import main
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference import stream
@@ -157,7 +156,7 @@ def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, tmp_path):
         patches.setattr(UnfinishedVectors, "save", save_without_syncing)
 
     problems = find_bad_states(texts, tmp_path, "npy", bug)
-    assert any("start again with --restart" in problem for problem in problems)
+    assert any("start over with --restart" in problem for problem in problems)
 
 
 def test_a_header_that_is_not_safe_before_the_name_is_noticed(texts, tmp_path):

@@ -1,4 +1,4 @@
-"""`bertkit analogy`: the words nearest to a sum of words."""
+"""`bertkit analogy`: solve word analogies."""
 
 from typing import Annotated
 
@@ -25,14 +25,14 @@ def analogy(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Find what is to kitten as dog is to puppy: kitten + dog - puppy.
+    """Solve a word analogy: kitten + dog - puppy.
 
-    Adds the words' vectors, takes those of --minus away, each brought to length 1 before, and
-    lists the entries of the vocabulary with the highest cosine to the sum (3CosAdd). The words that
-    were named, and their pieces, are left out of the answer, as it is done everywhere; without that
-    the answer is often one of them.
+    Normalizes the vectors to length 1, adds those of the words, subtracts those of --minus, and
+    lists the entries of the vocabulary with the highest cosine to the sum (3CosAdd). The given
+    words and their pieces are excluded from the answer, as is usual; without that, the answer is
+    often one of them.
 
-    Layers are those of `bertkit nearest`, and so is what becomes of a word that isn't one entry.
+    Layers, and words of several pieces, are handled as by `bertkit nearest`.
 
     **Examples**
 
@@ -43,19 +43,18 @@ def analogy(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         words: Words to add.
-        minus: A word to take away; give the flag once for each.
+        minus: A word to subtract; repeat the flag for more.
         layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
-        top_k: How many entries.
-        whole_words: Answer with whole words; otherwise with pieces (##), special and unused entries
-            too.
-        engine: The program that computes a layer above 0; auto takes the fastest that is installed.
+        top_k: Number of entries.
+        whole_words: List only whole words; otherwise also pieces (##), special and unused entries.
+        engine: The inference engine for layers above 0; auto uses the fastest that is installed.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
     check_standard_output()
     if not words:
-        raise InputError("no word is given; name at least one to add")
+        raise InputError("there is no word; give at least one to add")
     from bertkit.embeddings.word_vectors import WordVectors
 
     words, minus = replace_surrogates((words, minus))

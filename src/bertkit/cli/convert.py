@@ -1,4 +1,4 @@
-"""`bertkit convert`: a checkpoint of any format → a Hugging Face folder."""
+"""`bertkit convert`: convert a checkpoint of any format into a Hugging Face folder."""
 
 import json as json_module
 from pathlib import Path
@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.convert.settings import ConvertSettings
+from bertkit.cli.results import files_to_json
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.convert.run import ConvertResult
@@ -24,7 +25,7 @@ def convert(
 ) -> None:
     """Convert a checkpoint of any format into a Hugging Face folder, with all its heads.
 
-    Reads Hugging Face folders (safetensors or .bin, whole or in parts), google's TensorFlow
+    Reads Hugging Face folders (safetensors or .bin, single or sharded), Google's TensorFlow
     checkpoints, sentence-transformers folders, runs of `bertkit pretrain`, and models of the Hub.
 
     **Examples**
@@ -38,7 +39,7 @@ def convert(
     Args:
         source: A folder of any format, a run, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: Settings.
+        settings: The settings of the command.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -55,7 +56,7 @@ def convert(
         f" as {dtypes}, {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     if result.dropped:
-        print(f"dropped, because they are copies or aren't weights: {', '.join(result.dropped)}")
+        print(f"dropped, because they are copies or not weights: {', '.join(result.dropped)}")
     for note in result.notes:
         print(f"note: {note}")
 
@@ -70,8 +71,5 @@ def _list_facts(result: "ConvertResult") -> dict[str, object]:
         "dtypes": result.dtypes,
         "dropped": result.dropped,
         "notes": result.notes,
-        "files": {
-            name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
-            for name, record in result.files.items()
-        },
+        "files": files_to_json(result.files),
     }

@@ -1,4 +1,4 @@
-"""`bertkit demo`: a BERT from nothing in a few minutes."""
+"""`bertkit demo`: train a small BERT in a few minutes."""
 
 import json as json_module
 from dataclasses import asdict
@@ -20,9 +20,9 @@ def demo(
 ) -> None:
     """Train a small BERT on the documentation that comes with Python, and write a report.
 
-    Nothing is downloaded and no file is needed: the text is the language reference's topics, and
-    the docstrings of the standard library and of bertkit's dependencies. The same command again
-    goes on where Ctrl-C stopped it; with more minutes it trains longer.
+    Needs no download and no file: the text is the topics of the language reference, and the
+    docstrings of the standard library and of bertkit's dependencies. The same command resumes after
+    Ctrl-C; with more minutes, it trains longer.
 
     **Examples**
 
@@ -32,7 +32,7 @@ def demo(
 
     Args:
         output: Folder for the vocabulary, the shards, the run and report.html.
-        settings: Settings.
+        settings: The settings of the command.
         json: Print the result as one JSON object.
     """
     from bertkit.recipes.demo.page import describe_result
@@ -47,6 +47,6 @@ def demo(
         print(f"{example.text}\n  before  {example.before}\n  after   {example.after}")
     print(
         f"\n{describe_result(result.accuracies)}\n"
-        f"{result.elapsed_seconds / 60:.1f} minutes in all. Report: {result.report.resolve()}\n"
-        f"Next: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
+        f"{result.elapsed_seconds / 60:.1f} minutes in total. Report: {result.report.resolve()}\n"
+        f"Try: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
     )

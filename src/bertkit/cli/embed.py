@@ -1,4 +1,4 @@
-"""`bertkit embed`: a file of texts → a file of vectors."""
+"""`bertkit embed`: embed a file of texts."""
 
 import json as json_module
 from dataclasses import asdict
@@ -12,17 +12,18 @@ from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import list_problems
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.embed.run import EmbedResult
 
-ODDITIES = {
+PROBLEMS = {
     "empty": "empty",
-    "unknown_only": "of unknown words only",
+    "unknown_only": "with unknown words only",
     "truncated": "truncated to {max_length} tokens",
-    "windowed": "read in parts of {max_length} tokens",
-    "with_nul": "with NUL characters, which were removed",
-    "undecodable": "with bytes that aren't UTF-8, which were removed",
+    "windowed": "split into windows of {max_length} tokens",
+    "with_nul": "with NUL, which was dropped",
+    "undecodable": "with bytes that aren't UTF-8, which were dropped",
 }
 
 
@@ -37,12 +38,11 @@ def embed(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Turn each text of a file into a vector: row n of the output belongs to row n of the input.
+    """Embed each text of a file: row n of the output belongs to row n of the input.
 
-    Reads plain text (a text a line), JSONL, CSV, TSV and Parquet, plain or as .gz, .bz2 and .zst,
-    in memory that doesn't grow with the file. Writes .npy, .parquet or .jsonl, and beside it a
-    .json with the counts and all that the vectors depend on. Interrupted work goes on with the
-    same command.
+    Reads plain text (one text per line), JSONL, CSV, TSV and Parquet, plain or as .gz, .bz2 and
+    .zst, in constant memory. Writes .npy, .parquet or .jsonl, and beside it a .json with the counts
+    and everything that the vectors depend on. The same command resumes interrupted work.
 
     **Examples**
 
@@ -57,9 +57,9 @@ def embed(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         texts: A file of texts, or - for standard input.
-        output: File for the vectors: .npy, .parquet or .jsonl. Without it they go to standard
-            output as JSONL, and the summary to standard error.
-        settings: Settings.
+        output: File for the vectors: .npy, .parquet or .jsonl. Without it, they are printed
+            as JSONL, and the summary goes to standard error.
+        settings: The settings of the command.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
@@ -84,7 +84,7 @@ def embed(
 
 
 def _describe(result: "EmbedResult", *, json: bool) -> str:
-    """The summary, for programs or for people."""
+    """Format the summary as JSON or text."""
     if json:
         return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
     counts = result.counts
@@ -92,12 +92,8 @@ def _describe(result: "EmbedResult", *, json: bool) -> str:
     line = f"{pluralize(counts.texts, 'text')} → {name} [{result.num_rows}, {result.dimension}]"
     line += f", {pluralize(counts.tokens, 'token')}"
     if result.was_done:
-        line += ", was done already"
+        line += ", already done"
     else:
-        line += f", {result.tokens_per_second:,.0f} a second"
-    odd = [
-        f"{number:,} {words.format(max_length=result.max_length)}"
-        for name, words in ODDITIES.items()
-        if (number := getattr(counts, name))
-    ]
-    return f"{line}, engine {result.engine}" + ("; " + ", ".join(odd) if odd else "")
+        line += f", {result.tokens_per_second:,.0f} per second"
+    problems = ", ".join(list_problems(counts, PROBLEMS, max_length=result.max_length))
+    return "; ".join(filter(None, (f"{line}, engine {result.engine}", problems)))

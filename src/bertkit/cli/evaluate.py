@@ -1,4 +1,4 @@
-"""`bertkit evaluate`: a fine-tuned model against a file whose answers are known."""
+"""`bertkit evaluate`: evaluate a fine-tuned model on labeled data."""
 
 import json as json_module
 from pathlib import Path
@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import open_result
 from bertkit.cli.texts import legible
 from bertkit.inference.engines.names import EngineName
 from bertkit.tasks.column_settings import choose_columns
@@ -31,10 +30,10 @@ def evaluate(
     engine: EngineName = "auto",
     json: bool = False,
 ) -> None:
-    """Hold a fine-tuned model against a file whose answers are known.
+    """Evaluate a fine-tuned model on labeled data.
 
-    Tells the task's metrics with 95 % intervals, what is taken for what, how often a sure answer is
-    right, and the worst mistakes. Rows that can't be used are left out and told.
+    Prints the task's metrics with 95 % confidence intervals, the confusion matrix, the calibration,
+    and the worst mistakes. Rows that can't be used are skipped and counted.
 
     **Examples**
 
@@ -48,30 +47,33 @@ def evaluate(
         model: A folder of `bertkit finetune`, another tool's model, or the id of a model of the
             Hub.
         data: A labeled file as for training, a GLUE folder, or hub:owner/name.
-        output: Folder for a report, metrics.json, and the answers as JSONL and as official scorers
-            read them.
-        settings: Settings.
-        columns: What is in which column, where that differs from the training data.
+        output: Folder for a report, metrics.json, and the predictions as JSONL and for official
+            scorers.
+        settings: The settings of the command.
+        columns: Names of the columns, if they differ from those of the training data.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: Inference engine; auto takes the fastest one that is installed.
+        engine: The inference engine; auto uses the fastest that is installed.
         json: Print one JSON object.
     """
-    if output is None:
-        check_standard_output()
     from bertkit.batch_jobs.evaluate import files, text
     from bertkit.batch_jobs.evaluate.run import EvaluatedModel
     from bertkit.batch_jobs.evaluate.run import evaluate as run
 
-    if output is None and settings.overwrite:
-        raise SettingsError("--overwrite needs --output")
-    with files.hold(output, data, overwrite=settings.overwrite) as place:
+    with open_result(
+        output,
+        "evaluating into",
+        data,
+        files.check_output,
+        overwrite=settings.overwrite,
+        is_workplace=True,
+    ) as place:
         result = run(EvaluatedModel(model, device, revision, engine), data, settings, columns)
-        for line in result.oddities:
+        for line in result.data_problems:
             announce(legible(line))
         if place is not None:
             files.write_evaluation(place, result)
-            announce(f"{place}: wrote report and predictions")
+            announce(f"{place}: wrote the report and the predictions")
     if json:
         print(json_module.dumps(files.summarize(result), ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""What an evaluation of a run found, in words."""
+"""Describe the metrics of a pre-training run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
 
 
 def describe_metrics(metrics: Mapping[str, Any]) -> str:
-    """Loss, accuracies and perplexity, as far as they are there."""
+    """Describe loss, accuracies and perplexity, those that exist."""
     parts = [f"loss {metrics['loss']:.3f}"]
     for name, words in WORDS.items():
         if f"{name}_accuracy" in metrics:

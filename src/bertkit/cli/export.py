@@ -1,4 +1,4 @@
-"""`bertkit export`: a model → a folder that other programs run."""
+"""`bertkit export`: export a model for other programs."""
 
 import json as json_module
 from pathlib import Path
@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.export.settings import ExportSettings
+from bertkit.cli.results import files_to_json
 
 
 def export(
@@ -19,10 +20,10 @@ def export(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Export a model for other programs: ONNX, with its tokenizer and all else that it needs.
+    """Export a model as ONNX, with its tokenizer.
 
-    The encoder is exported, with its pooler and, of a sentence-transformers model, what makes one
-    vector of a text; other heads stay behind.
+    Exports the encoder and its pooler and, for a sentence-transformers model, its modules for
+    sentence embeddings. Other heads aren't exported.
 
     **Examples**
 
@@ -33,7 +34,7 @@ def export(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: Settings.
+        settings: The settings of the command.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -46,15 +47,12 @@ def export(
             "target": result.target,
             "outputs": result.outputs,
             "notes": result.notes,
-            "files": {
-                name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
-                for name, record in result.files.items()
-            },
+            "files": files_to_json(result.files),
         }
         print(json_module.dumps(facts))
         return
     print(
-        f"{result.folder}: {result.target}, gives {', '.join(result.outputs)};"
+        f"{result.folder}: {result.target} with outputs {', '.join(result.outputs)};"
         f" {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     for note in result.notes:

@@ -1,4 +1,4 @@
-"""`bertkit features`: a file of texts → hidden states of their tokens."""
+"""`bertkit features`: extract hidden states of the tokens of a file of texts."""
 
 import json as json_module
 from dataclasses import asdict
@@ -12,8 +12,9 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.features.settings import FeaturesSettings
-from bertkit.cli.embed import ODDITIES
+from bertkit.cli.embed import PROBLEMS
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import list_problems
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.features.run import FeaturesResult
@@ -33,15 +34,15 @@ def features(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Give the hidden states of each token (T_i) and one vector of each text (C).
+    """Extract the hidden states of each token (T_i) and one vector of each text (C).
 
-    The feature-based use of BERT: another model is trained on them, and BERT stays as it is. Reads
-    what `bertkit embed` reads; row n of the output belongs to row n of the input. Texts that are
-    too long are cut and counted. C comes from the model's pooler, and where it has none it is the
-    last layer's [CLS]; the output says which.
+    This is the feature-based use of BERT: another model is trained on the features, and BERT isn't
+    changed. Reads what `bertkit embed` reads; row n of the output belongs to row n of the input.
+    Texts that are too long are truncated and counted. C comes from the model's pooler, or, if it
+    has none, is the last layer's [CLS]; the output says which.
 
-    .jsonl has a line a text; .parquet has the same in a quarter of the space, written several times
-    faster. Beside either a .json tells all that the features depend on.
+    .jsonl has one line per text; .parquet has the same in a quarter of the space, and is written
+    several times faster. A .json beside it lists everything that the features depend on.
 
     **Examples**
 
@@ -54,9 +55,9 @@ def features(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         texts: A file of texts, or - for standard input.
-        output: File for the features: .jsonl or .parquet. Without it they go to standard output as
-            JSONL, and the summary to standard error.
-        settings: Settings.
+        output: File for the features: .jsonl or .parquet. Without it, they are printed as JSONL,
+            and the summary goes to standard error.
+        settings: The settings of the command.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
@@ -81,7 +82,7 @@ def features(
 
 
 def _describe(result: "FeaturesResult", *, json: bool) -> str:
-    """The summary, for programs or for people."""
+    """Format the summary as JSON or text."""
     output, identity = result.output, result.identity
     if json:
         shown = {**asdict(result), "output": output and str(output)}
@@ -92,12 +93,8 @@ def _describe(result: "FeaturesResult", *, json: bool) -> str:
         f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
         f" {pluralize(counts.tokens, 'token')} {list(result.shape)} of {layers}"
         f" ({identity['combine']}), C from {identity['sequence_from']},"
-        f" {result.tokens_per_second:,.0f} tokens a second, engine"
+        f" {result.tokens_per_second:,.0f} tokens per second, engine"
         f" {identity['engine']}"
     )
-    odd = [
-        f"{number:,} {words.format(max_length=identity['max_length'])}"
-        for name, words in ODDITIES.items()
-        if (number := getattr(counts, name))
-    ]
-    return line + ("; " + ", ".join(odd) if odd else "")
+    problems = ", ".join(list_problems(counts, PROBLEMS, max_length=identity["max_length"]))
+    return "; ".join(filter(None, (line, problems)))

@@ -1,8 +1,7 @@
-"""`bertkit fill-mask`: the likeliest words for each [MASK]."""
+"""`bertkit fill-mask`: predict the words at each [MASK]."""
 
 import json as json_module
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, gather_texts, printable
-from bertkit.inference.engines.names import EngineName
+from bertkit.cli.texts import Words, find_size, gather_texts, printable
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -29,7 +27,7 @@ def fill_mask(
     engine: EngineName = "auto",
     json: bool = False,
 ) -> None:
-    """Fill the blanks of a text: the likeliest words for each [MASK].
+    """Predict the most probable words for each [MASK] of a text.
 
     **Examples**
 
@@ -43,14 +41,14 @@ def fill_mask(
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: Texts with at least one [MASK] each; - reads standard input, a text a line.
-        file: File with a text a line, of any length.
-        top_k: Candidates of each blank.
-        targets: Only these words are candidates; give the flag once for each.
+        texts: Texts with at least one [MASK] each; - reads standard input, one text per line.
+        file: File with one text per line, of any length.
+        top_k: Number of candidates per [MASK].
+        targets: Consider only this word; repeat the flag for more.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: Inference engine; auto takes the fastest one that is installed.
-        json: Print one JSON object a text.
+        engine: The inference engine; auto uses the fastest that is installed.
+        json: Print one JSON object per text.
     """
     check_standard_output()
     named = gather_texts(texts, file)
@@ -59,7 +57,7 @@ def fill_mask(
 
     fill = FillMask.load(model, device, revision=revision, engine=engine)
     filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
-    if sys.stdout.isatty():  # what is printed shows how far it is
+    if sys.stdout.isatty():  # the printed results show the progress
         for result in filled:
             sys.stdout.write(describe(result, json=json))
         return
@@ -69,13 +67,8 @@ def fill_mask(
             progress.advance(len(result.text.encode(errors="replace")) + 1)
 
 
-def find_size(texts: Sequence[str], file: Path | None) -> int | None:
-    """Bytes of all texts; None where nobody knows."""
-    return None if file is None or texts or not file.is_file() else file.stat().st_size
-
-
 def describe(result: "FilledText", *, json: bool) -> str:
-    """A result as lines, for people or as JSON."""
+    """Format a result as text or JSON."""
     if json:
         return json_module.dumps(asdict(result), ensure_ascii=False) + "\n"
     lines = [result.text]

@@ -1,4 +1,4 @@
-"""`bertkit finetune <task>`: a pre-trained encoder becomes a model; one command for each task."""
+"""`bertkit finetune <task>`: fine-tune a pre-trained encoder; one command for each task."""
 
 import json as json_module
 from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DOCSTRING = """{summary}
 
-    Trains a pre-trained encoder for it, keeps the best epoch, and writes a folder with the model, a
+    Fine-tunes a pre-trained encoder, keeps the best epoch, and writes a folder with the model, a
     model card and a report. The same command resumes an interrupted run.
 
     **Examples**
@@ -43,12 +43,12 @@ DOCSTRING = """{summary}
         output: Folder for the model.
         task: Settings of the task.
         settings: Settings of training.
-        search: Several runs instead of one.
+        search: Settings of a search over several runs.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
-HELP = "Fine-tune a pre-trained encoder for a task: `bertkit finetune <task>`."
+HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
 
 
 def build_finetune() -> App:
@@ -62,7 +62,7 @@ def build_finetune() -> App:
 
 
 def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
-    """`bertkit finetune <name>` of what is learned from pairs of texts."""
+    """Build `bertkit finetune <name>` for a task that learns from pairs of texts."""
     settings_kind: Any = kind.settings
 
     def finetune_pairs(
@@ -73,7 +73,7 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
         settings: Annotated[settings_kind, Parameter(name="*")] = settings_kind(),  # noqa: B008
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
+        with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
 
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
@@ -85,7 +85,7 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
 
 
 def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
-    """What came of it, for programs or for people."""
+    """Describe the result as JSON or text."""
     saved = result.saved
     if json:
         found = {"output": str(result.output), "metrics": saved.metrics}
@@ -103,7 +103,7 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
-    """`bertkit finetune <name>`: its flags follow from the task's settings."""
+    """Build `bertkit finetune <name>`; its flags follow from the task's settings."""
     task_kind: Any = entry.settings
 
     def finetune_task(
@@ -118,7 +118,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         revision: str | None = None,
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
+        with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.search.run import search as run_search
 
@@ -136,7 +136,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 
 def describe(result: "FineTuneResult", *, json: bool) -> str:
-    """What came of it, for programs or for people."""
+    """Describe the result as JSON or text."""
     metrics, comparison = result.evaluation.metrics, result.comparison
     calibration = result.evaluation.calibration
     if json:

@@ -1,4 +1,4 @@
-"""`bertkit generate`: what a left-to-right model writes behind a text."""
+"""`bertkit generate`: continue texts with a left-to-right model."""
 
 import json as json_module
 import sys
@@ -14,9 +14,8 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.surrogates import replace_surrogates
-from bertkit.cli.fill_mask import find_size
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, gather_texts, legible
+from bertkit.cli.texts import Words, find_size, gather_texts, legible
 from bertkit.decoding.overrides import check_seed
 from bertkit.generation.generator_settings import GeneratorSettings
 
@@ -35,10 +34,10 @@ def generate(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Go on with a text: what a left-to-right model writes behind it.
+    """Continue a text with a left-to-right model.
 
-    The likeliest token is taken each time, unless --beams follows several beginnings or --sample
-    draws. The model stops by itself, or after --max-tokens.
+    Uses greedy search by default, beam search with --beams, and sampling with --sample. Generation
+    ends at the end token, or after --max-tokens.
 
     **Examples**
 
@@ -55,23 +54,22 @@ def generate(
     Args:
         model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
             model of the Hub.
-        prompts: Texts to go on with; an empty one lets the model begin; - reads standard input, a
-            text a line.
-        file: File with a text a line.
-        settings: How tokens are chosen.
-        stream: Show the text while it is written; by default in a terminal, for one text and one
+        prompts: Texts to continue; an empty one starts from nothing; - reads standard input, one
+            text per line.
+        file: File with one text per line.
+        settings: Decoding settings.
+        stream: Print tokens as they are generated; by default in a terminal, for one text and one
             answer without beams.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object a text.
+        json: Print one JSON object per text.
     """
     check_standard_output()
     is_single = len(prompts) == 1 and prompts[0] != "-" and file is None
     can_stream = is_single and not json and settings.beams == settings.num_answers == 1
     if stream and not can_stream:
         raise SettingsError(
-            "--stream needs a single text and answer, without --beams, --file and --json; leave"
-            " it out"
+            "--stream is for one text and one answer, without --beams, --file and --json; remove it"
         )
     check_seed(settings, settings.seed)
     from bertkit.generation.generator import Generator
@@ -85,7 +83,7 @@ def generate(
         write_live(generator, prompts[0], settings)
         return
     results = generator.stream(starmap(NamedText, named), settings)
-    is_watched = is_single or sys.stdout.isatty()  # what is printed shows how far it is
+    is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
     total = find_size(prompts, file)
     bar = nullcontext() if is_watched else show_progress("Writing", total, is_bytes=True)
     with bar as progress:
@@ -96,7 +94,7 @@ def generate(
 
 
 def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """All texts with their names; an empty one counts where it is given as an argument.
+    """Yield all texts with their names; an empty text is valid as an argument.
 
     Raises:
         InputError: there is no text, a line is too long, or one isn't UTF-8.
@@ -107,7 +105,7 @@ def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[
 
 
 def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings) -> None:
-    """Show a text while it is written; nothing of one that is refused."""
+    """Print tokens as they are generated; nothing if the prompt is refused."""
     pieces = generator.write(prompt, settings)
     first = next(pieces)
     for piece in chain([prompt, first], pieces):
@@ -117,7 +115,7 @@ def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings)
 
 
 def describe(result: "ContinuedText", *, json: bool) -> str:
-    """A result as lines, for people or as JSON."""
+    """Format a result as text or JSON."""
     if json:
         return json_module.dumps(asdict(result), ensure_ascii=False, allow_nan=False) + "\n"
     if len(result.answers) == 1:

@@ -1,4 +1,4 @@
-"""`bertkit inspect`: what a checkpoint is."""
+"""`bertkit inspect`: describe a checkpoint."""
 
 import json as json_module
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ def inspect(
     hashes: bool = True,
     json: bool = False,
 ) -> None:
-    """Say what a checkpoint is: format, sizes, heads, parameters, labels, training, files, hashes.
+    """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
 
-    Takes what `bertkit convert` takes. A broken one is described as far as it can be read, and
-    what is wrong with it is listed.
+    Takes what `bertkit convert` takes. A damaged checkpoint is described as far as it can be read,
+    and its problems are listed.
 
     **Examples**
 
@@ -62,7 +62,7 @@ def inspect(
 
 
 def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
-    """The table, row by row."""
+    """Yield the rows of the table."""
     yield "model", f"{description.architecture}, in {description.folder}"
     yield "format", description.format
     yield from _list_sizes(description)
@@ -86,7 +86,7 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         hashed = f"  {file.sha256}" if file.sha256 else ""
         yield "" if number else "files", f"{file.size_bytes:>13,}{hashed}  {file.name}"
     if description.dropped:
-        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers, not loaded"
+        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers"
     problems = description.problems
     for number, problem in enumerate(problems[:SHOWN_PROBLEMS]):
         yield "" if number else "problems", problem
@@ -105,12 +105,14 @@ def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if "encoder" in config:
         yield "encoder", _describe_sizes(config["encoder"])
         yield "decoder", _describe_sizes(config["decoder"])
-        words = "one table of words" if config["shares_embeddings"] else "a table of words each"
+        words = (
+            "shared word embeddings" if config["shares_embeddings"] else "separate word embeddings"
+        )
         norms = "before" if config["normalizes_first"] else "after"
         yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
         yield (
             "attention",
-            f"{pluralize(num_heads, 'head')}, in the decoder those of both attentions",
+            f"{pluralize(num_heads, 'head')}, including the decoder's self- and cross-attention",
         )
         return
     yield "sizes", _describe_sizes(config)
@@ -140,12 +142,12 @@ def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    course = (
+    progress = (
         f"{training['steps']:,} of {training['of_steps']:,} steps, {training['tokens']:,}"
         f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes"
     )
-    yield "training", course
+    yield "training", progress
     if start := training["settings"].get("start_from"):
-        yield "begun from", start
+        yield "started from", start
     if held_out := training["held_out"]:
         yield "held-out", describe_metrics(held_out)

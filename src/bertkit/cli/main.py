@@ -1,4 +1,4 @@
-"""The `bertkit` command: finds the command, reads its TOML file, and words what goes wrong."""
+"""The `bertkit` command: finds the command, reads its TOML file, and reports errors."""
 
 import os
 import sys
@@ -55,11 +55,11 @@ COMMANDS = {
     "translate": "bertkit.cli.translate:translate",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
-PRETRAINING = Group("From text to an encoder", sort_key=1)
-FINE_TUNING = Group("Fine-tuning", sort_key=2)
-ENCODERS = Group("What an encoder knows", sort_key=3)
+PRETRAINING = Group("Pre-training", sort_key=1)
+FINE_TUNING = Group("Fine-tuning and prediction", sort_key=2)
+ENCODERS = Group("Using and inspecting models", sort_key=3)
 FILES = Group("Model files", sort_key=4)
-QUESTIONS = Group("Studies", sort_key=5)
+STUDY_GROUP = Group("Studies", sort_key=5)
 GROUPS = {
     **dict.fromkeys(
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
@@ -68,10 +68,13 @@ GROUPS = {
     **dict.fromkeys(("inspect", "convert", "export"), FILES),
 }
 
-HELP = "Train, fine-tune and use BERT models, from raw text to predictions, embeddings and search."
+HELP = (
+    "Pre-train, fine-tune and use BERT: classification, tagging, question answering, embeddings,"
+    " search."
+)
 CONFIG_HELP = (
-    "`--config FILE.toml` reads flags from a file with one table per command; flags on the"
-    " command line take precedence."
+    "`--config FILE.toml` reads flags from a file with one table per command;"
+    " flags on the command line take precedence."
 )
 
 
@@ -92,7 +95,7 @@ def build_app() -> App:
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)
     study = build_study()
-    study.group = (QUESTIONS,)
+    study.group = (STUDY_GROUP,)
     app.command(study)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
         app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)
@@ -116,8 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 for success, 1 where memory ran out, 2 for what a user can mend, 75 for work that a signal
-        ended and that can go on, 130 for Ctrl-C elsewhere.
+        0 for success, 1 if memory ran out, 2 for errors that the user can fix, 75 for work that a
+        signal stopped and that can be resumed, 130 for Ctrl-C elsewhere.
     """
     # Threads that spin while they wait make training ten times slower beside any busy program.
     # OpenMP reads this when torch is loaded, which the command does later.
@@ -144,14 +147,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     finally:
         settle_standard_error()
-    # Only here has the exception let go of what the command held.
+    # Only here, the exception no longer holds the memory of the command.
     exit_code = fail(describe_shortage(find_flags(words)), 1)
     settle_standard_error()
     return exit_code
 
 
 def run_command(words: Sequence[str]) -> None:
-    """Run the command that the words name; errors as in `main`, before they are worded."""
+    """Run the command that the words name; errors as in `main`."""
     words, config_path = take_config_flag(words)
     app = build_app()
     if config_path is not None:
@@ -163,7 +166,7 @@ def run_command(words: Sequence[str]) -> None:
 
 
 def fail(message: str, exit_code: int) -> int:
-    """Print one line to standard error, without what a foreign name would do to a terminal."""
+    """Print one line to standard error, without control characters."""
     words = ("".join(filter(str.isprintable, word)) for word in message.split())
     announce(" ".join(("bertkit:", *words)))
     return exit_code
@@ -210,7 +213,7 @@ def read_config(path: Path, app: App) -> dict[str, Any]:
 
     Raises:
         MissingFileError: there is no such file.
-        SettingsError: it isn't TOML, or has a table or a key that no command reads.
+        SettingsError: it isn't TOML, or has a table or a key that no command has.
     """
     try:
         tables = tomllib.loads(read_text(path))
@@ -221,7 +224,7 @@ def read_config(path: Path, app: App) -> dict[str, Any]:
 
 
 def check_tables(path: Path, app: App, words: tuple[str, ...], tables: dict[str, Any]) -> None:
-    """See that there is a command for each table, and a flag for each of its keys.
+    """Check that each table names a command, and each of its keys a flag.
 
     Args:
         path: of the file, for messages.
@@ -230,13 +233,13 @@ def check_tables(path: Path, app: App, words: tuple[str, ...], tables: dict[str,
         tables: by the commands' names.
 
     Raises:
-        SettingsError: there isn't.
+        SettingsError: a table or a key is unknown.
     """
     commands = [name for name in app if not name.startswith("-")]
     unknown = sorted(tables.keys() - set(commands))
     if unknown:
         raise SettingsError(
-            f"{path} has tables or keys that no command reads: {join_words(words, unknown)};"
+            f"{path} has unknown tables or keys: {join_words(words, unknown)};"
             f" tables are {join_words(words, commands)}"
         )
     for name, table in tables.items():
@@ -249,8 +252,8 @@ def check_tables(path: Path, app: App, words: tuple[str, ...], tables: dict[str,
         unread = sorted({key.replace("_", "-") for key in table} - list_flags(app[name]))
         if unread:
             raise SettingsError(
-                f"{path}: the table {'.'.join(called)} has keys that `bertkit {' '.join(called)}`"
-                f" doesn't read: {', '.join(unread)}"
+                f"{path}: the table {'.'.join(called)} has keys that aren't flags of `bertkit"
+                f" {' '.join(called)}`: {', '.join(unread)}"
             )
 
 

@@ -1,9 +1,9 @@
-"""Running out of memory: how each library says it, and what to do about it."""
+"""Recognize out-of-memory errors of each library, and suggest what to do."""
 
 from collections.abc import Set as AbstractSet
 
-# What torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries say; their
-# exceptions have no class in common.
+# Messages of torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries; their
+# exceptions have no common class.
 PHRASES = (
     "can't allocate memory",
     "cannot allocate memory",
@@ -13,7 +13,7 @@ PHRASES = (
     "bad_alloc",
     "failed to map segment",
 )
-# Flags by which a command takes less memory, those that give most first.
+# Flags that lower memory use, most effective first.
 FLAGS = (
     "batch-size",
     "tokens-per-batch",
@@ -28,17 +28,17 @@ FLAGS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that there is no memory left, in the machine or on its GPU."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or any(phrase in said for phrase in PHRASES)
+    """Whether an exception means that the machine or its GPU is out of memory."""
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or any(phrase in message for phrase in PHRASES)
 
 
 def describe_shortage(flags: AbstractSet[str]) -> str:
-    """What to do where memory ran out.
+    """Describe what to do after running out of memory.
 
     Args:
         flags: of the command, without dashes before them.
     """
     lower = [f"--{flag}" for flag in FLAGS if flag in flags]
-    advice = f"lower {' or '.join(lower)}, or take" if lower else "take shorter texts,"
+    advice = f"lower {' or '.join(lower)}, or use" if lower else "use shorter texts,"
     return f"out of memory; {advice} a smaller model or a machine with more memory"

@@ -1,4 +1,4 @@
-"""`bertkit nearest`: the neighbors of a word among the entries of a vocabulary."""
+"""`bertkit nearest`: find the nearest neighbors of words."""
 
 import json as json_module
 from dataclasses import asdict
@@ -28,14 +28,14 @@ def nearest(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """List the entries of a vocabulary whose vectors are nearest to a word's, by cosine.
+    """List the entries of a vocabulary that are nearest to a word by cosine similarity.
 
-    At layer 0 vectors are the word embeddings themselves. At a higher layer each entry goes through
-    the model alone, as [CLS] entry [SEP], which takes far longer; that is done once for all words
-    of a call, and nothing of it is kept for the next call.
+    At layer 0, vectors are the word embeddings. At a higher layer, each entry goes through the
+    model alone, as [CLS] entry [SEP], which takes far longer; this is done once per call, for all
+    words, and isn't cached.
 
-    A word that isn't one entry is the mean of its pieces, which are named. The word itself and its
-    pieces are left out of the answer.
+    A word of several pieces gets the mean of their vectors; the pieces are printed. The word itself
+    and its pieces are excluded from the answer.
 
     **Examples**
 
@@ -47,19 +47,18 @@ def nearest(
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        words: Words or entries of the vocabulary, each answered by itself.
+        words: Words or entries of the vocabulary; each gets its own list.
         layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
-        top_k: Neighbors of each word.
-        whole_words: Answer with whole words; otherwise with pieces (##), special and unused entries
-            too.
-        engine: The program that computes a layer above 0; auto takes the fastest that is installed.
+        top_k: Number of neighbors per word.
+        whole_words: List only whole words; otherwise also pieces (##), special and unused entries.
+        engine: The inference engine for layers above 0; auto uses the fastest that is installed.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object a word.
+        json: Print one JSON object per word.
     """
     check_standard_output()
     if not words:
-        raise InputError("no word is given; name at least one")
+        raise InputError("there is no word; give at least one")
     from bertkit.embeddings.word_vectors import WordVectors
 
     words = replace_surrogates(words)
@@ -72,7 +71,7 @@ def nearest(
 
 
 def show_neighborhood(found: "Neighbors", *, json: bool) -> None:
-    """Print what is near a word or a sum of words."""
+    """Print the neighbors of a word or a sum of words."""
     if json:
         print(json_module.dumps(asdict(found), ensure_ascii=False))
         return

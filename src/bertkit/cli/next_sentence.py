@@ -1,4 +1,4 @@
-"""`bertkit next-sentence`: does the second text follow the first?"""
+"""`bertkit next-sentence`: next-sentence prediction."""
 
 import json as json_module
 
@@ -17,7 +17,7 @@ def next_sentence(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Say how likely it is that the second text follows the first.
+    """Compute the probability that the second text follows the first.
 
     **Examples**
 
@@ -25,8 +25,8 @@ def next_sentence(
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        first: What comes first.
-        second: What may come next.
+        first: The first text.
+        second: The text that may follow.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
@@ -40,4 +40,4 @@ def next_sentence(
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))
     else:
-        print(f"{100 * probability:.1f} % that it follows")
+        print(f"{100 * probability:.1f} % probability that it follows")

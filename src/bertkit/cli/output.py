@@ -1,7 +1,7 @@
-"""Standard output, where results go, and how both standard streams end with the process.
+"""Standard output, and the shutdown of both standard streams.
 
-`main` puts `StandardOutput` in the place of `sys.stdout`, so that whatever is printed comes through
-it: an error there ends the command in one line.
+`main` replaces `sys.stdout` by `StandardOutput`, so that an error of writing ends the command with
+one line.
 """
 
 import codecs
@@ -18,13 +18,13 @@ ESCAPES = "bertkit.json_escapes"  # our error handler, as `str.encode` knows it
 
 
 class ReaderGoneError(Exception):
-    """The reader of standard output went away, as in `| head`; nobody wants the rest."""
+    """The reader of standard output closed it, as in `| head`."""
 
 
 class StandardOutput:
     r"""Standard output while a command runs.
 
-    Characters that its encoding lacks become the escapes of JSON, \uXXXX, so that JSON stays JSON.
+    Characters that its encoding lacks become JSON escapes, \uXXXX, so that JSON stays valid.
 
     Args:
         stream: `sys.stdout`, which is None where standard output is closed.
@@ -47,7 +47,7 @@ class StandardOutput:
 
         Raises:
             StorageError: it can't be written.
-            ReaderGoneError: nobody reads it.
+            ReaderGoneError: the reader closed it.
         """
         shown = text.encode(self.encoding, ESCAPES).decode(self.encoding)
         with self._errors() as stream:
@@ -55,13 +55,13 @@ class StandardOutput:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is in the buffer; errors as in `write`."""
+        """Flush the buffer; errors as in `write`."""
         if not self.closed:
             with self._errors() as stream:
                 stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person may be watching."""
+        """Whether the stream is a terminal."""
         return self._stream is not None and not self.closed and self._stream.isatty()
 
     @contextmanager
@@ -82,11 +82,11 @@ class StandardOutput:
 
 @contextmanager
 def hold_standard_output() -> Iterator[None]:
-    """Let everything that the block prints go through `StandardOutput`, and write all of it.
+    """Send everything that the block prints through `StandardOutput`, and flush it.
 
     Raises:
         StorageError: it can't be written.
-        ReaderGoneError: nobody reads it.
+        ReaderGoneError: the reader closed it.
     """
     before = sys.stdout
     output = StandardOutput(before)
@@ -96,12 +96,12 @@ def hold_standard_output() -> Iterator[None]:
         output.flush()
     finally:
         sys.stdout = before
-        with suppress(StorageError, ReaderGoneError):  # an error of the block goes first
+        with suppress(StorageError, ReaderGoneError):  # an error of the block takes precedence
             output.flush()
 
 
 def check_standard_output() -> None:
-    """Refuse a closed standard output before work whose result goes there and nowhere else.
+    """Refuse a closed standard output before work whose result is only printed.
 
     Raises:
         StorageError: it is closed.
@@ -111,7 +111,7 @@ def check_standard_output() -> None:
 
 
 def settle_standard_error() -> None:
-    """Write what is in the buffer of standard error, or throw it away.
+    """Flush standard error, or discard its buffer if that fails.
 
     Python would try again when the process ends, and make the exit code 120.
     """
@@ -123,7 +123,7 @@ def settle_standard_error() -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is in a stream's buffer, and all that is written from now on, go nowhere."""
+    """Redirect a stream to the null device, with what its buffer holds."""
     with suppress(OSError, ValueError):  # a stream of a host program needn't have a descriptor
         descriptor = stream.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -132,16 +132,18 @@ def discard(stream: TextIO) -> None:
 
 
 def fill_closed_descriptors() -> None:
-    """Take the places of standard streams that are closed.
+    """Open the null device for standard streams that are closed.
 
-    Else the next file that is opened gets such a place, and with it what C libraries and child
-    processes write to standard output and standard error.
+    Otherwise the next opened file gets such a descriptor, and C libraries and child processes
+    write their output into it.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest free one
+            os.set_inheritable(
+                os.open(os.devnull, os.O_RDWR), True
+            )  # gets the lowest free descriptor
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

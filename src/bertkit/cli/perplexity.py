@@ -1,4 +1,4 @@
-"""`bertkit perplexity`: how well a left-to-right model foresees texts."""
+"""`bertkit perplexity`: measure how well a left-to-right model predicts texts."""
 
 import json as json_module
 import math
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
 from bertkit.base.wording import pluralize
-from bertkit.cli.fill_mask import find_size
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.cli.texts import Words, find_size, gather_texts, printable, shorten
 
 if TYPE_CHECKING:
     from bertkit.generation.perplexity import TextPerplexity
 
-SHOWN_CHARS = 60  # of a text, for people
+SHOWN_CHARS = 60  # of a text
 
 
 def perplexity(
@@ -28,11 +27,11 @@ def perplexity(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Say how well a left-to-right model foresees texts: their perplexity.
+    """Measure how well a left-to-right model predicts texts: their perplexity.
 
-    It is the number of tokens, equally likely, among which the model is in doubt at each place; 1
-    is certainty. Models can be compared by it where they have the same vocabulary. Texts of any
-    length are read in parts.
+    Perplexity is the exponential of the mean negative log-likelihood per token; 1 is certainty.
+    It is comparable only between models with the same vocabulary. Long texts are split into
+    windows.
 
     **Examples**
 
@@ -43,11 +42,11 @@ def perplexity(
     Args:
         model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
             model of the Hub.
-        texts: Texts to measure; - reads standard input, a text a line.
-        file: File with a text a line.
+        texts: Texts to measure; - reads standard input, one text per line.
+        file: File with one text per line.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object a text, and one of all.
+        json: Print one JSON object per text, and one for all.
     """
     check_standard_output()
     from bertkit.generation.perplexity import Perplexity
@@ -81,7 +80,7 @@ def perplexity(
 
 
 def describe(result: "TextPerplexity", *, json: bool) -> str:
-    """A result as a line, for people or as JSON."""
+    """Format a result as a line of text or JSON."""
     if json:
         facts = {
             "text": result.text,
@@ -91,6 +90,4 @@ def describe(result: "TextPerplexity", *, json: bool) -> str:
             "perplexity": result.perplexity,
         }
         return json_module.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n"
-    text = printable(result.text)
-    shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
-    return f"{result.perplexity:10,.1f} {shown}\n"
+    return f"{result.perplexity:10,.1f} {shorten(printable(result.text), SHOWN_CHARS)}\n"

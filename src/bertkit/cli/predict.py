@@ -1,41 +1,36 @@
-"""`bertkit <task>`: a fine-tuned model answers; one command for each task of `TASKS`."""
+"""`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.predict.settings import PredictSettings
-from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, is_fed, legible
-from bertkit.inference.engines.names import EngineName
+from bertkit.cli.results import list_problems, open_result
+from bertkit.cli.texts import NO_TEXT, Words, find_source, legible
 from bertkit.tasks.column_settings import choose_columns
-from bertkit.tasks.inputs import TaskInputs
 from bertkit.tasks.table import TaskEntry
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.predict.run import Answers
     from bertkit.inference.predictor import Predictor
 
-ODDITIES = {
-    "empty": "without a word",
+PROBLEMS = {
+    "empty": "empty",
     "truncated": "truncated to {max_length} tokens",
-    "windowed": "read in windows of {max_length} tokens",
+    "windowed": "split into windows of {max_length} tokens",
 }
-STANDARD_INPUT = "-"
 
 DOCSTRING = """{summary}
 
-    The model is one of `bertkit finetune {name}`, or another tool's. Prediction n belongs to
-    text n, or to row n of the file; a row that can't be read is an error.
+    Takes a model of `bertkit finetune {name}`, or of another tool. Prediction n belongs to text n,
+    or to row n of the file; a row that can't be read is an error.
 
     **Examples**
 
@@ -48,15 +43,16 @@ DOCSTRING = """{summary}
     Args:
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
-        words: {words}; - reads standard input, by default a text a line.
-        inputs: Other inputs.
-        file: File of texts, or of records as for training, labels optional; or hub:owner/name.
+        words: {words}; - reads standard input, by default one text per line.
+        inputs: Further inputs.
+        file: File of texts, or of records as for training (labels aren't needed); or
+            hub:owner/name.
         output: File for the predictions: .jsonl or .csv.
-        settings: Settings.
-        columns: Columns of the file.
+        settings: The settings of the command.
+        columns: Names of the columns.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: Inference engine; auto takes the fastest one that is installed.
+        engine: The inference engine; auto uses the fastest that is installed.
         json: Print one JSON object per prediction, with all scores.
     """
 
@@ -81,15 +77,17 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         engine: EngineName = "auto",
         json: bool = False,
     ) -> None:
-        if output is None:
-            check_standard_output()
-        values, source = find_inputs(words, inputs, file)
-        if output is None and settings.overwrite:
-            raise SettingsError("--overwrite needs --output")
+        source = find_source(words, file, has_other_inputs=inputs != inputs_kind())
+        values = inputs.gather(words) if source is None else []
+        if source is None and not values:
+            raise InputError(NO_TEXT)
+        from bertkit.batch_jobs.predict.outputs import check_output
         from bertkit.batch_jobs.predict.run import answer_file, answer_values
         from bertkit.inference.predictor import Predictor
 
-        with hold(output, source, overwrite=settings.overwrite) as place:
+        with open_result(
+            output, "writing answers into", source, check_output, overwrite=settings.overwrite
+        ) as place:
             predictor: Predictor[Any, Any, Any] = Predictor.load(
                 model, device=device, revision=revision, engine=engine
             )
@@ -110,50 +108,11 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     return predict
 
 
-def hold(
-    output: Path | None, source: str | None, *, overwrite: bool
-) -> AbstractContextManager[Path | None]:
-    """Hold the file for the answers, where there is to be one; errors as in `open_output`."""
-    if output is None:
-        return nullcontext()
-    from bertkit.batch_jobs.predict.outputs import check_output
-
-    return open_output(
-        output,
-        "writing answers into",
-        inputs=() if source is None else (source,),
-        check=partial(check_output, overwrite=overwrite),
-    )
-
-
-def find_inputs(
-    words: tuple[str, ...], inputs: TaskInputs, file: str | None
-) -> tuple[list[Any], str | None]:
-    """What to answer: values, or a file to read, - being standard input.
-
-    Raises:
-        SettingsError: there are both.
-        InputError: there is neither.
-    """
-    has_flags = inputs != type(inputs)()
-    is_bare = not (words or has_flags) and is_fed()
-    if file is None and (is_bare or words == (STANDARD_INPUT,)):
-        words, file = (), STANDARD_INPUT
-    if file is not None:
-        if words or has_flags:
-            raise SettingsError("give texts or a file, not both; - alone is standard input")
-        return [], file
-    values = inputs.gather(words)
-    if not values:
-        raise InputError("there is no input: give a text, --file, or - for standard input")
-    return values, None
-
-
 def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> None:
-    """Refuse a model of another task.
+    """Check that the model is for this task.
 
     Raises:
-        SettingsError: it is one.
+        SettingsError: it is for another task.
     """
     task = predictor.task.name
     if task != name:
@@ -161,29 +120,35 @@ def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> 
 
 
 def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
-    """Print answers, or write them into a file, and tell what was odd."""
+    """Print predictions or write them to a file, and announce problems of the inputs."""
     from bertkit.batch_jobs.predict.run import write_answers
 
-    is_watched = answers.report is None or (output is None and sys.stdout.isatty())
-    with nullcontext() if is_watched else show_progress("Predicting", None) as progress:
+    shows_results = answers.report is None or (output is None and sys.stdout.isatty())
+    with nullcontext() if shows_results else show_progress("Predicting", None) as progress:
         if output is not None:
             write_answers(answers, output, progress)
         else:
             print_answers(answers, progress, json=json)
-    odd = list_warnings(answers)
-    if answers.report is not None or odd or output is not None:
+    report = answers.report
+    problems = list_problems(
+        answers.counts,
+        PROBLEMS,
+        max_length=answers.task.settings.max_length,
+        num_undecodable=0 if report is None else report.num_undecodable,
+    )
+    if report is not None or problems or output is not None:
         counts = answers.counts
         rate = counts.inputs / max(answers.elapsed_seconds, 1e-9)
         done = (
             f"{counts.inputs:,} answered, {pluralize(counts.tokens, 'token')}, {rate:,.0f}"
-            " answers a second"
+            " answers per second"
         )
         done = f"{output}: {done}" if output is not None else done
-        announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *odd)))
+        announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *problems)))
 
 
 def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: bool) -> None:
-    """Print each answer when it is there."""
+    """Print each prediction as soon as it is computed."""
     from bertkit.batch_jobs.predict.outputs import format_json
 
     task = answers.task
@@ -194,18 +159,3 @@ def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: boo
             shown = " ".join(task.show(example).split())
             line = legible("\t".join(filter(None, (task.describe(prediction), shown))))
         sys.stdout.write(f"{line}\n")
-
-
-def list_warnings(answers: "Answers") -> list[str]:
-    """What was odd about the inputs, in words."""
-    max_length = answers.task.settings.max_length
-    odd = [
-        f"{number:,} {words.format(max_length=max_length)}"
-        for name, words in ODDITIES.items()
-        if (number := getattr(answers.counts, name))
-    ]
-    if answers.report is not None and answers.report.num_undecodable:
-        odd.append(
-            f"{answers.report.num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd"
-        )
-    return odd

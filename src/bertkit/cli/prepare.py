@@ -1,4 +1,4 @@
-"""`bertkit prepare`: raw text → token shards."""
+"""`bertkit prepare`: tokenize raw text for pre-training."""
 
 import json as json_module
 from pathlib import Path
@@ -20,11 +20,11 @@ def prepare(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Turn raw text into token shards for pre-training.
+    """Tokenize raw text into shards for pre-training.
 
-    Reads plain text (a sentence or paragraph a line, a blank line between documents), JSONL,
-    Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. Interrupted work goes on with the
-    same command, and gives the same bytes for any number of workers.
+    Reads plain text (one sentence or paragraph per line, a blank line between documents), JSONL,
+    Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
+    interrupted work. The output is the same for any number of workers, byte for byte.
 
     **Examples**
 
@@ -39,8 +39,8 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        settings: Settings.
-        workers: Processes; by default one for each core.
+        settings: The settings of the command.
+        workers: Number of processes; by default one per core.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -64,10 +64,10 @@ def prepare(
     for line in result.report:
         print(f"    note: {line}")
     if not manifest.held_out.tokens and settings.held_out:
-        print("    note: no document was held out; a larger --held-out allows evaluation")
+        print("    note: no document was held out; increase --held-out to evaluate")
     megabytes = manifest.raw_bytes / 1e6
     if result.was_done:
-        print(f"{output} was already finished: {megabytes:,.1f} MB of text")
+        print(f"{output} is already done: {megabytes:,.1f} MB of text")
     else:
         rate = result.bytes_per_second / 1e6
         print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")

@@ -1,4 +1,4 @@
-"""`bertkit pretrain`: shards → a pre-trained BERT."""
+"""`bertkit pretrain`: pre-train a BERT."""
 
 import json as json_module
 from dataclasses import asdict
@@ -23,13 +23,13 @@ def pretrain(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Pre-train a BERT on the shards that `bertkit prepare` wrote, from nothing or from another.
+    """Pre-train a BERT on shards of `bertkit prepare`, from scratch or from a pre-trained model.
 
-    With --objective causal it reads left to right and learns which word comes next, so that
-    `bertkit generate` can go on with texts.
+    With --objective causal, the model reads left to right and predicts the next word, so that
+    `bertkit generate` can continue texts.
 
-    Ctrl-C, SIGTERM and SIGHUP end with a checkpoint; the same command again goes on from there, bit
-    for bit. Training with other settings in the same folder is refused; the budget may grow.
+    Ctrl-C, SIGTERM and SIGHUP stop with a checkpoint; the same command resumes from it, bit for
+    bit. Other settings in the same folder are refused, but the budget may grow.
 
     **Examples**
 
@@ -43,8 +43,8 @@ def pretrain(
 
     Args:
         data: Folder that `bertkit prepare` wrote.
-        output: Folder of the run; needed unless --dry-run.
-        settings: Settings.
+        output: Folder of the run; required unless --dry-run.
+        settings: The settings of the command.
         dry_run: Measure time and memory of a few steps, print them, and write nothing.
         json: Print the result as one JSON object.
     """
@@ -52,8 +52,8 @@ def pretrain(
         _show_dry_run(data, settings, json=json)
         return
     if output is None:
-        raise SettingsError("--output is missing: name a folder for the run")
-    with stop_at_once(lambda: "stopped while loading; the same command starts again"):
+        raise SettingsError("--output is missing: name the folder for the run")
+    with stop_at_once(lambda: "stopped while loading; run the same command again"):
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
@@ -69,7 +69,7 @@ def pretrain(
 
 
 def suggest(settings: PretrainSettings, output: Path) -> str:
-    """A command that shows what the model can do."""
+    """Suggest a command to try the model."""
     if settings.objective == "causal":
         return f'bertkit generate {output} "She opened the"'
     return f'bertkit fill-mask {output} "She opened the [MASK]."'
@@ -79,17 +79,19 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
     from bertkit.recipes.pretrain.run import dry_run
 
     check_standard_output()
-    plan = dry_run(data, settings)
+    estimate = dry_run(data, settings)
     if json:
-        print(json_module.dumps(asdict(plan)))
+        print(json_module.dumps(asdict(estimate)))
         return
-    pace, name = plan.pace, settings.model or settings.start_from
-    share = "" if plan.share_of_peak is None else f", {plan.share_of_peak:.0%} of the peak"
+    pace, name = estimate.pace, settings.model or settings.start_from
+    share = "" if estimate.share_of_peak is None else f", {estimate.share_of_peak:.0%} of the peak"
     print(
-        f"{name}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
-        f"step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
+        f"{name}: {estimate.num_parameters:,} parameters on {estimate.device},"
+        f" {estimate.precision}\n"
+        f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
         f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s{share})\n"
-        f"evaluation: {pace.evaluation_seconds:.1f} s\n"
-        f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
-        f"run: {pluralize(plan.num_steps, 'step')}, about {plan.seconds / 60:,.1f} minutes"
+        f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
+        f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at peak so far\n"
+        f"the run: {pluralize(estimate.num_steps, 'step')}, about {estimate.seconds / 60:,.1f}"
+        " minutes"
     )

@@ -1,4 +1,4 @@
-"""`bertkit replay`: show a step again whose loss or gradient wasn't finite."""
+"""`bertkit replay`: recompute a training step whose loss or gradient wasn't finite."""
 
 import json as json_module
 import math
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.texts import shorten
 
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.replay import Replay
@@ -16,10 +17,10 @@ MOST_CHARACTERS = 100
 
 
 def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
-    """Show a training step again whose loss or gradient wasn't finite.
+    """Recompute a training step whose loss or gradient wasn't finite.
 
-    `bertkit pretrain` dumps the first few of a run. The step is computed again with the same
-    weights, batch and dropout, and not applied: you see its loss, the first module whose output
+    `bertkit pretrain` dumps the first few such steps of a run. The step is recomputed with the same
+    weights, batch and dropout, and not applied: prints its loss, the first module whose output
     isn't finite, the parameters whose gradient isn't, and the texts.
 
     **Examples**
@@ -30,7 +31,7 @@ def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
 
     Args:
         dump: Folder of the dump.
-        fp64: Compute in 64 bits: what is finite then was too large for the run's precision.
+        fp64: Compute in 64 bits; values that become finite were too large for the run's precision.
         json: Print the result as one JSON object; numbers that aren't finite are null.
     """
     check_standard_output()
@@ -44,7 +45,7 @@ def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
 
 
 def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
-    """The report, line by line."""
+    """List the lines of the report."""
     metrics = ", ".join(f"{name} {value:g}" for name, value in result.metrics.items())
     lines = [f"step {result.step:,}{' in 64 bits' * fp64}: {metrics}"]
     if not fp64:
@@ -60,12 +61,14 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
         )
     elif not result.is_finite:
         broken = [name for name, value in result.metrics.items() if not math.isfinite(value)]
-        lines.append(f"the outputs of all modules are finite; not finite: {', '.join(broken)}")
+        lines.append(f"the output of every module is finite; not finite: {', '.join(broken)}")
     for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
         more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
         lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
     lines.append("examples, as epoch/shard/index and masked text:")
-    return lines + [f"  {example.name}  {_shorten(example.text)}" for example in result.examples]
+    return lines + [
+        f"  {example.name}  {shorten(example.text, MOST_CHARACTERS)}" for example in result.examples
+    ]
 
 
 def _compare(result: "Replay") -> str:
@@ -77,12 +80,8 @@ def _compare(result: "Replay") -> str:
     return f"In the run it was {recorded}. Differences: {'; '.join(result.differences)}."
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
-
-
 def _without_infinities(value: Any) -> Any:
-    """JSON has no word for them."""
+    """Replace NaN and infinity by None, which JSON can represent."""
     if isinstance(value, dict):
         return {name: _without_infinities(part) for name, part in value.items()}
     if isinstance(value, float) and not math.isfinite(value):

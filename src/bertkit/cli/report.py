@@ -1,13 +1,12 @@
-"""`bertkit report`: runs, finished or not → a page with curves, speed, settings and examples."""
+"""`bertkit report`: write a report of runs."""
 
 import json as json_module
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.progress import announce
+from bertkit.cli.results import open_in_browser
 from bertkit.cli.texts import legible
 from bertkit.run_reports.settings import ReportSettings
 
@@ -21,11 +20,11 @@ def report(
     open_page: Annotated[bool, Parameter(name="--open", negative=())] = False,
     json: bool = False,
 ) -> None:
-    """Show how a run went: curves, speed, spikes, settings, machine, examples, and what is next.
+    """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
 
-    Takes what `bertkit pretrain`, `finetune` and `demo` write, also while they are still at it: the
-    run is only read. With several runs their curves share axes, and a table says in which settings
-    they differ. The page is one file that opens without a network.
+    Takes output folders of `bertkit pretrain`, `finetune` and `demo`, also of runs in progress,
+    which aren't changed. For several runs, curves share axes, and a table lists the settings that
+    differ. The page is one file that needs no network.
 
     **Examples**
 
@@ -37,19 +36,20 @@ def report(
 
     Args:
         run: The folder of a run, of a fine-tuned model, or of a demo.
-        others: More of the same kind, to be compared.
-        output: The page; by default report.html in the run, of several comparison.html here.
-        settings: Settings.
+        others: More runs of the same kind, to compare.
+        output: File for the page; by default report.html in the run, or for several runs
+            comparison.html in the current folder.
+        settings: The settings of the command.
         open_page: Show the page in the browser.
-        json: Print the runs in numbers as one JSON object.
+        json: Print the figures of the runs as one JSON object.
     """
     from bertkit.run_reports.page import summarize
     from bertkit.run_reports.run import report as write
     from bertkit.run_reports.run import summarize_run
 
     result = write((run, *others), output, settings)
-    if open_page and not webbrowser.open(result.report.resolve().as_uri()):
-        announce(f"no browser was found; open {result.report} with one")
+    if open_page:
+        open_in_browser(result.report)
     if json:
         runs = [summarize_run(facts) for facts in result.runs]
         print(json_module.dumps({"report": str(result.report), "runs": runs}))

@@ -1,4 +1,4 @@
-"""`bertkit search`: the texts of a file that are most alike to a query."""
+"""`bertkit search`: semantic search over a file of texts."""
 
 import json as json_module
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.cli.texts import Words, gather_texts, printable, shorten
 from bertkit.retrieval.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def search(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Find the texts of a file that are most alike to a query.
+    """Find the texts of a file that are most similar to a query.
 
-    The first call embeds the file, row by row, and keeps the vectors beside it, under its name and
-    .bertkit; later calls use them, until the file changes. Interrupted work goes on with the same
-    command. Rows count from 0, as in the output of `bertkit embed`.
+    The first call embeds the file, row by row, and stores the vectors beside it, under its name
+    plus .bertkit; later calls use them until the file changes. The same command resumes interrupted
+    work. Rows count from 0, as in the output of `bertkit embed`.
 
     **Examples**
 
@@ -47,15 +47,15 @@ def search(
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        queries: What to look for; - reads standard input, a query a line.
-        corpus: A file of texts: text (one a line), JSONL, CSV, TSV or Parquet.
-        file: File with a query a line.
-        top_k: Texts to find for each query.
-        settings: Settings.
-        index_folder: Where the index is kept; by default beside the corpus.
+        queries: Queries; - reads standard input, one query per line.
+        corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet.
+        file: File with one query per line.
+        top_k: Number of results per query.
+        settings: The settings of the command.
+        index_folder: Folder of the index; by default beside the corpus.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object a query, with whole texts.
+        json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
     if top_k < 1:  # before the corpus is embedded
@@ -77,6 +77,5 @@ def search(
 def _show(query: str, hits: "list[Hit]") -> None:
     print(printable(query))
     for hit in hits:
-        text = printable(" ".join(hit.text.split()))
-        shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+        shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
         print(f"  {hit.score:7.4f}  row {hit.row:<8} {shown}")

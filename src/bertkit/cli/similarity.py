@@ -1,4 +1,4 @@
-"""`bertkit similarity`: how alike texts are."""
+"""`bertkit similarity`: compare texts."""
 
 import json as json_module
 from pathlib import Path
@@ -27,7 +27,7 @@ def similarity(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Say how alike two texts are; of more, each to each.
+    """Compute the similarity of two texts, or of each pair of several texts.
 
     **Examples**
 
@@ -39,11 +39,11 @@ def similarity(
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: Two texts or more; - reads standard input, a text a line.
-        file: File with a text a line.
-        similarity: Similarity measure; by default the model's, else cosine. Distances are shown as
-            negative numbers, so higher is always more similar.
-        settings: Settings.
+        texts: Two or more texts; - reads standard input, one text per line.
+        file: File with one text per line.
+        similarity: Similarity measure; by default that of the model's folder, else cosine.
+            Distances are negated: higher is always more similar.
+        settings: The settings of the command.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
@@ -52,8 +52,8 @@ def similarity(
     given = [text for _, text in gather_texts(texts, file)]
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(
-            f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare each"
-            " with each, and see `bertkit search` for more"
+            f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare all"
+            " pairs; for more, use `bertkit search`"
         )
     from bertkit.embeddings.embedder import Embedder
     from bertkit.embeddings.similarity import compare_all

@@ -1,4 +1,4 @@
-"""`bertkit study <name>`: a question of the literature, asked of runs of one's own."""
+"""`bertkit study <name>`: reproduce a published experiment."""
 
 import json as json_module
 import shlex
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 DOCSTRING = """{summary}
 
-    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and how
-    the results compare with published findings: report.html, table.md and results.jsonl. The same
-    command runs what is missing; more seeds may be added later.
+    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and a
+    comparison with published results: report.html, table.md and results.jsonl. The same command
+    resumes with the missing runs; seeds can be added later.
 
     **Examples**
 
@@ -34,7 +34,7 @@ DOCSTRING = """{summary}
 
     Args:
         output: Folder for the runs and the report.
-        settings: Settings.
+        settings: The settings of the command.
         json: Print the outcome as one JSON object.
     """
 HELP = "Reproduce a published experiment: `bertkit study <name>`."
@@ -58,7 +58,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         output: Path,
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
+        with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit.studies.run import count_seeds
             from bertkit.studies.run import run_study as run
 
@@ -66,12 +66,12 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         known = settings.model_copy(update={"seeds": count_seeds(settings.seeds, output)})
         command = describe_command(name, known, output)
         outcome = run(study, output, command)
-        with suppress(ReaderGoneError):  # runs that failed are an error all the same
+        with suppress(ReaderGoneError):  # failed runs are an error in any case
             show(outcome, output, json=json)
         if outcome.failures:
             raise FailedRunsError(
-                f"{len(outcome.failures)} of {outcome.num_cells} runs failed, see the reasons in"
-                f" the outcome; to try them again: {command}"
+                f"{len(outcome.failures)} of {outcome.num_cells} runs failed for the reasons"
+                f" above; this command retries them: {command}"
             )
 
     if not any(field.is_required() for field in kind.model_fields.values()):
@@ -84,7 +84,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
 
 
 def show(outcome: "Outcome", output: Path, *, json: bool) -> None:
-    """Print what came of it, for programs or for people."""
+    """Print the outcome as JSON or text."""
     if json:
         print(json_module.dumps({"output": str(output), **outcome.to_json()}))
         return
@@ -95,7 +95,7 @@ def show(outcome: "Outcome", output: Path, *, json: bool) -> None:
 
 
 def describe_command(study: str, settings: Any, output: Path) -> str:
-    """The words that give all arms with the same settings."""
+    """Return the command line that runs all arms with the same settings."""
     words = ["bertkit", "study", study]
     for name, field in type(settings).model_fields.items():
         value, flag = getattr(settings, name), name.replace("_", "-")

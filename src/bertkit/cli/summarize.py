@@ -1,4 +1,4 @@
-"""`bertkit summarize`: long texts → what they say in short."""
+"""`bertkit summarize`: summarize texts."""
 
 import json as json_module
 import sys
@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import list_problems
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.overrides import DecodingOverrides
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from bertkit.generation.summarizer import Summarizer
     from bertkit.generation.summary import ExtractiveSummary, SummaryCounts
 
-ODDITIES = {
-    "empty": "without a sentence, given an empty summary",
-    "whole": "with no more sentences than requested, given whole",
-    "short": "given fewer sentences than requested, because all others are repetitions",
-    "limited": "with summaries limited to 1,000 sentences",
-    "truncated": "texts or sentences truncated, because they are too long for the model",
-    "cut": "truncated, because they are too long for the model",
-    "unfinished": "whose summary reached the length limit",
+PROBLEMS = {
+    "empty": "without a sentence",
+    "whole": "with no more sentences than requested, left whole",
+    "short": "with fewer sentences than requested, because the others repeat one",
+    "limited": "whose summary was limited to 1,000 sentences",
+    "truncated": "texts or sentences truncated because they are too long for the model",
+    "cut": "truncated because they are too long for the model",
+    "unfinished": "whose summary reached the maximum length",
 }
-LIKENESS_CHARS = 18
+SIMILARITY_CHARS = 18
 
 
 def summarize(
@@ -49,15 +50,15 @@ def summarize(
     why: bool = False,
     json: bool = False,
 ) -> None:
-    """Summarize texts by their most telling sentences, or in new ones.
+    """Summarize texts: extract their most central sentences, or generate new ones.
 
-    Any encoder takes the sentences that are nearest to all the others, without being trained for
-    it. A model of `bertkit finetune extract` takes those that it learned to take; a model of
-    `bertkit finetune summarize` writes sentences of its own; with --num-answers it writes several
-    summaries of each text, a line each, the best first.
+    Any encoder extracts the sentences that are nearest to all others, without training. A model of
+    `bertkit finetune extract` extracts the sentences that it learned to choose. A model of
+    `bertkit finetune summarize` generates a summary; with --num-answers, several per text, one per
+    line, the best first.
 
-    A file of plain text is one text; of JSONL, CSV, TSV and Parquet each row is one. All may be
-    .gz, .bz2 or .zst.
+    A plain text file is one text; in JSONL, CSV, TSV and Parquet, each row is one. All may be .gz,
+    .bz2 or .zst.
 
     **Examples**
 
@@ -72,15 +73,15 @@ def summarize(
     Args:
         model: A model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
         files: Files of texts; - is standard input.
-        settings: How long summaries are, and how sentences are chosen.
-        table: How files are read.
-        embedding: How an encoder makes vectors of sentences.
-        decoding: How a model of `bertkit finetune summarize` writes.
+        settings: Length of summaries, and choice of sentences.
+        table: How to read the files.
+        embedding: How an encoder embeds sentences.
+        decoding: Decoding settings of a model of `bertkit finetune summarize`.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        why: Show before each sentence which one of the text it is, when it was taken, its score,
-            and how alike it is to one that was taken before.
-        json: Print one JSON object a text, with the same and where each sentence stands.
+        why: Show before each sentence its number in the text, its rank, its score, and its
+            similarity to the most similar sentence chosen before it.
+        json: Print one JSON object per text, with the same details and character positions.
     """
     check_standard_output()
     if not files:
@@ -90,7 +91,7 @@ def summarize(
     from bertkit.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
-    summaries, counts = begin(summarizer, texts, decoding, why=why)
+    summaries, counts = stream_summaries(summarizer, texts, decoding, why=why)
     with nullcontext() if sys.stdout.isatty() else show_progress("Summarizing", None) as bar:
         for summary in summaries:
             place = texts.places.popleft()
@@ -101,7 +102,7 @@ def summarize(
                 sys.stdout.write(legible(heading + describe(summary, why=why)))
             if bar is not None:
                 bar.advance(1)
-    tell(counts, texts.num_undecodable)
+    announce_counts(counts, texts.num_undecodable)
 
 
 class Place(NamedTuple):
@@ -111,7 +112,7 @@ class Place(NamedTuple):
     row: int | None
 
     def __str__(self) -> str:
-        """For people, who count rows from 1."""
+        """Describe the place; rows count from 1."""
         return self.file if self.row is None else f"{self.file}, row {self.row + 1}"
 
 
@@ -123,7 +124,7 @@ class Texts:
         table: how they are read.
 
     Attributes:
-        places: of texts that were read, until somebody takes them.
+        places: of texts that were read and not yet summarized.
         num_undecodable: texts so far that had bytes which aren't UTF-8.
     """
 
@@ -133,7 +134,7 @@ class Texts:
         self.num_undecodable = 0
 
     def find(self) -> None:
-        """See that all files are there before the first one is read.
+        """Check that all files exist before the first one is read.
 
         Raises:
             BertkitError: one isn't, as in `open_texts`.
@@ -144,7 +145,7 @@ class Texts:
             open_texts(file, self._table)
 
     def __iter__(self) -> Iterator[str]:
-        """One text after the other.
+        """Yield one text after the other.
 
         Raises:
             BertkitError: a file can't be read, as in `read_documents`.
@@ -158,13 +159,13 @@ class Texts:
                 yield document.text
 
 
-def begin(
+def stream_summaries(
     summarizer: "Summarizer", texts: Texts, decoding: DecodingOverrides, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
-    """Summaries as they come, and what is counted meanwhile.
+    """Return a stream of summaries, and the counts that it updates.
 
     Raises:
-        SettingsError: what is chosen is for another way to summarize, or can't be meant.
+        SettingsError: a setting is for the other kind of model, or out of range.
     """
     from bertkit.generation.seq2seq_generator import GenerationCounts
     from bertkit.generation.summarizer import AbstractiveSummarizer
@@ -172,29 +173,29 @@ def begin(
 
     if isinstance(summarizer, AbstractiveSummarizer):
         if why:
-            raise SettingsError("--why explains extracted sentences; this model generates its own")
+            raise SettingsError("--why is for extracted sentences; this model generates its own")
         written = GenerationCounts()
         chosen = summarizer.settings_with(decoding)
         return summarizer.stream(texts, chosen, written), written
     if decoding.model_fields_set:
         given = ", ".join(sorted(decoding.model_fields_set))
         raise SettingsError(
-            f"{given} is for models of `bertkit finetune summarize`, which generate text; this"
-            f" one extracts sentences"
+            f"{given} applies only to models of `bertkit finetune summarize`; this model"
+            " extracts sentences unchanged"
         )
     counts = SummaryCounts()
     return summarizer.stream(texts, counts), counts
 
 
 def format_json(summary: "ExtractiveSummary | GeneratedText", place: Place) -> str:
-    """A summary as a line for programs."""
+    """Format a summary as a line of JSON."""
     found: dict[str, Any] = {**place._asdict(), "summary": summary.text, **asdict(summary)}
     found.pop("text", None)
     return json_module.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
-    """A summary for people: a sentence a line, or what was written, the best answer first."""
+    """Format a summary as text: one sentence per line, or the generated summaries, best first."""
     from bertkit.generation.summary import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
@@ -203,21 +204,15 @@ def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
     for sentence in summary.sentences:
         reasons = f"{sentence.number:6,} {sentence.rank:4,}. {sentence.score:8.4f}"
         if sentence.similar_to is None:
-            reasons += " " * LIKENESS_CHARS
+            reasons += " " * SIMILARITY_CHARS
         else:
             reasons += f"{sentence.similarity:8.4f} to {sentence.similar_to:<6,}"
         lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
     return "".join(f"{line}\n" for line in lines)
 
 
-def tell(counts: "SummaryCounts | GenerationCounts", num_undecodable: int) -> None:
-    """Say how many texts there were, and what was odd about them; nothing of one that wasn't."""
-    odd = [
-        f"{number:,} {words}"
-        for name, words in ODDITIES.items()
-        if (number := getattr(counts, name, 0))
-    ]
-    if num_undecodable:
-        odd.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
-    if odd or counts.texts > 1:
-        announce("; ".join((f"{counts.texts:,} summarized", *odd)))
+def announce_counts(counts: "SummaryCounts | GenerationCounts", num_undecodable: int) -> None:
+    """Announce the number of texts and their problems; nothing for a single text without any."""
+    problems = list_problems(counts, PROBLEMS, num_undecodable=num_undecodable)
+    if problems or counts.texts > 1:
+        announce("; ".join((f"{counts.texts:,} summarized", *problems)))

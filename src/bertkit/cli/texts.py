@@ -16,12 +16,13 @@ from bertkit.base.surrogates import replace_surrogates
 from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line
+NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
 def refuse_options(_: Any, word: str | None) -> None:
-    """Keep a misspelled flag from being taken for a text; a text that may be left out is None.
+    """Refuse a misspelled flag where a text is expected; an omitted text is None.
 
     Raises:
         SettingsError: the word is two hyphens and a name, and perhaps = and a value.
@@ -30,16 +31,14 @@ def refuse_options(_: Any, word: str | None) -> None:
         raise SettingsError(f"there is no option {word}; see --help")
 
 
-# Words of a command line that may begin with a hyphen; where many are taken, a bare - stands for
-# standard input.
+# Arguments that may begin with a hyphen; where several are accepted, a lone - is standard input.
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_options)]
 
 
 def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """All texts that were given, each after its name for messages; empty lines are left out.
+    """Yield all texts, each after its name for messages; empty lines are skipped.
 
-    Lines are read when their turn comes, and so are the errors of a file found. What isn't Unicode
-    in an argument becomes U+FFFD.
+    Lines are read lazily. Bytes of an argument that aren't Unicode become U+FFFD.
 
     Raises:
         InputError: there is no text, a line is too long, or one isn't UTF-8.
@@ -49,7 +48,9 @@ def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str,
     gathered = _gather(texts, file)
     first = next(gathered, None)
     if first is None:
-        raise InputError("there is no text: give it as an argument, with --file, or as -")
+        raise InputError(
+            "there is no text: give one as an argument, --file, or - for standard input"
+        )
     return chain([first], gathered)
 
 
@@ -67,8 +68,27 @@ def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]
         yield from _read_lines(sys.stdin.buffer, "standard input")
 
 
+def find_source(
+    texts: Sequence[str], file: str | None, *, has_other_inputs: bool = False
+) -> str | None:
+    """Return the file to read, - for standard input; None if texts were given.
+
+    Raises:
+        SettingsError: both texts and a file were given.
+        InputError: neither was given.
+    """
+    is_given = bool(texts) or has_other_inputs
+    if file is None and (tuple(texts) == ("-",) or (not is_given and is_fed())):
+        file, is_given = "-", has_other_inputs
+    if file is not None and is_given:
+        raise SettingsError("give texts or --file, not both; - alone is standard input")
+    if file is None and not is_given:
+        raise InputError(NO_TEXT)
+    return file
+
+
 def is_fed() -> bool:
-    """Whether standard input is there, and no person sits before it."""
+    """Whether standard input is a file or a pipe rather than a terminal."""
     return sys.stdin is not None and not sys.stdin.isatty()
 
 
@@ -80,8 +100,8 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
             return
         if len(data) > LIMIT_BYTES:
             raise InputError(
-                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; each line is a"
-                f" text, and no model reads that much"
+                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; give one"
+                " text per line"
             )
         try:
             line = data.decode("utf-8").removesuffix("\n").rstrip("\r")
@@ -94,16 +114,26 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
             yield f"line {number} of {name}", line
 
 
-def printable(text: str) -> str:
-    """A text from a foreign file without what would steer the terminal.
+def find_size(texts: Sequence[str], file: Path | None) -> int | None:
+    """Return the total bytes of all texts; None if unknown."""
+    return None if file is None or texts or not file.is_file() else file.stat().st_size
 
-    Blanks of any script and what joins or parts letters are text, and stay.
+
+def printable(text: str) -> str:
+    """Replace control characters of a text, so that it can't control the terminal.
+
+    Spaces of any script, joiners and soft hyphens stay.
     """
     return "".join(map(_show, text))
 
 
+def shorten(text: str, max_chars: int) -> str:
+    """Truncate a text that is longer than `max_chars`."""
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
 def legible(text: str) -> str:
-    """The same for lines of our own: ends of lines and tabs stay."""
+    """Replace control characters except line feeds and tabs."""
     return "".join(letter if letter in "\n\t" else _show(letter) for letter in text)
 
 

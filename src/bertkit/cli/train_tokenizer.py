@@ -1,4 +1,4 @@
-"""`bertkit train-tokenizer`: raw text → a vocabulary."""
+"""`bertkit train-tokenizer`: train a vocabulary on raw text."""
 
 import json as json_module
 from pathlib import Path
@@ -24,7 +24,7 @@ def train_tokenizer(
     """Train a WordPiece vocabulary on text.
 
     The same text and settings give the same vocabulary, byte for byte. Memory doesn't grow with
-    the text. `transformers.AutoTokenizer` loads the folder, too.
+    the text. `transformers.AutoTokenizer` loads the folder.
 
     **Examples**
 
@@ -36,7 +36,7 @@ def train_tokenizer(
         inputs: Files, folders or globs; - for standard input; python-docs: for Python's own
             documentation.
         output: Folder to write.
-        settings: Settings.
+        settings: The settings of the command.
         overwrite: Replace an older tokenizer in that folder.
         json: Print the result as one JSON object.
     """
@@ -58,7 +58,7 @@ def train_tokenizer(
 
 
 def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:
-    """The summary, line by line."""
+    """List the lines of the summary."""
     words, num_entries = result.word_counts, result.tokenizer.vocab_size
     summary = (
         f"{pluralize(num_entries, 'entry', 'entries')} from"
@@ -69,13 +69,12 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
     lines = [summary]
     if num_entries < settings.vocab_size:
         lines.append(
-            f"That is fewer than the {settings.vocab_size:,} asked for: no other pieces occur at"
-            f" least {settings.min_frequency} times."
+            f"Fewer than the requested {settings.vocab_size:,}: the text has no more pieces"
+            f" that occur at least {settings.min_frequency} times."
         )
     if words.num_forgotten:
         lines.append(
-            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words were ignored to stay"
-            f" within"
+            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
             f" {settings.max_distinct_words:,} distinct words."
         )
     return lines + [f"In the input: {line}" for line in result.report.summary_lines()]

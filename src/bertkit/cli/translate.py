@@ -1,35 +1,32 @@
-"""`bertkit translate`: texts in one language → texts in another."""
+"""`bertkit translate`: translate texts."""
 
 import json as json_module
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file, durable_file
-from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.surrogates import replace_surrogates
 from bertkit.base.wording import pluralize
-from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, is_fed, legible
+from bertkit.cli.results import list_problems, open_result
+from bertkit.cli.texts import Words, find_source, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.overrides import DecodingOverrides
 
 if TYPE_CHECKING:
     from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, Scoring
 
-STANDARD_INPUT = "-"
-ODDITIES = {
-    "empty": "empty, given empty translations",
-    "cut": "cut, being too long",
-    "unfinished": "stopped without an end",
+PROBLEMS = {
+    "empty": "empty",
+    "cut": "truncated because they are too long",
+    "unfinished": "whose translation reached the maximum length",
 }
 
 
@@ -50,9 +47,9 @@ def translate(
 ) -> None:
     """Translate texts with a model of `bertkit finetune translate`.
 
-    Line n of what is written belongs to text n, or to row n of the file; with --num-answers each
-    has so many lines. How the translation is searched for is as the model's folder says, but for
-    the flags that are given; after training that is a beam search with 5 beams.
+    Line n of the output belongs to text n, or to row n of the file; with --num-answers, each text
+    has that many lines. Decoding settings that aren't given come from the model's folder; after
+    training that is a beam search with 5 beams.
 
     **Examples**
 
@@ -68,25 +65,28 @@ def translate(
 
     Args:
         model: A folder of `bertkit finetune translate`, or the id of such a model of the Hub.
-        texts: Texts; - alone reads standard input, a text a line.
-        file: File of texts: a text a line, JSONL, CSV, TSV or Parquet; also .gz, .bz2 or .zst.
-        references: File of right translations, row n for row n; BLEU and chrF are told, with their
-            signatures, in place of the translations.
-        reference_field: Column, or field of JSONL, that has them; by default that of the texts.
-        output: File for the translations, a line each, or with --json an object each; it is written
-            whole or not at all.
-        overwrite: Replace an existing output.
-        table: How the file is read.
-        decoding: How the translation is searched for.
+        texts: Texts; - alone reads standard input, one text per line.
+        file: File of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; also .gz, .bz2
+            or .zst.
+        references: File of reference translations, row n for row n; prints BLEU and chrF with their
+            signatures instead of the translations.
+        reference_field: Column, or field of JSONL, of the references; by default that of the texts.
+        output: File for the translations, one line each, or with --json one object each; written
+            atomically.
+        overwrite: Replace an output that exists.
+        table: How to read the file.
+        decoding: Decoding settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object a text, or one with the metrics.
+        json: Print one JSON object per text, or one with the metrics.
     """
-    if output is None:
-        check_standard_output()
     source = find_source(texts, file)
-    check_flags(output, references, overwrite=overwrite)
-    check_scoring(references, reference_field, decoding)
+    if source is None and "-" in texts:
+        raise SettingsError("give texts or --file, not both; - alone is standard input")
+    check_scoring(output, references, reference_field, decoding)
+    place_holder = open_result(
+        output, "writing translations into", source, check_new_file, overwrite=overwrite
+    )
     from bertkit.data.tables.texts import open_texts
     from bertkit.generation.translator import Translator
     from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, count_texts, read_references
@@ -96,79 +96,42 @@ def translate(
     if references is not None:
         own = {} if reference_field is None else {"field": reference_field}
         right = read_references("translate", references, table.model_copy(update=own), given)
-    with hold(output, source, overwrite=overwrite) as place:
+    with place_holder as place:
         if place is not None:
-            count_texts(given)  # a row that can't be read is found before hours of writing
+            count_texts(given)  # finds unreadable rows before hours of work
         translator = Translator.load(model, device=device, revision=revision)
         work = GeneratedTexts(translator, given, translator.settings_with(decoding))
         if right is not None:
             print(describe_scoring(score(work, right), json=json))
         else:
             write(work, place, json=json)
-    if odd := list_warnings(work, is_file=source is not None):
-        announce(odd)
-
-
-def find_source(texts: Sequence[str], file: str | None) -> str | None:
-    """The file to be read, - being standard input; None where texts were given.
-
-    Raises:
-        SettingsError: there are both, or standard input is one among several.
-        InputError: there is neither.
-    """
-    if file is None and (tuple(texts) == (STANDARD_INPUT,) or (not texts and is_fed())):
-        return STANDARD_INPUT
-    if texts and (file is not None or STANDARD_INPUT in texts):
-        raise SettingsError("give texts or a file, not both; - alone is standard input")
-    if file is None and not texts:
-        raise InputError("there is no text: give one, --file, or - for standard input")
-    return file
-
-
-def check_flags(output: Path | None, references: Path | None, *, overwrite: bool) -> None:
-    """Refuse flags that contradict each other, before any work.
-
-    Raises:
-        SettingsError: they do.
-    """
-    if output is None and overwrite:
-        raise SettingsError("--overwrite needs --output")
-    if output is not None and references is not None:
-        raise SettingsError(
-            "--references prints metrics instead of translations; leave out --output"
-        )
-
-
-def hold(
-    output: Path | None, source: str | None, *, overwrite: bool
-) -> AbstractContextManager[Path | None]:
-    """Hold the file for the translations, where there is to be one; errors as in `open_output`."""
-    if output is None:
-        return nullcontext()
-    return open_output(
-        output,
-        "writing translations into",
-        inputs=() if source is None else (source,),
-        check=partial(check_new_file, overwrite=overwrite),
-    )
+    if summary := describe_counts(work, is_file=source is not None):
+        announce(summary)
 
 
 def check_scoring(
-    references: Path | None, reference_field: str | None, decoding: DecodingOverrides
+    output: Path | None,
+    references: Path | None,
+    reference_field: str | None,
+    decoding: DecodingOverrides,
 ) -> None:
-    """Refuse flags that mean nothing with, or without, references.
+    """Check the flags of scoring.
 
     Raises:
-        SettingsError: there are some.
+        SettingsError: a flag doesn't fit the others.
     """
-    if references is None and reference_field is not None:
-        raise SettingsError("--reference-field needs --references")
-    if references is not None and (decoding.num_answers or 1) > 1:
-        raise SettingsError("--references are compared with one answer; leave out --num-answers")
+    if references is None:
+        if reference_field is not None:
+            raise SettingsError("--reference-field needs --references")
+        return
+    if output is not None:
+        raise SettingsError("--references prints metrics instead of translations; remove --output")
+    if (decoding.num_answers or 1) > 1:
+        raise SettingsError("--references compares one translation per text; remove --num-answers")
 
 
 def score(work: "GeneratedTexts", right: list[str]) -> "Scoring":
-    """Translate all, and hold them against what is right; errors as in `score_texts`."""
+    """Translate all texts and compare them with the references; errors as in `score_texts`."""
     from bertkit.recipes.seq2seq.generated_texts import score_texts
 
     with show_bar(work) as progress:
@@ -176,7 +139,7 @@ def score(work: "GeneratedTexts", right: list[str]) -> "Scoring":
 
 
 def write(work: "GeneratedTexts", output: Path | None, *, json: bool) -> None:
-    """Print all translations, or write them into a file that appears whole or not at all.
+    """Print all translations, or write them to a file atomically.
 
     Raises:
         StorageError: writing failed.
@@ -194,7 +157,7 @@ def write(work: "GeneratedTexts", output: Path | None, *, json: bool) -> None:
 def show_bar(
     work: "GeneratedTexts", *, is_printing: bool = False
 ) -> AbstractContextManager[ProgressBar | None]:
-    """How far a file is read; nothing where what is printed shows that."""
+    """Show the progress through a file, unless printed translations show it."""
     from bertkit.data.tables.texts import TextTable
 
     if not isinstance(work.texts, TextTable) or (is_printing and sys.stdout.isatty()):
@@ -205,9 +168,9 @@ def show_bar(
 def format_lines(
     work: "GeneratedTexts", progress: ProgressBar | None, *, json: bool
 ) -> Iterator[str]:
-    """Each answer as a line; of several answers to a text each one, the best first.
+    """Yield each translation as a line, the best of a text first.
 
-    Every text has as many lines as there should be answers, blank ones where it has fewer.
+    Every text gets `num_answers` lines, some of them empty if it has fewer translations.
     """
     for answer in work.read(progress):
         if json:
@@ -220,7 +183,7 @@ def format_lines(
 
 
 def describe_scoring(scoring: "Scoring", *, json: bool) -> str:
-    """Metrics for programs or for people."""
+    """Format metrics as JSON or text."""
     if json:
         return json_module.dumps(asdict(scoring))
     lines = [
@@ -230,18 +193,13 @@ def describe_scoring(scoring: "Scoring", *, json: bool) -> str:
     return "\n".join(lines)
 
 
-def list_warnings(work: "GeneratedTexts", *, is_file: bool) -> str:
-    """What a file had, and what was odd of any texts; empty where there is nothing to tell."""
+def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:
+    """Describe the counts of a file, and the problems of texts; may be empty."""
     counts = work.counts
-    odd = [
-        f"{number:,} {words}"
-        for name, words in ODDITIES.items()
-        if (number := getattr(counts, name))
-    ]
-    if num_undecodable := getattr(work.texts, "num_undecodable", 0):
-        odd.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
+    num_undecodable = getattr(work.texts, "num_undecodable", 0)
+    problems = list_problems(counts, PROBLEMS, num_undecodable=num_undecodable)
     if not is_file:
-        return "; ".join(odd)
+        return "; ".join(problems)
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
-    written = f"{pluralize(counts.tokens_written, 'token')} written, {rate:,.0f} a second"
-    return "; ".join([f"{counts.texts:,} translated, {written}", *odd])
+    written = f"{pluralize(counts.tokens_written, 'token')} generated, {rate:,.0f} per second"
+    return "; ".join([f"{counts.texts:,} translated, {written}", *problems])

@@ -1,4 +1,4 @@
-"""`bertkit view`: what a model does with a text, as a page, a figure or numbers."""
+"""`bertkit view`: visualize attention as a page, a figure or numbers."""
 
 import json as json_module
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from bertkit.base.progress import announce
 from bertkit.base.surrogates import replace_surrogates
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import open_in_browser
 from bertkit.cli.texts import Words, printable
 from bertkit.interpret.page.settings import ViewSettings
 
@@ -43,11 +44,11 @@ def view(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """See what a model does with a text: a page to look into, a figure for paper, or numbers.
+    """Visualize a model's attention for a text: an interactive page, a figure, or numbers.
 
-    The page is one file that needs no network and no server. It shows for every head of every layer
-    which words look at which, what the heads are known to do, the vectors behind it, and how much
-    each head matters; every view explains what is seen.
+    The page is one file that needs no network and no server. For every head of every layer it shows
+    which words attend to which, known head patterns, the query and key vectors, and the importance
+    of the head; every view has an explanation.
 
     **Examples**
 
@@ -70,21 +71,21 @@ def view(
     Args:
         model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
             id of a model of the Hub.
-        text: What it reads.
-        pair: A second text. For an encoder-decoder, what it is taken to write; without it, it
-            writes itself.
-        output: File for the page; by default attention.html, but none beside a figure or --json.
+        text: The text.
+        pair: A second text. For an encoder-decoder, the target text; by default the text that the
+            model generates.
+        output: File for the page; by default attention.html, unless a figure or --json is wanted.
         overwrite: Replace files that exist.
         open: Show the page in the browser.
-        svg: File for a figure of --layer and --head; with --token of that token alone. Of an
-            encoder-decoder the alignment of both texts, in the mean of what isn't chosen; with
-            --token, too, what one head looks at once that token is written.
-        png: The same figure in pixels, 300 an inch; needs `bertkit[plots]`.
-        settings: Settings.
+        svg: File for a figure of --layer and --head; with --token, of that token alone. For an
+            encoder-decoder, the alignment of both texts, averaged over the layers or heads that
+            aren't chosen; with --token, the attention of one head after that token.
+        png: The same figure in pixels, at 300 dpi; needs `bertkit[plots]`.
+        settings: The settings of the command.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        json: Print one JSON object: the tokens, and what each head does. The weights are those of
-            --token, or of --layer and --head.
+        json: Print one JSON object: the tokens, a summary of each head, and the attention weights
+            of --token, or of --layer and --head.
     """
     if json:
         check_standard_output()
@@ -102,7 +103,7 @@ def view(
         if output is not None:
             write_page(seen, output)
     if open and output is not None:
-        show(output)
+        open_in_browser(output)
     if json:
         from bertkit.interpret.page.numbers import gather_numbers
 
@@ -111,10 +112,10 @@ def view(
 
 @contextmanager
 def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Path | None]]:
-    """Hold the files that were named by flags, before a model is loaded.
+    """Lock the output files before a model is loaded.
 
     Raises:
-        SettingsError: a name doesn't say its form, or exists and isn't to be replaced.
+        SettingsError: a name has the wrong extension, or exists and must not be replaced.
         BertkitError: as in `open_output`.
     """
 
@@ -135,7 +136,7 @@ def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Pat
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
-    """Write the figure of what is chosen under each name.
+    """Write the chosen figure to each path.
 
     Raises:
         SettingsError: a figure of one head is needed, and none is named.
@@ -144,7 +145,7 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
     if seen.inputs.is_cross_attention and token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)
     elif layer is None or head is None:
-        raise SettingsError("a figure shows one head; name it with --layer and --head")
+        raise SettingsError("a figure shows one head; choose it with --layer and --head")
     else:
         figure = seen.figure(layer, head, token)
     for path in paths:
@@ -154,8 +155,8 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
 
 
 def write_page(seen: "AttentionView", path: Path) -> None:
-    """Write the page, and say what it is."""
-    config = seen.inputs.observation.config
+    """Write the page and announce it."""
+    config = seen.scene.observation.config
     record = seen.write(path)
     announce(
         f"{path}: {pluralize(len(seen.tokens), 'token')},"
@@ -163,11 +164,3 @@ def write_page(seen: "AttentionView", path: Path) -> None:
         f" {pluralize(config.num_attention_heads, 'head')}, {record.size_bytes / 1e6:,.1f} MB;"
         " open it in a browser"
     )
-
-
-def show(path: Path) -> None:
-    """Start the browser."""
-    import webbrowser
-
-    if not webbrowser.open(path.resolve().as_uri()):
-        announce(f"no browser was found; open {path} in one")

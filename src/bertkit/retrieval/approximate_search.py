@@ -78,7 +78,7 @@ class Cells:
         if not fits or not np.array_equal(np.sort(self.rows), np.arange(num_rows)):
             raise DamagedFileError(
                 f"the approximate index doesn't fit {num_rows:,} vectors of {num_features}"
-                " features; rebuild it"
+                " features; rebuild it with --rebuild"
             )
 
 
@@ -132,7 +132,7 @@ class ApproximateSearch:
         num_rows, num_features = vectors.shape
         num_cells = max(1, min(int(2 * math.sqrt(num_rows)), num_rows // ROWS_OF_A_CELL))
         index = _make_index(faiss, num_features, num_cells, similarity)
-        announce(f"Grouping {pluralize(num_rows, 'vector')} into {pluralize(num_cells, 'cell')}")
+        announce(f"Clustering {pluralize(num_rows, 'vector')} into {pluralize(num_cells, 'cell')}")
         index.train(_prepare(_sample(vectors, num_cells * TRAINING_ROWS_OF_A_CELL), similarity))
         with show_progress("Filling the cells", num_rows) as progress:
             for block in _cut_blocks(vectors):
@@ -142,8 +142,9 @@ class ApproximateSearch:
         search.cells = _tune(search, exact, vectors)
         if search.cells.recall < LEAST_RECALL:
             announce(
-                f"The cells find only {search.cells.recall:.0%} of the true ten best: one byte"
-                f" per number is too coarse for these vectors; exact search finds all"
+                f"The approximate index finds only {search.cells.recall:.0%} of the true top ten,"
+                " because one byte per number is too coarse for these vectors; --index exact finds"
+                " all"
             )
         return search
 
@@ -168,7 +169,7 @@ class ApproximateSearch:
 def check_approximate(similarity: Similarity) -> None:
     """Check that the similarity is supported and faiss is installed, before any computation."""
     if similarity == "manhattan":
-        raise SettingsError("an approximate index can't compare by manhattan; search exactly")
+        raise SettingsError("an approximate index doesn't support manhattan; use --index exact")
     load_faiss()
 
 
@@ -178,7 +179,7 @@ def load_faiss() -> ModuleType:
         import faiss
     except ImportError:
         raise MissingExtraError(
-            "an approximate index needs faiss: pip install 'bertkit[search]', or search exactly"
+            "an approximate index needs faiss: pip install 'bertkit[search]', or use --index exact"
         ) from None
     module: ModuleType = faiss
     return module

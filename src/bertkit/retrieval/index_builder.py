@@ -22,9 +22,9 @@ from bertkit.base.output import LOCK_FILE
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.batch_jobs.embed.progress_record import read_record
 from bertkit.batch_jobs.embed.run import EmbedResult, embed
 from bertkit.batch_jobs.embed.settings import EmbedSettings
+from bertkit.batch_jobs.embed.unfinished import read_record
 from bertkit.data.tables.texts import open_texts
 from bertkit.retrieval.index_files import write_texts
 from bertkit.retrieval.index_plan import IndexPlan
@@ -49,21 +49,21 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
     """Return the record of an existing index that matches the plan; None if one must be built."""
     if plan.settings.rebuild:
         return None
-    record = IndexRecord.read(plan.place.folder)
+    record = IndexRecord.read(plan.location.folder)
     if record is None:
         return None
     plan.check_embedding(record.embedding)
-    return record if record.corpus.describes(plan.place.corpus, plan.reading) else None
+    return record if record.corpus.describes(plan.location.corpus, plan.reading) else None
 
 
 def check_folder(folder: Path) -> None:
     """Check that building an index in a folder would replace nothing but an older index."""
     with storage_errors(folder, "read"):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    is_begun = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
-    if names and not (is_begun and {name.split(".")[0] for name in names} <= OWN_NAMES):
+    is_index = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
+    if names and not (is_index and {name.split(".")[0] for name in names} <= OWN_NAMES):
         raise SettingsError(
-            f"{folder} holds other files, which an index might replace; name a new or empty"
+            f"{folder} holds other files, which the index could replace; name a new or empty"
             " --index-folder"
         )
 
@@ -73,21 +73,21 @@ def build_index(plan: IndexPlan) -> IndexRecord:
 
     The caller must hold the lock of the folder.
     """
-    goes_on = _can_go_on(plan)
-    corpus = CorpusRecord.of(plan.place.corpus, plan.reading)
-    if (plan.place.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
-        announce(f"{plan.place.corpus} has changed since it was embedded; embedding it again")
-    remove_folder(plan.place.folder / RECORD_FILE)
-    result = _embed(plan, restart=not goes_on)
+    can_resume = _can_resume(plan)
+    corpus = CorpusRecord.of(plan.location.corpus, plan.reading)
+    if (plan.location.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
+        announce(f"{plan.location.corpus} changed since it was embedded; embedding it again")
+    remove_folder(plan.location.folder / RECORD_FILE)
+    result = _embed(plan, restart=not can_resume)
     if not result.num_rows:
-        raise InputError(f"{plan.place.corpus} has no texts, so there is nothing to search")
+        raise InputError(f"{plan.location.corpus} has no texts")
     announce(_describe(plan, result))
-    files = {VECTORS_FILE: record_file(plan.place.folder / VECTORS_FILE)}
-    paths = plan.place.folder / TEXTS_FILE, plan.place.folder / TEXT_ENDS_FILE
+    files = {VECTORS_FILE: record_file(plan.location.folder / VECTORS_FILE)}
+    paths = plan.location.folder / TEXTS_FILE, plan.location.folder / TEXT_ENDS_FILE
     files[TEXTS_FILE], files[TEXT_ENDS_FILE] = write_texts(_read_texts(plan), *paths)
-    if not corpus.describes(plan.place.corpus, plan.reading):
+    if not corpus.describes(plan.location.corpus, plan.reading):
         raise ResumeError(
-            f"{plan.place.corpus} has changed while it was read; give the command again"
+            f"{plan.location.corpus} changed while it was read; run the command again"
         )
     record = IndexRecord(
         corpus=corpus,
@@ -97,33 +97,33 @@ def build_index(plan: IndexPlan) -> IndexRecord:
         counts=asdict(result.counts),
         files=files,
     )
-    record.write(plan.place.folder)
+    record.write(plan.location.folder)
     return record
 
 
 def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     """Describe in one line what was embedded and which data problems were counted."""
-    odd = [
+    problems = [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()
         if number and name not in ("texts", "tokens")
     ]
-    line = f"{plan.place.corpus}: {pluralize(result.num_rows, 'text')} embedded"
-    return line + (f" ({', '.join(odd)})" if odd else "")
+    line = f"{plan.location.corpus}: {pluralize(result.num_rows, 'text')} embedded"
+    return line + (f" ({', '.join(problems)})" if problems else "")
 
 
-def _can_go_on(plan: IndexPlan) -> bool:
+def _can_resume(plan: IndexPlan) -> bool:
     """Whether an interrupted build of the same vectors can be resumed."""
-    output = plan.place.folder / VECTORS_FILE
-    table = open_texts(plan.place.corpus, plan.reading)
+    output = plan.location.folder / VECTORS_FILE
+    table = open_texts(plan.location.corpus, plan.reading)
     wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
-    with _damage_told(plan):
-        begun = read_record(output)
-    if begun is None:
+    with _advising_to_remove(plan):
+        state = read_record(output)
+    if state is None:
         return not plan.settings.rebuild
     if not plan.settings.rebuild:
-        plan.check_embedding(begun.beginning.embedding)
-    return not begun.beginning.list_changes(wanted)
+        plan.check_embedding(state.beginning.embedding)
+    return not state.beginning.list_changes(wanted)
 
 
 def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
@@ -137,31 +137,31 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
             "overwrite": True,
         }
     )
-    with _damage_told(plan):
+    with _advising_to_remove(plan):
         return embed(
-            plan.place.model,
-            plan.place.corpus,
-            plan.place.folder / VECTORS_FILE,
+            plan.location.model,
+            plan.location.corpus,
+            plan.location.folder / VECTORS_FILE,
             settings,
-            device=plan.place.device,
-            revision=plan.place.revision,
+            device=plan.location.device,
+            revision=plan.location.revision,
         )
 
 
 @contextmanager
-def _damage_told(plan: IndexPlan) -> Iterator[None]:
+def _advising_to_remove(plan: IndexPlan) -> Iterator[None]:
     """Replace the advice of `bertkit embed` about damaged files with that for an index."""
     try:
         yield
     except DamagedFileError as error:
         problem = str(error).partition(";")[0]
-        raise DamagedFileError(f"{problem}; remove {plan.place.folder} to begin anew") from None
+        raise DamagedFileError(f"{problem}; remove {plan.location.folder} to start over") from None
 
 
 def _read_texts(plan: IndexPlan) -> Iterator[str]:
     """Yield the texts of the corpus, showing progress."""
-    table = open_texts(plan.place.corpus, plan.reading)
-    with show_progress("Keeping the texts", table.size_bytes, is_bytes=True) as progress:
+    table = open_texts(plan.location.corpus, plan.reading)
+    with show_progress("Storing the texts", table.size_bytes, is_bytes=True) as progress:
         for row in table.rows():
             progress.advance(row.num_bytes)
             yield row.text

@@ -77,7 +77,7 @@ class StoredTexts:
             ends = self._ends.read(max(0, row - 1), row + 1).tolist()
             start, stop = (0, *ends)[-2:]
             if not start <= stop <= self._size_bytes:
-                raise DamagedFileError(f"{self._path} can't hold the text of row {row:,}")
+                raise DamagedFileError(f"{self._path} has no text of row {row:,}")
             self._content.verify(start, stop)
             with storage_errors(self._path, "read"), self._path.open("rb") as stream:
                 stream.seek(start)

@@ -16,7 +16,7 @@ PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-
 
 
 @dataclass(frozen=True)
-class Place:
+class IndexLocation:
     """The locations of model, corpus and index.
 
     Attributes:
@@ -39,13 +39,13 @@ class IndexPlan:
     """Everything that determines an index.
 
     Attributes:
-        place: the locations of model, corpus and index.
+        location: the locations of model, corpus and index.
         settings: the search settings.
         passage_prompt: the prompt prepended to each text of the corpus.
         embedding: everything that the vectors of the corpus depend on.
     """
 
-    place: Place
+    location: IndexLocation
     settings: SearchSettings
     passage_prompt: str
     embedding: dict[str, Any]
@@ -57,26 +57,26 @@ class IndexPlan:
 
     def check_embedding(self, found: dict[str, Any]) -> None:
         """Raise SettingsError if existing vectors were made with another model or settings."""
-        there = VectorsFingerprint(embedding=found, input=None)
-        changes = there.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
+        earlier = VectorsFingerprint(embedding=found, input=None)
+        changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if changes:
             raise SettingsError(
-                f"{self.place.folder} has the vectors that {found.get('model')} made, and"
-                f" {self.embedding['model']} would make others ({'; '.join(changes)}); use the"
-                f" same model and settings, another --index-folder, or --rebuild"
+                f"{self.location.folder} has vectors of {found.get('model')}, which differ from"
+                f" those of {self.embedding['model']} ({'; '.join(changes)}); use the earlier model"
+                " and settings, name another --index-folder, or rebuild the index with --rebuild"
             )
 
 
-def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
+def make_plan(location: IndexLocation, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
     """Load the model; return the plan of the index and the embedder of queries."""
     embedder = Embedder.load(
-        place.model, settings.of_embedder, device=place.device, revision=place.revision
+        location.model, settings.of_embedder, device=location.device, revision=location.revision
     )
     passage_prompt = settings.passage_prompt
     if passage_prompt is None:
         passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)
     plan = IndexPlan(
-        place=place,
+        location=location,
         settings=settings,
         passage_prompt=passage_prompt,
         embedding=embedder.identity | {"prompt": passage_prompt},

@@ -31,7 +31,7 @@ def _check_names(*names: str) -> AfterValidator:
 
     def check(files: Files) -> Files:
         if files.keys() != set(names):
-            raise ValueError(f"it must tell of {', '.join(names)}")
+            raise ValueError(f"must list {', '.join(names)}")
         return files
 
     return AfterValidator(check)
@@ -63,7 +63,7 @@ class CorpusRecord(Part):
     @classmethod
     def of(cls, path: Path, reading: TableSettings) -> "CorpusRecord":
         """Record the state of a corpus; reads the whole file for its SHA-256."""
-        size_bytes, changed_ns = look_at(path)
+        size_bytes, changed_ns = read_size_and_time(path)
         return cls(
             name=path.name,
             reading=reading,
@@ -76,7 +76,7 @@ class CorpusRecord(Part):
         """Whether a corpus is unchanged; its content is hashed only if its mtime differs."""
         if reading != self.reading:
             return False
-        size_bytes, changed_ns = look_at(path)
+        size_bytes, changed_ns = read_size_and_time(path)
         if (size_bytes, changed_ns) == (self.size_bytes, self.changed_ns):
             return True
         return size_bytes == self.size_bytes and record_file(path).sha256 == self.sha256
@@ -135,15 +135,16 @@ class IndexRecord(ChecksummedModel):
         try:
             return cls.load(path)
         except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; rebuild the index with --rebuild") from None
+            problem = str(error)
+        raise DamagedFileError(
+            f"{path} isn't the record of an index ({problem}); rebuild it with --rebuild"
+        )
 
 
-def look_at(path: Path) -> tuple[int, int]:
+def read_size_and_time(path: Path) -> tuple[int, int]:
     """Return the size and the modification time of a corpus."""
     with storage_errors(path, "read"):
         status = path.stat()
         if not path.is_file():
-            raise InputError(
-                f"{path} must be a file that can be read again, and is a folder, a pipe or a device"
-            )
+            raise InputError(f"{path} must be a regular file, and is a folder, a pipe or a device")
     return status.st_size, status.st_mtime_ns

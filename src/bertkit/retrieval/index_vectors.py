@@ -16,7 +16,7 @@ from bertkit.retrieval.index_record import CELLS_ARRAYS, VECTORS_FILE, CellsReco
 from bertkit.retrieval.vector_index import VectorIndex
 
 CELLS_FOLDER = "cells"
-ACTIVITY = "grouping the vectors of"
+ACTIVITY = "clustering the vectors of"
 ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells take minutes to build
 
 
@@ -24,7 +24,7 @@ def open_vectors(
     plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
     """Open the vectors, with cells if the settings ask for them; build the cells if missing."""
-    folder = plan.place.folder
+    folder = plan.location.folder
     with rebuilding_advised():
         vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
     if vectors.dtype != np.float32:
@@ -33,7 +33,7 @@ def open_vectors(
         )
     if vectors.shape != (record.num_rows, record.dimension):
         raise DamagedFileError(
-            f"{folder / VECTORS_FILE} has the shape {vectors.shape}, and its record says"
+            f"{folder / VECTORS_FILE} has the shape {vectors.shape}, and must have"
             f" {(record.num_rows, record.dimension)}; {ADVICE}"
         )
     if not _wants_cells(plan, record, similarity):
@@ -75,12 +75,12 @@ def _add_cells(
     files = {
         name: write_matrix(place / f"{name}.npy", getattr(cells, name)) for name in CELLS_ARRAYS
     }
-    made = CellsRecord(
+    cells_record = CellsRecord(
         similarity=index.similarity,
         num_probes=cells.num_probes,
         recall=cells.recall,
         files=files,
     )
-    record = record.model_copy(update={"cells": made})
+    record = record.model_copy(update={"cells": cells_record})
     record.write(folder)
     return record, index

@@ -12,19 +12,19 @@ from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import check_approximate
 from bertkit.retrieval.index_builder import build_index, check_folder, find_index
 from bertkit.retrieval.index_files import StoredTexts, rebuilding_advised
-from bertkit.retrieval.index_plan import FOLDER_SUFFIX, Place, make_plan
+from bertkit.retrieval.index_plan import FOLDER_SUFFIX, IndexLocation, make_plan
 from bertkit.retrieval.index_record import (
     TEXT_ENDS_FILE,
     TEXTS_FILE,
     IndexRecord,
-    look_at,
+    read_size_and_time,
 )
 from bertkit.retrieval.index_vectors import open_vectors
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
 
-ACTIVITY = "making the index"
+ACTIVITY = "building the index"
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class SearchIndex:
         """
         corpus = Path(corpus)
         folder = Path(index_folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
-        look_at(corpus)
-        place = Place(model, corpus, folder, device, revision)
-        plan, embedder = make_plan(place, settings or SearchSettings())
+        read_size_and_time(corpus)
+        location = IndexLocation(model, corpus, folder, device, revision)
+        plan, embedder = make_plan(location, settings or SearchSettings())
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":
             check_approximate(similarity)

@@ -14,28 +14,28 @@ class SearchSettings(TableSettings, EmbedderSettings):
 
     prompt: str | None = Field(
         None,
-        description="Prefix of each query; an empty text for none. By default the model's prompt"
-        " named query.",
+        description="Text to prepend to each query; an empty text for none. By default the model's"
+        " prompt named query.",
     )
     prompt_name: str | None = Field(
-        None, description="Use the model's prompt of this name as prefix of each query."
+        None, description="Name of the model's prompt to prepend to each query."
     )
     passage_prompt: str | None = Field(
         None,
-        description="Prefix of each text of the corpus; an empty text for none. By default the"
-        " model's prompt named document, passage or corpus.",
+        description="Text to prepend to each text of the corpus; an empty text for none. By default"
+        " the model's prompt named document, passage or corpus.",
     )
     similarity: Similarity | None = Field(
         None,
-        description="Similarity measure; by default the model's, else cosine. Distances are shown"
-        " as negative numbers, so higher is always more similar.",
+        description="Similarity measure; by default that of the model's folder, else cosine."
+        " Distances are negated: higher is always more similar.",
     )
     index: Literal["auto", "exact", "approximate"] = Field(
         "auto",
-        description="Exact search compares each query with all vectors; approximate search only"
-        " with those in the nearest cells, and needs faiss. auto is exact up to a million vectors.",
+        description="Compare each query with all vectors (exact), or only with those of the nearest"
+        " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
-    rebuild: bool = Field(False, description="Rebuild the index, even if there is one.")
+    rebuild: bool = Field(False, description="Rebuild an existing index from scratch.")
 
     @property
     def of_embedder(self) -> EmbedderSettings:

@@ -130,10 +130,10 @@ def test_a_file_without_the_table_changes_nothing(calls, config):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[brew-tea]\nx = 1", "settings.toml has tables or keys that no command reads: brew-tea"),
-        ("degrees = 3", "settings.toml has tables or keys that no command reads: degrees"),
-        ("[brew-coffee]\ndegree = 3", "`bertkit brew-coffee` doesn't read: degree"),
-        ("[wash-up]\nhot = true\nsoup = 1", "`bertkit wash-up` doesn't read: soup"),
+        ("[brew-tea]\nx = 1", "settings.toml has unknown tables or keys: brew-tea"),
+        ("degrees = 3", "settings.toml has unknown tables or keys: degrees"),
+        ("[brew-coffee]\ndegree = 3", "aren't flags of `bertkit brew-coffee`: degree"),
+        ("[wash-up]\nhot = true\nsoup = 1", "aren't flags of `bertkit wash-up`: soup"),
         ("[brew-coffee.settings]\ndegrees = 3", "settings"),
         ("[brew-coffee]\ndegrees = 300", "degrees: Input should be less than or equal to 100"),
         ("[brew-coffee]\ndegrees = 'hot'", "degrees: Input should be a valid integer"),

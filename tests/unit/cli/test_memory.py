@@ -35,7 +35,7 @@ def test_a_bug_is_none(error):
 
 def test_it_names_the_flags_that_the_command_has():
     assert describe_shortage({"max-length", "batch-size", "output"}) == (
-        "out of memory; lower --batch-size or --max-length, or take a smaller model or a machine"
+        "out of memory; lower --batch-size or --max-length, or use a smaller model or a machine"
         " with more memory"
     )
     assert describe_shortage({"output"}) == (

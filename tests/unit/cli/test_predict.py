@@ -10,10 +10,9 @@ from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.cli.main import main
-from bertkit.cli.predict import find_inputs
+from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictors import Classifier
-from bertkit.tasks.inputs import PairInputs, TaskInputs
 
 ROWS = [("the cat", "a hat"), ("a dog saw", "the dog"), ("", ""), ("the hat, lost", "a - cat")]
 
@@ -97,7 +96,7 @@ def test_each_row_of_a_file_has_its_answer(run, model, classify, tmp_path, write
     found = run("classify", model, "--file", path, "--json")
     assert matches(read_json_lines(found.out), classify([text for text, _ in ROWS]))
     assert "4 answered, " in found.err
-    assert found.err.endswith("; 1 without a word\n")
+    assert found.err.endswith("; 1 empty\n")
 
 
 def test_columns_are_named_for_a_file(run, model, classify, write_csv):
@@ -116,20 +115,19 @@ def test_standard_input_is_a_text_a_line(run, model, classify, monkeypatch, word
     monkeypatch.setattr(sys, "stdin", data)
     found = run("classify", model, *words, "--json")
     assert matches(read_json_lines(found.out), classify(["the cat", "", "a \ufffd dog"]))
-    assert "1 without a word, 1 with bytes that aren't UTF-8" in found.err.replace("; ", ", ")
+    assert "1 empty, 1 with bytes that aren't UTF-8" in found.err.replace("; ", ", ")
 
 
 def test_what_can_not_be_meant_is_refused(run, model, monkeypatch, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("the cat\n")
     assert (
-        "give texts or a file, not both"
+        "give texts or --file, not both"
         in run("classify", model, "a", "--file", path, exit_code=2).err
     )
     assert "not both" in run("classify", model, "--pair", "a", "--file", path, exit_code=2).err
     assert (
-        "overwrite is for an --output"
-        in run("classify", model, "a", "--overwrite", exit_code=2).err
+        "--overwrite needs --output" in run("classify", model, "a", "--overwrite", exit_code=2).err
     )
     assert "there is no option --jsn" in run("classify", model, "a", "--jsn", exit_code=2).err
     assert "doesn't exist" in run("classify", model, "--file", tmp_path / "b.txt", exit_code=2).err
@@ -137,24 +135,22 @@ def test_what_can_not_be_meant_is_refused(run, model, monkeypatch, tmp_path):
         "for the task classify; use `bertkit classify`" in run("tag", model, "a", exit_code=2).err
     )
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    assert "there is nothing to read: give a text" in run("classify", model, exit_code=2).err
+    assert "there is no text: give one" in run("classify", model, exit_code=2).err
 
 
 def test_which_input_is_meant(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert find_inputs((), TaskInputs(), None) == ([], "-")
-    assert find_inputs((), TaskInputs(), "a.csv") == ([], "a.csv")
-    assert find_inputs(("a", "-"), TaskInputs(), None) == (["a", "-"], None)
-    assert find_inputs(("a",), PairInputs(pair="b"), None) == ([("a", "b")], None)
-    with pytest.raises(InputError, match="nothing to read"):
-        find_inputs((), PairInputs(pair="b"), None)
-    assert find_inputs(("-",), PairInputs(), None) == ([], "-")
+    assert find_source((), None) == find_source(("-",), None) == "-"
+    assert find_source((), "a.csv") == "a.csv"
+    assert find_source(("a", "-"), None) is None
+    assert find_source(("a",), None, has_other_inputs=True) is None
+    assert find_source((), None, has_other_inputs=True) is None
     for words, file in (((), "a.csv"), (("-",), None), (("a",), "a.csv")):
         with pytest.raises(SettingsError, match="not both"):
-            find_inputs(words, PairInputs(pair="b"), file)
+            find_source(words, file, has_other_inputs=True)
     monkeypatch.setattr(sys, "stdin", None)  # as `<&-` leaves it
-    with pytest.raises(InputError, match="nothing to read"):
-        find_inputs((), TaskInputs(), None)
+    with pytest.raises(InputError, match="there is no text"):
+        find_source((), None)
 
 
 def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, tmp_path):
@@ -168,7 +164,7 @@ def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, 
     path.write_text("".join(f"{line}\n" for line in [*lines[:2], "{", lines[2]]))
     found = run("classify", model, "--file", path, exit_code=2)
     assert f"{path}, line 3 isn't JSON" in found.err
-    assert found.err.rstrip().endswith("fix it, or remove it")
+    assert found.err.rstrip().endswith("correct or remove it")
     output = tmp_path / "answers.jsonl"
     run("classify", model, "--file", path, "--output", output, exit_code=2)
     assert list(tmp_path.iterdir()) == [path]
@@ -236,8 +232,11 @@ def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):
     found = run("classify", model, "the cat", "--config", path)
     assert read_json_lines(found.out)[0]["label"] in LABELS
     for text, message in (
-        ("[finetune]\nepochs = 2", "tables or keys that no command reads: finetune.epochs; tables"),
-        ("[finetune.sort]\nx = 1", "no command reads: finetune.sort; tables are finetune.classify"),
+        ("[finetune]\nepochs = 2", "unknown tables or keys: finetune.epochs; tables"),
+        (
+            "[finetune.sort]\nx = 1",
+            "unknown tables or keys: finetune.sort; tables are finetune.classify",
+        ),
         (
             "[finetune.classify]\nepoch = 2",
             "table finetune.classify has keys that `bertkit finetune",

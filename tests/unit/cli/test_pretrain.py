@@ -28,6 +28,6 @@ def test_a_signal_while_torch_is_loading_is_told_as_any_other(
     monkeypatch.setattr(sys, "meta_path", [SignalOnImport(name, number), *sys.meta_path])
     assert main(["pretrain", "--data", str(tmp_path), "--output", str(tmp_path / "run")]) == 75
     assert capsys.readouterr().err == (
-        "bertkit: stopped while loading; the same command starts again\n"
+        "bertkit: stopped while loading; run the same command again\n"
     )
     assert not (tmp_path / "run").exists()

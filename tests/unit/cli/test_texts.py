@@ -60,7 +60,7 @@ def test_text_of_the_command_line_is_mended(model, capsys):
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])
 def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
     assert main(["next-sentence", model, *words]) == 0
-    assert capsys.readouterr().out.endswith("% that it follows\n")
+    assert capsys.readouterr().out.endswith("% probability that it follows\n")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypat
     assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
     monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
     path.write_bytes(b"\n" + b"a" * (1 << 20) + b"\n")
-    message = "has more than 1 MiB; each line is a text, and no model reads that much"
+    message = "has more than 1 MiB; give one text per line"
     assert f"line 2 of {path} {message}" in fails("fill-mask", model, "--file", str(path))
 
 

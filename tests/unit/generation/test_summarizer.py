@@ -140,7 +140,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     expected = model(TEXT, model.settings_with(DecodingOverrides(max_tokens=3, num_answers=2)))
     assert found["summary"] == expected.text
     assert found["is_cut"] is True
-    assert "1 summarized; 1 of which the end was left out" in captured.err
+    assert "1 summarized; 1 truncated because" in captured.err
     assert main(["summarize", str(writing), str(path), "--max-tokens", "3"]) == 0
     assert capsys.readouterr().out == f"{expected.text}\n"
     command = ["summarize", str(writing), str(path), "--max-tokens", "3", "--num-answers", "2"]
@@ -148,7 +148,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     assert capsys.readouterr().out == f"{expected.text}\n{expected.others[0].text}\n"
     assert main(["summarize", str(writing), str(path), "--share", "0.5"]) == 2
     assert main(["summarize", str(writing), str(path), "--why"]) == 2
-    assert "why is for sentences that are taken" in capsys.readouterr().err
+    assert "--why is for extracted sentences" in capsys.readouterr().err
 
 
 def test_language_and_engine_are_the_models_or_chosen(tmp_path, trained):

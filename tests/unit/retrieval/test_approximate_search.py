@@ -104,7 +104,7 @@ def test_cells_that_do_not_fit_reach_no_foreign_program(vectors, index, change):
 
 
 def test_manhattan_has_no_cells(vectors):
-    with pytest.raises(SettingsError, match="can't compare by manhattan"):
+    with pytest.raises(SettingsError, match="doesn't support manhattan"):
         VectorIndex(vectors, "manhattan").approximate()
 
 

@@ -12,7 +12,7 @@ from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.batch_jobs.convert.settings import ConvertSettings
 from bertkit.batch_jobs.convert.tokenizer import copy_files, write_tokenizer
-from bertkit.batch_jobs.convert.weights import ConvertedWeights, convert_weights, recast_modules
+from bertkit.batch_jobs.convert.weights import convert_weights, recast_modules
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
@@ -108,23 +108,6 @@ def _convert(
             tokenizer = write_tokenizer(checkpoint.folder, folder, weights.config)
             files |= tokenizer.files | copy_files(checkpoint.folder, folder)
             check_output(output)  # again, because files may have appeared meanwhile
-    return describe(output, checkpoint, weights, files, tokenizer.notes)
-
-
-def check_output(output: Path) -> None:
-    """Raise SettingsError if the output folder isn't empty."""
-    if names := list_names(output):
-        raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")
-
-
-def describe(
-    output: Path,
-    checkpoint: Checkpoint,
-    weights: ConvertedWeights,
-    files: dict[str, FileRecord],
-    notes: tuple[str, ...],
-) -> ConvertResult:
-    """Build the result of a conversion."""
     shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
     dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
     return ConvertResult(
@@ -135,6 +118,12 @@ def describe(
         num_parameters=sum(count_parameters(shapes).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
         dropped=weights.dropped,
-        notes=notes,
+        notes=tokenizer.notes,
         files=files,
     )
+
+
+def check_output(output: Path) -> None:
+    """Raise SettingsError if the output folder isn't empty."""
+    if names := list_names(output):
+        raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")

@@ -18,19 +18,19 @@ UNITS = {
     "gib": KIBIBYTE**3,
 }
 SIZE = re.compile(r"([0-9]{1,12})\s*([a-zA-Z]*)")
-LEAST_SHARD_BYTES = 1000  # one file per tensor of a small model; less has no use
+LEAST_SHARD_BYTES = 1000  # one file per tensor of a small model; smaller is useless
 
 
 class ConvertSettings(Settings):
     """Settings of `bertkit convert`."""
 
     dtype: Literal["float32", "float16", "bfloat16"] | None = Field(
-        None, description="Type of the weights; by default that of the source, bit for bit."
+        None, description="Dtype of the weights; by default that of the source, bit for bit."
     )
     max_shard_size: str = Field(
         "5GB",
-        description="Maximum size of a weight file, in bytes or with kB, MB, GB, KiB, MiB or GiB;"
-        " larger models are split into several files with an index.",
+        description="Maximum size of a weights file, in bytes or with kB, MB, GB, KiB, MiB or GiB;"
+        " larger models are sharded, with an index.",
     )
 
     @field_validator("max_shard_size")

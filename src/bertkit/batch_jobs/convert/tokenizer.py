@@ -51,15 +51,16 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
     try:
         vocabulary, settings = read_folder(source)
     except InputError as error:
-        note = f"the tokenizer isn't one of bertkit's and was copied as it is ({error})"
+        note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
         return WrittenTokenizer(copy_files(source, folder, FOREIGN_FILES), (note,))
     if len(vocabulary) > config.vocab_size:
         raise CheckpointError(
             f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
-            f" {config.vocab_size:,}; they don't match"
+            f" {config.vocab_size:,}; the tokenizer doesn't belong to this model"
         )
     max_length = read_max_length(source) or config.max_position_embeddings
-    return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=max_length), ())
+    written = write_folder(folder, vocabulary, settings, max_length=max_length)
+    return WrittenTokenizer(written, ())
 
 
 def copy_files(
@@ -75,8 +76,8 @@ def copy_files(
                 content = stream.read(MAX_COPIED_BYTES + 1)
             if len(content) > MAX_COPIED_BYTES:
                 raise UnsafeFileError(
-                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, more than any such file"
-                    f" needs; move it away"
+                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, the limit for"
+                    " copied files; move it away"
                 )
             records[name] = write_file(folder / name, content)
     return records

@@ -29,7 +29,7 @@ MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
 def _check_names(counts: dict[str, int]) -> dict[str, int]:
     unknown = counts.keys() - {field.name for field in fields(TextCounts)}
     if unknown:
-        raise ValueError(f"{shorten(sorted(unknown))} isn't a known count")
+        raise ValueError(f"unknown counts: {shorten(sorted(unknown))}")
     return counts
 
 
@@ -108,11 +108,18 @@ def write_manifest(output: Path, manifest: VectorsManifest) -> None:
 def read_manifest(output: Path) -> VectorsManifest | None:
     """Read the manifest of a vectors file; None if there is none."""
     path = manifest_path(output)
-    return VectorsManifest.load(path) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return VectorsManifest.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't the manifest of a vectors file: {describe_validation(error)}"
+        ) from None
 
 
 def find_finished(
-    output: Path, beginning: VectorsFingerprint, *, restart: bool, overwrite: bool
+    output: Path, fingerprint: VectorsFingerprint, *, restart: bool, overwrite: bool
 ) -> VectorsManifest | None:
     """Return the manifest of an output that is up to date; None if it must be computed."""
     manifest = None
@@ -124,17 +131,17 @@ def find_finished(
         if not output.is_file():
             raise SettingsError(f"{output} isn't a file; name another --output")
     if manifest is None or not manifest.describes(output):
-        changes = ["it was written by something else"]
+        changes = ["it has no matching manifest"]
     else:
-        changes = manifest.beginning.list_changes(beginning)
-        if beginning.input is None:
-            changes.append("input: standard input or a pipe, which can't be read again")
+        changes = manifest.beginning.list_changes(fingerprint)
+        if fingerprint.input is None:
+            changes.append("input: standard input or a pipe can't be read again")
     if not changes:
         return None if restart else manifest
     if not overwrite:
         raise SettingsError(
-            f"{output} exists with other content ({'; '.join(changes)});"
-            " name another --output, or replace it with --overwrite"
+            f"{output} exists and differs from what would be written"
+            f" ({'; '.join(changes)}); name another --output, or add --overwrite to replace it"
         )
     return None
 

@@ -67,7 +67,5 @@ def choose_writer(output: Path) -> Writer | None:
     """Return the writer of an output; None if renaming the file of unfinished rows suffices."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
-        raise SettingsError(
-            f"{output} must end with {', '.join(WRITERS)}, which selects the format"
-        )
+        raise SettingsError(f"{output} must end with {', '.join(WRITERS)}, which sets its format")
     return WRITERS[ending]

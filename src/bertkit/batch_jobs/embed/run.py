@@ -26,15 +26,18 @@ from bertkit.batch_jobs.embed.manifest import (
     write_manifest,
 )
 from bertkit.batch_jobs.embed.outputs import choose_writer, format_rows
-from bertkit.batch_jobs.embed.progress_record import (
+from bertkit.batch_jobs.embed.settings import EmbedSettings
+from bertkit.batch_jobs.embed.unfinished import (
+    UnfinishedVectors,
+    Vectors,
+    check_finite,
     read_record,
     record_path,
     remove_unfinished,
     rows_path,
 )
-from bertkit.batch_jobs.embed.settings import EmbedSettings
-from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, Vectors, check_finite
-from bertkit.data.tables.texts import TextRow, TextTable, open_texts
+from bertkit.data.tables.row import TextRow
+from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.training.signals import stop_at_once
@@ -113,15 +116,15 @@ def embed(
         open_output(output, "writing", inputs=[source], check=check) as place,
     ):
         embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
-        beginning = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
+        fingerprint = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
         finished = find_finished(
-            place, beginning, restart=settings.restart, overwrite=settings.overwrite
+            place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
         )
         if finished is not None and not rows_path(place).exists():
             remove_unfinished(place)  # a leftover record if a job was killed in its last step
             return _describe_finished(finished, embedder, place)
         with UnfinishedVectors.open(
-            place, beginning, embedder.dimension, restart=settings.restart
+            place, fingerprint, embedder.dimension, restart=settings.restart
         ) as vectors:
             result = _embed_rest(embedder, table, vectors, place)
             _publish(vectors, place, result.counts)
@@ -178,7 +181,7 @@ def embed_rows(
     if num_skipped < skip_rows:
         raise InputError(
             f"{table.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
-            " start again with --restart"
+            " start over with --restart"
         )
     num_bytes: deque[int] = deque()
     for vectors in embedder.stream(_note_bytes(rows, num_bytes), counts):
@@ -196,7 +199,7 @@ def _embed_rest(
     embedder: Embedder, table: TextTable, vectors: UnfinishedVectors, output: Path
 ) -> EmbedResult:
     """Compute and append the missing rows, showing progress."""
-    before = vectors.reached
+    before = vectors.state
     counts = TextCounts(**before.counts)
     num_tokens, started = counts.tokens, time.monotonic()
     total = None if table.size_bytes is None else table.size_bytes - before.num_bytes
@@ -205,11 +208,11 @@ def _embed_rest(
             vectors.append(rows, num_bytes, asdict(counts))
             progress.advance(num_bytes)
     if table.identity() != before.beginning.input:
-        raise ResumeError(f"{table.name} has changed while it was read; start again with --restart")
+        raise ResumeError(f"{table.name} changed while it was read; start over with --restart")
     seconds = time.monotonic() - started
     return EmbedResult(
         output=output,
-        num_rows=vectors.reached.num_rows,
+        num_rows=vectors.state.num_rows,
         dimension=embedder.dimension,
         counts=counts,
         engine=embedder.engine.name,
@@ -227,15 +230,15 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
     the rows exist the same command writes both again.
     """
     vectors.finish()
-    write, reached = choose_writer(output), vectors.reached
+    write, state = choose_writer(output), vectors.state
 
     def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
         return VectorsManifest(
-            beginning=reached.beginning,
-            num_rows=reached.num_rows,
+            beginning=state.beginning,
+            num_rows=state.num_rows,
             dimension=vectors.dimension,
             counts=asdict(counts),
-            rows_crc32=reached.rows_crc32,
+            rows_crc32=state.rows_crc32,
             size_bytes=size_bytes,
             head_crc32=head_crc32,
         )
@@ -244,8 +247,8 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
         write_manifest(output, describe(*measure_file(vectors.path)))
         vectors.become(output)
         return
-    with durable_file(output) as file, show_progress("Writing", reached.num_rows) as progress:
-        write(file, vectors.blocks(progress), vectors.dimension, reached.beginning.embedding)
+    with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
+        write(file, vectors.blocks(progress), vectors.dimension, state.beginning.embedding)
         record = file.record()
         write_manifest(output, describe(record.size_bytes, record.head_crc32))
 
@@ -266,9 +269,9 @@ def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Pa
 def _describe_stop(table: TextTable, output: Path) -> str:
     """Describe the progress and how to resume."""
     if table.size_bytes is None:
-        return f"stopped; {table.name} can't be read again, so start again with its texts"
-    reached = None
-    with suppress(BertkitError):  # the signal is what to tell of
-        reached = read_record(find_place(output))
-    num_rows = 0 if reached is None else reached.num_rows
-    return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command resumes"
+        return f"stopped; {table.name} can't be read again, so the job can't be resumed"
+    state = None
+    with suppress(BertkitError):  # the signal is reported in any case
+        state = read_record(find_place(output))
+    num_rows = 0 if state is None else state.num_rows
+    return f"stopped with {pluralize(num_rows, 'row')} of {output} saved; the same command resumes"

@@ -9,8 +9,12 @@ from bertkit.embeddings.settings import EmbedderSettings
 class EmbedSettings(TableSettings, EmbedderSettings):
     """Settings of `bertkit embed`."""
 
-    restart: bool = Field(False, description="Start again and drop the rows of earlier work.")
-    overwrite: bool = Field(False, description="Replace an existing output.")
+    restart: bool = Field(
+        False, description="Start over, and discard rows of earlier, unfinished or finished work."
+    )
+    overwrite: bool = Field(
+        False, description="Replace an existing output of another input or other settings."
+    )
 
     @property
     def of_embedder(self) -> EmbedderSettings:

@@ -15,26 +15,23 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from bertkit.base import storage
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
     NonFiniteError,
+    ResumeError,
     StorageError,
     storage_errors,
 )
-from bertkit.base.files import write_all
+from bertkit.base.files import remove_folder, write_all
 from bertkit.base.progress import ProgressBar, announce
+from bertkit.base.settings import describe_validation
 from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.batch_jobs.embed.progress_record import (
-    ResumeState,
-    read_reached,
-    remove_unfinished,
-    rows_path,
-    write_record,
-)
+from bertkit.batch_jobs.embed.manifest import LIMIT_BYTES, Counts, VectorsFingerprint
 
 SAVE_SECONDS = 5.0
 BLOCK_BYTES = 4 << 20
@@ -43,40 +40,113 @@ FLOAT = np.dtype("<f4")
 Vectors = npt.NDArray[np.float32]
 
 
+ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
+
+
+class ResumeState(BaseModel):
+    """The state from which an unfinished job resumes.
+
+    Attributes:
+        beginning: the fingerprint of the vectors.
+        num_rows: rows computed so far; those on disk once the record is written.
+        num_bytes: input bytes that these rows consumed.
+        rows_crc32: CRC-32 of these rows.
+        counts: statistics of their texts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    beginning: VectorsFingerprint
+    num_rows: NonNegativeInt = 0
+    num_bytes: NonNegativeInt = 0
+    rows_crc32: NonNegativeInt = 0
+    counts: Counts = Field(default_factory=dict)
+
+
+def rows_path(output: Path) -> Path:
+    """Return the path of the rows of an unfinished output."""
+    return output.with_name(output.name + ROWS_SUFFIX)
+
+
+def record_path(output: Path) -> Path:
+    """Return the path of the progress record of an unfinished output."""
+    return output.with_name(output.name + RECORD_SUFFIX)
+
+
+def remove_unfinished(output: Path) -> None:
+    """Remove the files of an unfinished job, the record first: rows count only with a record."""
+    remove_folder(record_path(output))
+    remove_folder(rows_path(output))
+
+
+def write_record(output: Path, state: ResumeState) -> None:
+    """Write the progress record of an output; its rows must already be synced to disk."""
+    write_checksummed_json(record_path(output), state.model_dump(mode="json"))
+
+
+def read_record(output: Path) -> ResumeState | None:
+    """Read the progress record of an output; None if there is none."""
+    path = record_path(output)
+    if not path.exists():
+        return None
+    try:
+        return ResumeState.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
+    except (ValidationError, DamagedFileError) as error:
+        problem = describe_validation(error) if isinstance(error, ValidationError) else str(error)
+        raise DamagedFileError(
+            f"{path} isn't a progress record ({problem}); start over with --restart"
+        ) from None
+
+
+def find_resume_state(output: Path, fingerprint: VectorsFingerprint) -> ResumeState | None:
+    """Return the progress of a job with the same fingerprint; None if there are no rows."""
+    state = read_record(output)
+    if state is None or not state.num_rows:
+        return None
+    if changes := state.beginning.list_changes(fingerprint):
+        raise ResumeError(
+            f"{rows_path(output)} was started with other input or settings ({'; '.join(changes)});"
+            " use those again, name another --output, or start over with --restart"
+        )
+    if not rows_path(output).is_file():
+        raise DamagedFileError(f"{rows_path(output)} is missing; start over with --restart")
+    return state
+
+
 class UnfinishedVectors:
     """An append-only file of rows that survives interruption of the job.
 
     Attributes:
         path: the file of rows.
         dimension: features per row.
-        reached: the progress, including rows not yet saved.
+        state: the progress, including rows not yet saved.
     """
 
-    def __init__(self, output: Path, reached: ResumeState, dimension: int) -> None:
-        self.path, self.dimension, self.reached = rows_path(output), dimension, reached
+    def __init__(self, output: Path, state: ResumeState, dimension: int) -> None:
+        self.path, self.dimension, self.state = rows_path(output), dimension, state
         self._output = output
         self._descriptor: int | None = None
-        self._saved = reached
+        self._saved = state
         self._last_save = time.monotonic()
 
     @classmethod
     @contextmanager
     def open(
-        cls, output: Path, beginning: VectorsFingerprint, dimension: int, *, restart: bool
+        cls, output: Path, fingerprint: VectorsFingerprint, dimension: int, *, restart: bool
     ) -> Iterator[Self]:
         """Resume the unfinished job for this output, or start one; save the rows on any error.
 
         If the input is at fault the rows are dropped: a corrected input is another input.
         """
-        reached = None if restart else read_reached(output, beginning)
-        if reached is None:
+        state = None if restart else find_resume_state(output, fingerprint)
+        if state is None:
             remove_unfinished(output)
-            reached = ResumeState(beginning=beginning)
-        vectors = cls(output, reached, dimension)
-        if reached.num_rows:
+            state = ResumeState(beginning=fingerprint)
+        vectors = cls(output, state, dimension)
+        if state.num_rows:
             vectors._verify()
-            announce(f"Going on with {output} after {pluralize(reached.num_rows, 'row')}")
-        vectors._begin()
+            announce(f"Resuming {output} after {pluralize(state.num_rows, 'row')}")
+        vectors._open_file()
         try:
             yield vectors
         except BaseException as error:
@@ -84,8 +154,8 @@ class UnfinishedVectors:
                 vectors.save()
                 vectors.close()
                 # The job can't be resumed: the input can't be read again, or must be corrected.
-                is_lost = beginning.input is None or isinstance(error, InputError)
-                if is_lost or not vectors.reached.num_rows:
+                is_lost = fingerprint.input is None or isinstance(error, InputError)
+                if is_lost or not vectors.state.num_rows:
                     remove_unfinished(output)
             raise
         finally:
@@ -99,12 +169,12 @@ class UnfinishedVectors:
             num_bytes: input bytes that these rows consumed.
             counts: statistics of the texts of all rows so far.
         """
-        before = self.reached
+        before = self.state
         check_finite(rows, before.num_rows)
         data = np.ascontiguousarray(rows, FLOAT).tobytes()
-        with self._naming_advice():
+        with self._advising_to_resume():
             write_all(self._opened(), memoryview(data))
-        self.reached = before.model_copy(  # in one step: a signal may come between any two lines
+        self.state = before.model_copy(  # in one step: a signal may come between any two lines
             update={
                 "num_rows": before.num_rows + len(rows),
                 "num_bytes": before.num_bytes + num_bytes,
@@ -117,19 +187,19 @@ class UnfinishedVectors:
 
     def save(self) -> None:
         """Sync the rows, then write the record; do nothing if the input can't be read again."""
-        if self._descriptor is None or self.reached.beginning.input is None:
+        if self._descriptor is None or self.state.beginning.input is None:
             return
-        if self.reached != self._saved:
-            with self._naming_advice():
+        if self.state != self._saved:
+            with self._advising_to_resume():
                 storage.sync(self._descriptor)
-                write_record(self._output, self.reached)
-            self._saved = self.reached
+                write_record(self._output, self.state)
+            self._saved = self.state
         self._last_save = time.monotonic()
 
     def finish(self) -> None:
         """Fill in the header and sync the file, which completes the `.npy` file."""
         self.save()
-        with self._naming_advice():
+        with self._advising_to_resume():
             storage.seek(self._opened(), 0)
             write_all(self._opened(), memoryview(self._header()))
             storage.sync(self._opened())
@@ -143,15 +213,13 @@ class UnfinishedVectors:
 
     def blocks(self, progress: ProgressBar | None = None) -> Iterator[Vectors]:
         """Yield all rows, a few MiB at a time, advancing `progress` by row."""
-        num_left, at_once = self.reached.num_rows, max(1, BLOCK_BYTES // self._row_bytes)
+        num_left, at_once = self.state.num_rows, max(1, BLOCK_BYTES // self._row_bytes)
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:
             stream.seek(len(self._header()))
             while num_left:
                 data = stream.read(min(num_left, at_once) * self._row_bytes)
                 if not data or len(data) % self._row_bytes:
-                    raise DamagedFileError(
-                        f"{self.path} ends too early; start again with --restart"
-                    )
+                    raise DamagedFileError(f"{self.path} ends too early; start over with --restart")
                 rows = np.frombuffer(data, FLOAT).reshape(-1, self.dimension)
                 yield rows
                 num_left -= len(rows)
@@ -165,39 +233,39 @@ class UnfinishedVectors:
             with suppress(OSError):  # saved rows are already synced
                 storage.close(descriptor)
 
-    def _begin(self) -> None:
+    def _open_file(self) -> None:
         header = self._header()
-        with self._naming_advice():
+        with self._advising_to_resume():
             self._descriptor = storage.open_within(self.path)
             write_all(self._descriptor, memoryview(header))
-            storage.seek(self._descriptor, len(header) + self.reached.num_rows * self._row_bytes)
+            storage.seek(self._descriptor, len(header) + self.state.num_rows * self._row_bytes)
 
     def _verify(self) -> None:
         crc32 = 0
         for rows in self.blocks():
             crc32 = zlib.crc32(rows.data, crc32)
-        if crc32 != self.reached.rows_crc32:
-            raise DamagedFileError(f"{self.path} was altered; start again with --restart")
+        if crc32 != self.state.rows_crc32:
+            raise DamagedFileError(f"{self.path} was altered; start over with --restart")
 
     def _header(self) -> bytes:
         """Return the `.npy` header, whose length is the same for any number of rows."""
         buffer = io.BytesIO()
-        shape = (self.reached.num_rows, self.dimension)
+        shape = (self.state.num_rows, self.dimension)
         np.lib.format.write_array_header_1_0(
             buffer, {"descr": FLOAT.str, "fortran_order": False, "shape": shape}
         )
         return buffer.getvalue()
 
     @contextmanager
-    def _naming_advice(self) -> Iterator[None]:
+    def _advising_to_resume(self) -> Iterator[None]:
         """Add to errors of writing how to resume the job."""
         try:
             with storage_errors(self.path, "written"):
                 yield
         except StorageError as error:
-            if self.reached.beginning.input is None:
+            if self.state.beginning.input is None:
                 raise
-            raise StorageError(f"{error}; mend that, and the same command resumes") from error
+            raise StorageError(f"{error}; fix that, and the same command resumes") from error
 
     @property
     def _row_bytes(self) -> int:
@@ -219,6 +287,6 @@ def check_finite(rows: Vectors, num_before: int) -> None:
     if not is_finite.all():
         number = num_before + int(np.argmin(is_finite)) + 1
         raise NonFiniteError(
-            f"the model gives NaN or infinity for row {number:,}; try --precision fp32, or check"
-            f" the model with `bertkit inspect`"
+            f"the vector of row {number:,} has NaN or infinity; try --precision fp32, or check the"
+            " model with `bertkit inspect`"
         )

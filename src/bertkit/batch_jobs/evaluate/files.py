@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, StorageError, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
-from bertkit.base.output import list_names, open_output
+from bertkit.base.output import list_names
 from bertkit.batch_jobs.evaluate.run import EvaluateResult
 from bertkit.batch_jobs.predict.outputs import write_jsonl
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -25,23 +23,14 @@ ANSWERS_FILE = "answers.jsonl"
 MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
 
 
-def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextManager[Path | None]:
-    """Lock the output folder of an evaluation, if there is one; errors as in `open_output`."""
-    if output is None:
-        return nullcontext()
-    check = partial(check_output, overwrite=overwrite)
-    return open_output(output, "evaluating into", inputs=(data,), check=check, is_workplace=True)
-
-
 def check_output(output: Path, *, overwrite: bool) -> None:
     """Raise an error if writing to the folder would destroy other files."""
     with storage_errors(output, "read"):
         if output.exists() and not output.is_dir():
-            raise StorageError(f"{output} is a file where a folder is to be written; name another")
+            raise StorageError(f"{output} is a file, and must be a folder; name another --output")
         if (output / CONFIG_FILE).exists():
             raise SettingsError(
-                f"{output} is a model's folder, whose report would be replaced; name another"
-                " --output"
+                f"{output} is a model folder, whose report would be replaced; name another --output"
             )
         if list_names(output) and not overwrite:
             raise SettingsError(f"{output} isn't empty; name another --output, or add --overwrite")
@@ -64,7 +53,7 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
         write_json(output / name, content)
     report = Report(
         f"{Path(result.model).name} on {result.counts.name}",
-        f"A model for the task {result.task.name}, held against {result.counts.num_examples:,}"
+        f"A model for the task {result.task.name}, evaluated on {result.counts.num_examples:,}"
         " examples.",
         build_sections(result.evaluation),
     )

@@ -70,19 +70,19 @@ class EvaluateResult:
     evaluation: Evaluation
 
     @property
-    def oddities(self) -> list[str]:
+    def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
-        told = describe_set(self.task, self.found, self.counts)
-        return [*describe_rows(self.found), *told]
+        problems = describe_set(self.task, self.found, self.counts)
+        return [*describe_rows(self.found), *problems]
 
 
 def evaluate(
-    subject: EvaluatedModel, source: str, settings: EvaluateSettings, columns: Settings
+    model: EvaluatedModel, source: str, settings: EvaluateSettings, columns: Settings
 ) -> EvaluateResult:
     """Evaluate a model on a labeled file.
 
     Args:
-        subject: the model.
+        model: the model.
         source: a labeled file, a GLUE folder, or a data set of the Hub.
         settings: how the file is read.
         columns: column names that override the model's own settings.
@@ -95,27 +95,27 @@ def evaluate(
     layout = settings.model_dump(include=set(RecordSettings.model_fields))
     table = open_records(source, RecordSettings(**layout), split=settings.split)
     if table.identity() is None:
-        raise InputError("evaluation needs a file; write standard input to a file first")
-    predictor = subject.load()
+        raise InputError("standard input can't be evaluated; write it to a file first")
+    predictor = model.load()
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))
     task.check_number(len(found.examples))
-    odd, predictions = answer_all(predictor, found.examples)
-    counts = count_set(task, found, odd)
+    counted, predictions = predict_all(predictor, found.examples)
+    counts = count_set(task, found, counted)
     check_labels(task, found, counts)
     evaluation = task.evaluate(found.examples, predictions)
-    return EvaluateResult(subject.model, task, found, counts, predictions, evaluation)
+    return EvaluateResult(model.model, task, found, counts, predictions, evaluation)
 
 
-def answer_all(
+def predict_all(
     predictor: Predictor[Any, Any, Any], examples: list[Any]
 ) -> tuple[PredictionCounts, list[Any]]:
     """Predict all examples; return statistics of the examples, and predictions in their order."""
-    odd = PredictionCounts()
+    counts = PredictionCounts()
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:
         for window in predictor.stream_windows(examples):
-            odd.add(count_encoded(predictor.task, window.encoded))
+            counts.add(count_encoded(predictor.task, window.encoded))
             predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
             progress.advance(len(window.examples))
-    return odd, predictions
+    return counts, predictions

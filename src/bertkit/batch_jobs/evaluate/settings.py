@@ -13,4 +13,6 @@ class EvaluateSettings(RecordSettings):
     split: Literal["train", "dev", "test"] = Field(
         "dev", description="Split of a GLUE folder or of a data set on the Hub."
     )
-    overwrite: bool = Field(False, description="Replace an existing evaluation in the output.")
+    overwrite: bool = Field(
+        False, description="Replace the files of an earlier evaluation in the output."
+    )

@@ -32,9 +32,9 @@ def render(result: EvaluateResult) -> Iterator[str]:
     if (num_more := len(evaluation.metrics) - SHOWN_METRICS) > 0:  # one for each label
         yield f"  … and {num_more:,} more; --json has all"
     yield from render_confusion(evaluation)
-    calibration, told = evaluation.calibration, describe_calibration(evaluation)
-    if calibration is not None and told is not None:
-        means = "says {confidence:.4f} on average, and is right in {accuracy:.4f}; ".format(**told)
+    calibration, values = evaluation.calibration, describe_calibration(evaluation)
+    if calibration is not None and values is not None:
+        means = "mean confidence {confidence:.4f}, accuracy {accuracy:.4f}; ".format(**values)
         yield means + calibration.describe()
     yield from render_mistakes(evaluation)
     for warning in evaluation.warnings:
@@ -47,7 +47,7 @@ def render_confusion(evaluation: Evaluation) -> Iterator[str]:
         return
     counts, names = evaluation.confusion, evaluation.labels
     if len(names) <= MAX_COLUMNS:
-        yield "confusion matrix: true labels (rows) and predictions (columns)"
+        yield "confusion matrix (rows: true, columns: predicted)"
         rows: list[list[str | int]] = [["", *names]]
         rows += [
             [name, *row] for name, row in zip(names, list_rows(counts, len(names)), strict=True)
@@ -85,6 +85,6 @@ def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
         expected, predicted = (
             show(text, TEXT_COLUMNS) for text in (mistake.expected, mistake.predicted)
         )
-        yield f"  {mistake.place}: is {expected}, predicted {predicted}"
+        yield f"  {mistake.place}: expected {expected}, predicted {predicted}"
         if text := show(mistake.text, TEXT_COLUMNS):
             yield f"    {text}"

@@ -92,9 +92,9 @@ def _export(
     if checkpoint.format == "sentence_transformers":
         sentences = read_sentence_model(path)
     model = BertModel.from_checkpoint(checkpoint)
-    finished, notes = find_finished(sentences)
+    modules, notes = choose_modules(sentences)
     with durable_folder(output) as folder:
-        files = EXPORTERS[settings.to](folder, model, finished)
+        files = EXPORTERS[settings.to](folder, model, modules)
         config = describe_config(model.config.to_dict(), "BertModel", torch.float32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, config)
         if sentences is not None:
@@ -103,10 +103,10 @@ def _export(
         files |= tokenizer.files | copy_files(checkpoint.folder, folder)
         check_output(output)  # again, because files may have appeared meanwhile
     outputs = {"last_hidden_state": True, "pooler_output": model.pooler is not None}
-    outputs["sentence_embedding"] = finished is not None
+    outputs["sentence_embedding"] = modules is not None
     unused = [head for head in list_heads(checkpoint.tensors) if head != "pooler"]
     if unused:
-        notes += (f"the encoder alone was exported, without {' and '.join(unused)}",)
+        notes += (f"only the encoder was exported, without {' and '.join(unused)}",)
     return ExportResult(
         folder=output,
         target=settings.to,
@@ -116,12 +116,14 @@ def _export(
     )
 
 
-def find_finished(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
+def choose_modules(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
     """Return the modules to export for sentence embeddings, and a note if they can't be."""
     if sentences is None:
         return None, ()
     pooling = sentences.modules[0]
     if isinstance(pooling, Pooling) and pooling.include_prompt:
         return sentences, ()
-    note = "there is no sentence_embedding: this model leaves its prompts out of it, whose tokens"
-    return None, (f"{note} an exported model can't tell from others",)
+    note = (
+        "there is no sentence_embedding: this model excludes prompt tokens from its pooling, and an"
+    )
+    return None, (f"{note} exported model can't distinguish them",)

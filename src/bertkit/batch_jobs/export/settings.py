@@ -1,4 +1,4 @@
-"""Settings of the job."""
+"""Settings for exporting a model."""
 
 from typing import Literal
 
@@ -10,4 +10,4 @@ from bertkit.base.settings import Settings
 class ExportSettings(Settings):
     """Settings of `bertkit export`."""
 
-    to: Literal["onnx"] = Field("onnx", description="What to export to.")
+    to: Literal["onnx"] = Field("onnx", description="Target format.")

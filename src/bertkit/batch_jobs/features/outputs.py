@@ -9,6 +9,7 @@ import numpy as np
 
 from bertkit.base.durable_stream import DurableStream
 from bertkit.base.files import DurableFile
+from bertkit.batch_jobs.embed.outputs import METADATA_KEY
 from bertkit.embeddings.features import Array, FeaturePlan, TextFeatures
 
 if TYPE_CHECKING:
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 
 DECIMALS = 6  # as in google-research/bert's script
 GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
-METADATA_KEY = b"bertkit"
 
 
 @dataclass(frozen=True)
-class Form:
+class OutputLayout:
     """The layout of the output.
 
     Attributes:
@@ -47,7 +47,7 @@ class Form:
         return {name: features[:, number] for number, name in enumerate(self.column_names)}
 
 
-def format_line(row: int, text: TextFeatures, form: Form) -> str:
+def format_line(row: int, text: TextFeatures, form: OutputLayout) -> str:
     """Format a row as JSON, without the newline; row 0 is the first."""
     if form.layout == "google":
         return _format_google_line(row, text, form.plan)
@@ -92,13 +92,13 @@ def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
     return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
 
 
-def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
+def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
     """Write one JSON line per text."""
     for row, text in enumerate(texts):
         file.write(f"{format_line(row, text, form)}\n".encode())
 
 
-def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
+def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
     """Write one row per text with lists of token features; the identity is in the metadata."""
     import pyarrow.parquet as pq
 
@@ -131,7 +131,7 @@ def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
         yield group
 
 
-def build_schema(form: Form) -> "pa.Schema":
+def build_schema(form: OutputLayout) -> "pa.Schema":
     """Build the Parquet schema.
 
     | column | type |
@@ -161,7 +161,7 @@ def build_schema(form: Form) -> "pa.Schema":
 
 
 def build_table(
-    texts: Sequence[TextFeatures], first_row: int, form: Form, schema: "pa.Schema"
+    texts: Sequence[TextFeatures], first_row: int, form: OutputLayout, schema: "pa.Schema"
 ) -> "pa.Table":
     """Build a table from texts."""
     import pyarrow as pa
@@ -186,7 +186,7 @@ def build_table(
     return pa.table(arrays, schema=schema)
 
 
-WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], Form], None]] = {
+WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], OutputLayout], None]] = {
     ".jsonl": write_jsonl,
     ".parquet": write_parquet,
 }

@@ -12,15 +12,15 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsErro
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.output import refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.batch_jobs.features.outputs import WRITERS, Form, format_line
+from bertkit.batch_jobs.embed.manifest import manifest_path
+from bertkit.batch_jobs.features.outputs import WRITERS, OutputLayout, format_line
 from bertkit.batch_jobs.features.settings import FeaturesSettings
 from bertkit.data.tables.texts import open_texts
 from bertkit.embeddings.feature_texts import TextOrPair
 from bertkit.embeddings.features import FeatureExtractor, TextFeatures
 from bertkit.inference.text_encoder import TextCounts
 
-PAIR_SIGN = " ||| "
-MANIFEST_SUFFIX = ".json"
+PAIR_SEPARATOR = " ||| "
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FeatureStream:
         self.settings, chosen = settings, settings.of_extractor
         self._extractor = FeatureExtractor.load(model, device=device, revision=revision)
         identity = self._extractor.identity(chosen)
-        self.form = Form(self._extractor.plan(chosen), settings.layout, identity)
+        self.form = OutputLayout(self._extractor.plan(chosen), settings.layout, identity)
         self._counts = TextCounts()
         self._elapsed_seconds = 0.0
 
@@ -108,8 +108,8 @@ class FeatureStream:
 
 def split_pair(text: str) -> TextOrPair:
     """Split a text pair at the last ` ||| `; return the text itself if there is none."""
-    first, sign, second = text.rpartition(PAIR_SIGN)
-    return (first, second) if sign else text
+    first, separator, second = text.rpartition(PAIR_SEPARATOR)
+    return (first, second) if separator else text
 
 
 def print_features(stream: FeatureStream, write: Callable[[str], None]) -> FeaturesResult:
@@ -164,18 +164,16 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     """Raise an error if the output can't be written or would overwrite other files."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
-        raise SettingsError(
-            f"{output} must end with {' or '.join(WRITERS)}, which selects the format"
-        )
+        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which sets its format")
     if settings.layout == "google" and ending != ".jsonl":
-        raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
+        raise SettingsError(f"layout google is JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)
     check_new_file(output, overwrite=settings.overwrite)
-    if not _is_left_alone(output):
+    if not _is_orphaned_manifest(output):
         check_new_file(manifest_path(output), overwrite=settings.overwrite)
 
 
-def _is_left_alone(output: Path) -> bool:
+def _is_orphaned_manifest(output: Path) -> bool:
     """Whether there is a manifest without its file, as a killed command leaves it."""
     if output.exists():
         return False
@@ -183,8 +181,3 @@ def _is_left_alone(output: Path) -> bool:
         return "features" in read_checksummed_json(manifest_path(output))
     except (MissingFileError, DamagedFileError):
         return False
-
-
-def manifest_path(output: Path) -> Path:
-    """Return the path of the manifest of a file of features."""
-    return output.with_name(output.name + MANIFEST_SUFFIX)

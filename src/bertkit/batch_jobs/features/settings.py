@@ -1,4 +1,4 @@
-"""Settings of the job."""
+"""Settings for extracting features."""
 
 from typing import Literal, Self
 
@@ -13,8 +13,8 @@ class FeaturesSettings(TableSettings, FeatureSettings):
 
     pairs: bool = Field(
         False,
-        description="Read `one ||| other` as a pair of texts, split at the last ` ||| ` of the"
-        " row, as google-research/bert does. Without this flag, ||| is ordinary text.",
+        description="Read `one ||| other` as a text pair, split at the last ` ||| ` of the row, as"
+        " google-research/bert does. Otherwise ` ||| ` is part of the text.",
     )
     layout: Literal["bertkit", "google"] = Field(
         "bertkit",
@@ -24,12 +24,9 @@ class FeaturesSettings(TableSettings, FeatureSettings):
     overwrite: bool = Field(False, description="Replace an existing output.")
 
     @model_validator(mode="after")
-    def _google_keeps_layers_apart(self) -> Self:
+    def _google_needs_separate_layers(self) -> Self:
         if self.layout == "google" and self.combine != "none":
-            raise ValueError(
-                f"layout google has each layer apart, and combine is {self.combine}; set combine to"
-                " none"
-            )
+            raise ValueError(f"layout google needs combine none, and combine is {self.combine}")
         return self
 
     @property

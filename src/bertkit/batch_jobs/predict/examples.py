@@ -52,7 +52,7 @@ class ExampleFile:
 
     def _check(self) -> None:
         if self.report.num_broken:
-            raise InputError(f"{self.report.first_broken[0]}; fix it, or remove it")
+            raise InputError(f"{self.report.first_broken[0]}; correct or remove it")
 
 
 def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:

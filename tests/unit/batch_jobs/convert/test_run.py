@@ -224,7 +224,7 @@ def test_a_tokenizer_that_is_not_berts_is_copied_as_it_is(source, output):
     engine["added_tokens"].append({"content": "new", "id": 15})
     (source / ENGINE).write_text(json.dumps(engine))
     result = convert(source, output)
-    assert "isn't one of bertkit's and was copied as it is" in result.notes[0]
+    assert "isn't a BERT tokenizer and was copied unchanged" in result.notes[0]
     for name in ("vocab.txt", ENGINE, "tokenizer_config.json"):
         assert (output / name).read_bytes() == (source / name).read_bytes()
 
@@ -242,7 +242,7 @@ def test_tokens_that_were_added_in_the_first_years_are_copied_too(source, output
 
 def test_a_vocabulary_larger_than_the_model_is_refused(source, output):
     Tokenizer([*Tokenizer.load(source).vocabulary, "new"]).save(source)
-    with pytest.raises(CheckpointError, match="they don't match"):
+    with pytest.raises(CheckpointError, match="doesn't belong to this model"):
         convert(source, output)
     assert not output.exists()
 

@@ -40,9 +40,8 @@ from bertkit.base.output import open_output
 from bertkit.batch_jobs.embed import run as run_module
 from bertkit.batch_jobs.embed.manifest import read_manifest
 from bertkit.batch_jobs.embed.outputs import WRITERS, format_rows
-from bertkit.batch_jobs.embed.progress_record import record_path, rows_path
 from bertkit.batch_jobs.embed.run import EmbedResult, embed, embed_lines
-from bertkit.batch_jobs.embed.unfinished import SAVE_SECONDS
+from bertkit.batch_jobs.embed.unfinished import SAVE_SECONDS, record_path, rows_path
 from bertkit.data.tables.texts import open_texts
 
 FORMS = list(WRITERS)
@@ -158,7 +157,7 @@ def test_work_that_was_stopped_goes_on_to_the_same_bytes(
     embed_alone(embedder, source, tmp_path / "whole" / output.name)
     use_engine(monkeypatch, embedder, window, interrupt)
     num_safe = (window - 1) * WINDOW_TEXTS
-    with pytest.raises(StoppedError, match=rf"stopped with {num_safe} rows of .* safe; the same"):
+    with pytest.raises(StoppedError, match=rf"stopped with {num_safe} rows of .* saved; the same"):
         embed("model", source, output, settings())
     assert not output.exists()
     engine = use_engine(monkeypatch, embedder)
@@ -167,7 +166,7 @@ def test_work_that_was_stopped_goes_on_to_the_same_bytes(
     assert result.num_resumed == num_safe
     assert result.counts.texts == NUM_TEXTS
     assert contents(output.parent) == contents(tmp_path / "whole")
-    assert ("Going on with" in capsys.readouterr().err) == (window > 1)
+    assert ("Resuming" in capsys.readouterr().err) == (window > 1)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -203,7 +202,7 @@ def test_a_full_disk_loses_nothing_that_was_safe(embedder, source, tmp_path, mon
     with monkeypatch.context() as patches:
         patches.setattr(storage, "write", fill)
         use_engine(patches, embedder)
-        with pytest.raises(StorageError, match=r"No space left on device; mend that, and the same"):
+        with pytest.raises(StorageError, match=r"No space left on device; fix that, and the same"):
             embed("model", source, output, settings())
     result = embed_alone(embedder, source, output)
     assert 0 < result.num_resumed < NUM_TEXTS
@@ -303,7 +302,7 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
         use_engine(patches, embedder, 3, interrupt)
         with pytest.raises(StoppedError):
             embed(model, source, output, settings())
-    begun = rf"{output.name}\.unfinished was started with something else"
+    begun = rf"{output.name}\.unfinished was started with other input or settings"
     with pytest.raises(ResumeError, match=rf'{begun} \(vector: "mean" → "cls"\); use that again'):
         embed(model, source, output, settings(pooling=("cls",)))
     changed = source.stat().st_mtime_ns
@@ -347,7 +346,7 @@ def test_an_output_that_is_done_is_left_and_another_is_not_replaced(
     assert embed(model, source, output, settings(pooling=("cls",), overwrite=True)).num_rows
     assert read_manifest(output).beginning.embedding["vector"] == "cls"
     output.write_bytes(b"mine")
-    with pytest.raises(SettingsError, match="it was written by something else"):
+    with pytest.raises(SettingsError, match="it has no matching manifest"):
         embed(model, source, output, settings(pooling=("cls",)))
     assert output.read_bytes() == b"mine"
 
@@ -360,7 +359,7 @@ def test_what_stands_where_the_manifest_should_is_not_lost(embedder, source, tmp
         embed("model", source, output, settings())
     embed("model", source, output, settings(overwrite=True))
     write_checksummed_json(other, {"a": 1})
-    with pytest.raises(DamagedFileError, match=r"isn't the manifest of a file of vectors: beginn"):
+    with pytest.raises(DamagedFileError, match=r"isn't the manifest of a vectors file: beginn"):
         embed("model", source, output, settings())
 
 
@@ -384,10 +383,10 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
     else:
         record.write_text(record.read_text().replace("16,", "24,") if harm == "record" else "{}")
     match = {
-        "rows": r"vectors\.npy\.unfinished was altered; start again with --restart",
-        "short": r"vectors\.npy\.unfinished ends too early; start again with --restart",
-        "gone": r"vectors\.npy\.unfinished is missing; start again with --restart",
-    }.get(harm, r"unfinished\.json isn't the record of unfinished work \(.*--restart")
+        "rows": r"vectors\.npy\.unfinished was altered; start over with --restart",
+        "short": r"vectors\.npy\.unfinished ends too early; start over with --restart",
+        "gone": r"vectors\.npy\.unfinished is missing; start over with --restart",
+    }.get(harm, r"unfinished\.json isn't a progress record \(.*--restart")
     use_engine(monkeypatch, embedder)
     with pytest.raises(DamagedFileError, match=match):
         embed("model", source, output, settings())
@@ -455,10 +454,10 @@ def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, mon
     )
     monkeypatch.setattr(run_module, "_note_bytes", lambda rows, sizes: sizes.extend([1] * 16))
     lines: list[str] = []
-    with pytest.raises(NonFiniteError, match="gives NaN or infinity for row 12; try --precision"):
+    with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
         embed_lines(embedder, open_texts(source), lines.append)
     assert len(lines) == WINDOW_TEXTS
-    with pytest.raises(NonFiniteError, match="gives NaN or infinity for row 12; try --precision"):
+    with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
         embed("model", source, tmp_path / "vectors.npy", settings())
 
 
@@ -468,12 +467,12 @@ def test_an_input_that_changes_meanwhile_is_noticed(embedder, source, tmp_path, 
             stream.write("more\n")
 
     use_engine(monkeypatch, embedder, NUM_WINDOWS, grow)
-    with pytest.raises(ResumeError, match=r"texts\.txt has changed while it was read; begin anew"):
+    with pytest.raises(ResumeError, match=r"texts\.txt changed while it was read; start over"):
         embed("model", source, tmp_path / "vectors.npy", settings())
 
 
 def test_an_input_that_has_become_shorter_is_noticed(embedder, source, monkeypatch):
-    with pytest.raises(InputError, match=r"has 60 rows, and 99 were done before; begin anew"):
+    with pytest.raises(InputError, match=r"has 60 rows, and 99 were done before; start over"):
         list(run_module.embed_rows(embedder, open_texts(source), None, skip_rows=99))
 
 

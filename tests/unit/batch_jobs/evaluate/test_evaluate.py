@@ -134,15 +134,14 @@ def test_a_disk_that_is_full_leaves_no_metrics(run, model, rows, tmp_path, monke
 def test_an_output_that_is_not_its_own_is_refused(run, model, rows, tmp_path):
     (tmp_path / "file").touch()
     for output, message in (
-        (model, "is a model's folder"),
-        (tmp_path / "file", "is a file where a folder"),
+        (model, "is a model folder"),
+        (tmp_path / "file", "is a file, and must be a folder"),
         (rows, "is the input"),
     ):
         words = ["--output", output, "--overwrite"]
         assert message in run("evaluate", model, rows, *words, exit_code=2).err
     assert (
-        "overwrite is for an --output"
-        in run("evaluate", model, rows, "--overwrite", exit_code=2).err
+        "--overwrite needs --output" in run("evaluate", model, rows, "--overwrite", exit_code=2).err
     )
 
 
@@ -188,7 +187,7 @@ def test_columns_are_named_and_foreign_ones_refused(run, model, rows, tmp_path):
 def test_data_that_is_not_there_is_refused(run, model, tmp_path, monkeypatch):
     assert "doesn't exist" in run("evaluate", model, tmp_path / "none.csv", exit_code=2).err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\n")))
-    assert "write standard input to a file first" in run("evaluate", model, "-", exit_code=2).err
+    assert "write it to a file first" in run("evaluate", model, "-", exit_code=2).err
 
 
 def test_tags_are_evaluated(run, models, tmp_path):
@@ -245,8 +244,8 @@ def test_a_mistake_without_a_text_is_one_line():
     mistakes = [Mistake("a.csv, line 2", text, "x", "y", 1.0) for text in ("", "the cat")]
     assert list(render_mistakes(Evaluation({}, mistakes=tuple(mistakes)))) == [
         "the worst mistakes",
-        "  a.csv, line 2: is x, predicted y",
-        "  a.csv, line 2: is x, predicted y",
+        "  a.csv, line 2: expected x, predicted y",
+        "  a.csv, line 2: expected x, predicted y",
         "    the cat",
     ]
 

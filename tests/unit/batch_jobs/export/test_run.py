@@ -59,7 +59,7 @@ def test_a_model_is_exported_with_its_tokenizer(source, output):
     assert result.size_bytes == sum(written.values())
     assert (result.folder, result.target) == (output, "onnx")
     assert result.outputs == ("last_hidden_state", "pooler_output")
-    assert result.notes == ("the encoder alone was exported, without masked_lm and next_sentence",)
+    assert result.notes == ("only the encoder was exported, without masked_lm and next_sentence",)
     assert Tokenizer.load(output).fingerprint == Tokenizer.load(source).fingerprint
     config = json.loads((output / "config.json").read_text())
     assert (config["architectures"], config["dtype"]) == (["BertModel"], "float32")
@@ -84,7 +84,7 @@ def test_a_prompt_that_does_not_count_keeps_the_vector_out(source, output):
     save_sentences(source, include_prompt=False)
     result = export(source, output)
     assert result.outputs == ("last_hidden_state", "pooler_output")
-    assert any("leaves its prompts out of it" in note for note in result.notes)
+    assert any("excludes prompt tokens" in note for note in result.notes)
 
 
 def refuse(source: Path, output: Path, kind: type[BertkitError], message: str) -> None:

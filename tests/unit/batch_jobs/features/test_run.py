@@ -228,7 +228,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, mon
         (
             "features.parquet",
             {"layout": "google", "combine": "none"},
-            r"layout google is one of JSONL; .*features\.parquet must end with \.jsonl",
+            r"layout google is JSONL; .*features\.parquet must end with \.jsonl",
         ),
         ("old.jsonl", {}, r"old\.jsonl exists; name another file, or replace it"),
         ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),
@@ -260,7 +260,7 @@ def test_outputs_that_are_new_or_may_be_replaced_are_taken(tmp_path):
 
 
 def test_the_layout_of_google_needs_layers_apart():
-    with pytest.raises(ValueError, match="layout google has each layer apart, and combine is sum"):
+    with pytest.raises(ValueError, match="layout google needs combine none, and combine is sum"):
         FeaturesSettings(layout="google", combine="sum")
     settings = FeaturesSettings(layers=(0,), max_length=9, pairs=True).of_extractor
     assert settings.model_dump() == {

@@ -1,0 +1,81 @@
+"""Results of a command: output files, problems of texts, and pages to open."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import SettingsError
+from bertkit.base.output import open_output
+from bertkit.base.progress import announce
+from bertkit.cli.output import check_standard_output
+
+
+def open_result(
+    output: Path | None,
+    activity: str,
+    source: str | None,
+    check: Callable[..., None],
+    *,
+    overwrite: bool,
+    is_workplace: bool = False,
+) -> AbstractContextManager[Path | None]:
+    """Lock the output, if there is one; errors as in `open_output`.
+
+    Raises:
+        SettingsError: `overwrite` is set without an output.
+        StorageError: the result would be printed, and standard output is closed.
+    """
+    if output is not None:
+        inputs = () if source is None else (source,)
+        check_place = partial(check, overwrite=overwrite)
+        return open_output(
+            output, activity, inputs=inputs, check=check_place, is_workplace=is_workplace
+        )
+    check_standard_output()
+    if overwrite:
+        raise SettingsError("--overwrite needs --output")
+    return nullcontext()
+
+
+def list_problems(
+    counts: object,
+    descriptions: Mapping[str, str],
+    *,
+    max_length: int | None = None,
+    num_undecodable: int = 0,
+) -> list[str]:
+    """Describe the problems of texts that were counted.
+
+    Args:
+        counts: has the number of each problem as an attribute.
+        descriptions: the description of each problem, by the name of its count.
+        max_length: maximum number of tokens of a text, for the descriptions.
+        num_undecodable: number of texts with bytes that aren't UTF-8.
+    """
+    problems = [
+        f"{number:,} {words.format(max_length=max_length)}"
+        for name, words in descriptions.items()
+        if (number := getattr(counts, name, 0))
+    ]
+    if num_undecodable:
+        problems.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
+    return problems
+
+
+def files_to_json(files: Mapping[str, FileRecord]) -> dict[str, dict[str, Any]]:
+    """Return size and SHA-256 of each file, by name."""
+    return {
+        name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+        for name, record in files.items()
+    }
+
+
+def open_in_browser(page: Path) -> None:
+    """Open a page in the browser; announce its path if there is none."""
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        announce(f"no browser was found; open {page} in one")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bertkit.base.progress import show_progress
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, find_size, gather_texts, printable
+from bertkit.inference.engines.names import EngineName
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText

@@ -14,6 +14,7 @@ from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.cli.results import list_problems, open_result
 from bertkit.cli.texts import NO_TEXT, Words, find_source, legible
+from bertkit.inference.engines.names import EngineName
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.table import TaskEntry
 

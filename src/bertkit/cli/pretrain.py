@@ -52,7 +52,7 @@ def pretrain(
         _show_dry_run(data, settings, json=json)
         return
     if output is None:
-        raise SettingsError("--output is missing: name the folder for the run")
+        raise SettingsError("--output is missing: name a folder for the run")
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
         from bertkit.recipes.pretrain.run import pretrain as run
 

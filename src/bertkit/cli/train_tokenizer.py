@@ -69,8 +69,8 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
     lines = [summary]
     if num_entries < settings.vocab_size:
         lines.append(
-            f"Fewer than the requested {settings.vocab_size:,}: the text has no more pieces"
-            f" that occur at least {settings.min_frequency} times."
+            f"Fewer than the requested {settings.vocab_size:,}: no other pieces occur at least"
+            f" {settings.min_frequency} times."
         )
     if words.num_forgotten:
         lines.append(

@@ -73,7 +73,7 @@ def translate(
         reference_field: Column, or field of JSONL, of the references; by default that of the texts.
         output: File for the translations, one line each, or with --json one object each; written
             atomically.
-        overwrite: Replace an output that exists.
+        overwrite: Replace an existing output.
         table: How to read the file.
         decoding: Decoding settings.
         device: auto, cpu, cuda or cuda:N.

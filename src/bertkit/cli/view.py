@@ -156,7 +156,7 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
 
 def write_page(seen: "AttentionView", path: Path) -> None:
     """Write the page and announce it."""
-    config = seen.scene.observation.config
+    config = seen.inputs.observation.config
     record = seen.write(path)
     announce(
         f"{path}: {pluralize(len(seen.tokens), 'token')},"

@@ -108,14 +108,7 @@ def write_manifest(output: Path, manifest: VectorsManifest) -> None:
 def read_manifest(output: Path) -> VectorsManifest | None:
     """Read the manifest of a vectors file; None if there is none."""
     path = manifest_path(output)
-    if not path.exists():
-        return None
-    try:
-        return VectorsManifest.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't the manifest of a vectors file: {describe_validation(error)}"
-        ) from None
+    return VectorsManifest.load(path) if path.exists() else None
 
 
 def find_finished(

@@ -36,8 +36,7 @@ from bertkit.batch_jobs.embed.unfinished import (
     remove_unfinished,
     rows_path,
 )
-from bertkit.data.tables.row import TextRow
-from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.data.tables.texts import TextRow, TextTable, open_texts
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.training.signals import stop_at_once

@@ -103,7 +103,7 @@ def test_other_peoples_folders_are_never_replaced(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(corpus, "--output", corpus, "--overwrite") == 2
-    assert "is the input, and would be written over" in capsys.readouterr().err
+    assert "is the input, and would be overwritten" in capsys.readouterr().err
     assert (corpus / "one.txt").read_text() == TEXT
     output = tmp_path / "tokenizer"
     assert run(corpus, "--output", output) == 0

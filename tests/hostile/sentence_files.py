@@ -143,7 +143,7 @@ def _module_entries() -> Iterator[Case]:
         "entries of modules.json of a wrong form",
         ({MODULES_FILE: to_json(entries)} for entries in lists),
         CheckpointError,
-        "says what bertkit doesn't read: '?modules",
+        "isn't a file that bertkit reads: '?modules",
     )
     yield from _make(
         "modules that take arguments",
@@ -238,7 +238,7 @@ def _pooling() -> Iterator[Case]:
         "pooling of wrong values",
         ({POOLING_FILE: to_json({**POOLING, **value})} for value in values),
         CheckpointError,
-        "says what bertkit doesn't read",
+        "isn't a file that bertkit reads",
     )
 
 
@@ -281,7 +281,7 @@ def _dense() -> Iterator[Case]:
         "a Dense module of wrong values",
         ({DENSE_FILE: to_json({**DENSE, **value})} for value in values),
         CheckpointError,
-        "says what bertkit doesn't read",
+        "isn't a file that bertkit reads",
     )
     names = ["os.system", "builtins.eval", "torch.hub.load", "torch.load", "modeling.Swish", ""]
     yield from _make(
@@ -373,7 +373,7 @@ def _settings() -> Iterator[Case]:
         "encoder settings that aren't done",
         ({ENCODER_FILE: to_json({**ENCODER, **value})} for value in values),
         CheckpointError,
-        "says what bertkit doesn't read",
+        "isn't a file that bertkit reads",
     )
     yield from _make(
         "a length over the positions",
@@ -415,7 +415,7 @@ def _whole_settings() -> Iterator[Case]:
         "settings of the whole of wrong values",
         ({SETTINGS_FILE: to_json(value)} for value in values),
         CheckpointError,
-        "says what bertkit doesn't read",
+        "isn't a file that bertkit reads",
     )
     values = [
         {"prompts": {}, "default_prompt_name": "query"},

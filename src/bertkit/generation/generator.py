@@ -137,7 +137,7 @@ class Generator:
         named, first = name_texts(prompts), 0
         while True:
             window, error = self._take(named)
-            yield from self._go_on(window, first, settings)
+            yield from self._continue_window(window, first, settings)
             if error is not None:
                 raise error
             if not window:
@@ -168,11 +168,11 @@ class Generator:
         num_shown = 0
         for token in stream(sequences, settings, limits, DecodingSource(tuple(ids))):
             written.append(token)
-            text = self._text_behind(prompt, ids, written, is_open=True)
+            text = self._continuation_text(prompt, ids, written, is_open=True)
             if len(text) > num_shown:
                 yield text[num_shown:]
                 num_shown = len(text)
-        yield self._text_behind(prompt, ids, written)[num_shown:]
+        yield self._continuation_text(prompt, ids, written)[num_shown:]
 
     def _take(self, named: Iterator[NamedText]) -> tuple[list[Prompt], BertkitError | None]:
         """Return the next texts up to the first that fails, and its error if there is one."""
@@ -185,7 +185,7 @@ class Generator:
             return window, error
         return window, None
 
-    def _go_on(
+    def _continue_window(
         self, window: Sequence[Prompt], first: int, settings: GeneratorSettings
     ) -> Iterator[ContinuedText]:
         """Yield the results of a window of texts; `first` is the number of its first text."""
@@ -202,7 +202,7 @@ class Generator:
             answers = decode(sequences, settings, self._limits(rows), sources)
             found.update(zip(chosen, answers, strict=True))
         for index, (text, ids) in enumerate(window):
-            yield ContinuedText(text, [self._word(text, ids, one) for one in found[index]])
+            yield ContinuedText(text, [self._describe(text, ids, one) for one in found[index]])
 
     def _encode(self, named: NamedText) -> list[int]:
         """Return the ids of [CLS] and the text."""
@@ -220,25 +220,25 @@ class Generator:
 
     def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
         most = [self.loaded.max_length - len(ids) for ids in rows]
-        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._forbidden_ids)
+        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._suppressed_ids)
 
     @cached_property
-    def _forbidden_ids(self) -> tuple[int, ...]:
+    def _suppressed_ids(self) -> tuple[int, ...]:
         tokenizer = self.loaded.tokenizer
         return find_suppressed_tokens(
             tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size
         )
 
-    def _word(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
+    def _describe(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
         return Continuation(
-            text=self._text_behind(prompt, ids, found.tokens),
+            text=self._continuation_text(prompt, ids, found.tokens),
             num_tokens=len(found.tokens),
             log_probability=found.log_probability,
             score=found.score,
             is_finished=found.is_finished,
         )
 
-    def _text_behind(
+    def _continuation_text(
         self, prompt: str, ids: Sequence[int], written: Sequence[int], *, is_open: bool = False
     ) -> str:
         """Return the written text as it follows the prompt, with or without a leading space.
@@ -254,8 +254,8 @@ class Generator:
         text = self.spacing.join(pieces, normalize=False)
         start = find_letter(text, count_letters(pieces[: len(ids)]))
         stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
-        behind = unicodedata.normalize("NFC", text[start:stop])
-        return behind.lstrip() if not prompt or prompt[-1].isspace() else behind
+        text_after = unicodedata.normalize("NFC", text[start:stop])
+        return text_after.lstrip() if not prompt or prompt[-1].isspace() else text_after
 
 
 def count_letters(pieces: Sequence[str]) -> int:
@@ -269,8 +269,8 @@ def count_settled_letters(pieces: Sequence[str]) -> int:
     More pieces may extend the last word, and the spaces around punctuation before it depend on it.
     """
     words = join_word_pieces(pieces)
-    is_behind_mark = len(words) > 1 and find_mark(words[-2]) is not None
-    return sum(map(len, words[: -2 if is_behind_mark else -1]))
+    is_after_mark = len(words) > 1 and find_sign(words[-2]) is not None
+    return sum(map(len, words[: -2 if is_after_mark else -1]))
 
 
 def find_letter(text: str, number: int) -> int:

@@ -117,11 +117,11 @@ class Perplexity:
         """Return the log probability of each part's scored tokens."""
         found: dict[int, float] = {}
         for chosen in plan_batches([len(part.ids) for part in parts], TOKENS_PER_BATCH):
-            found.update(zip(chosen, self._foresee([parts[i] for i in chosen]), strict=True))
+            found.update(zip(chosen, self._score_batch([parts[i] for i in chosen]), strict=True))
         return [found[index] for index in range(len(parts))]
 
     @torch.inference_mode()
-    def _foresee(self, parts: Sequence[Part]) -> list[float]:
+    def _score_batch(self, parts: Sequence[Part]) -> list[float]:
         model = self.loaded.model
         device = model.encoder.embeddings.word.weight.device
         batch = PackedBatch.from_single([part.ids for part in parts]).to(device)

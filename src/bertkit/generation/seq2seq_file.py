@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError
+from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.settings import DecodingSettings
@@ -29,6 +29,7 @@ class Seq2SeqSettingsFile(ChecksummedModel):
 
     description: ClassVar[str] = "the settings of an encoder-decoder"
     limit_bytes: ClassVar[int] = 4 << 20
+    error_kind: ClassVar[type[BertkitError]] = CheckpointError
 
     format_version: Literal[1] = 1
     kind: KindName

@@ -16,6 +16,7 @@ from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.overrides import override_decoding
 from bertkit.decoding.search import decode
+from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.cached_scorers import SourceSequences
 from bertkit.generation.seq2seq_file import KindName, Seq2SeqSettingsFile, read_seq2seq_file
@@ -186,7 +187,7 @@ class Seq2SeqGenerator:
         for window in encode_ahead(cut_windows(check_each(texts), measure), self._encode):
             numbered = window._replace(first=first)
             first += len(window.ids)
-            answers = list(self._rewrite(numbered, settings, counts))
+            answers = list(self._generate(numbered, settings, counts))
             yield from answers
 
     def settings_with(self, changes: Settings) -> DecodingSettings:
@@ -208,7 +209,7 @@ class Seq2SeqGenerator:
             is_cut=[len(each) > room for each in pieces],
         )
 
-    def _rewrite(
+    def _generate(
         self, window: Window, settings: DecodingSettings, counts: GenerationCounts | None
     ) -> Iterator[GeneratedText]:
         """Yield the answers of a window, in order."""
@@ -241,11 +242,15 @@ class Seq2SeqGenerator:
         limits = DecodingLimits(
             end_id=self.tokenizer.sep_id,
             max_tokens=[limit_written(len(each), settings, most) for each in ids],
-            suppressed_ids=self._forbidden_ids,
+            suppressed_ids=self._suppressed_ids,
         )
         sources = [DecodingSource(number=window.first + number) for number in chosen]
         batch = PackedBatch.from_single(ids).to(self._device)
-        return decode(SourceSequences(self.model, batch), settings, limits, sources)
+        return decode(self._start(batch), settings, limits, sources)
+
+    def _start(self, sources: PackedBatch) -> Sequences:
+        """Start one target for each source."""
+        return SourceSequences(self.model, sources)
 
     def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> GeneratedText:
         """Convert the hypotheses of a text, best first, to an answer."""
@@ -264,12 +269,15 @@ class Seq2SeqGenerator:
 
     @property
     def _device(self) -> torch.device:
-        return self.model.decoder.embeddings.word.weight.device
+        return next(self.model.parameters()).device
+
+    @property
+    def _num_scores(self) -> int:
+        return self.model.config.decoder.vocab_size
 
     @cached_property
-    def _forbidden_ids(self) -> tuple[int, ...]:
-        num_scores = self.model.config.decoder.vocab_size
-        return find_suppressed_tokens(self.tokenizer, self.tokenizer.sep_id, num_scores)
+    def _suppressed_ids(self) -> tuple[int, ...]:
+        return find_suppressed_tokens(self.tokenizer, self.tokenizer.sep_id, self._num_scores)
 
 
 def measure(text: str) -> int:

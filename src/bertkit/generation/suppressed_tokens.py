@@ -17,5 +17,5 @@ def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -
     """
     named = enumerate(tokenizer.vocabulary[:num_scores])
     unused = {id_ for id_, entry in named if UNUSED.fullmatch(entry)}
-    barred = (tokenizer.special_ids | unused) - {end_id}
-    return (*sorted(barred), *range(tokenizer.vocab_size, num_scores))
+    suppressed = (tokenizer.special_ids | unused) - {end_id}
+    return (*sorted(suppressed), *range(tokenizer.vocab_size, num_scores))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bertkit.interpret.page.build import build_page as build_page
     from bertkit.interpret.patterns import find_patterns as find_patterns
     from bertkit.interpret.views.view import ViewInputs as ViewInputs
-    from bertkit.interpret.words import guess_words as guess_words
+    from bertkit.interpret.words import predict_words as predict_words
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {

@@ -55,7 +55,7 @@ def read_words(
 
 
 @torch.inference_mode()
-def guess_words(
+def predict_words(
     inspected: InspectedModel, encoded: EncodedText, places: Sequence[int], top_k: int = 10
 ) -> list[PlaceWords]:
     """Predict the word at each position while that token alone is replaced by [MASK].

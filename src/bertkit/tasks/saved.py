@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError
+from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
@@ -35,6 +35,7 @@ class SavedTask(ChecksummedModel):
 
     description: ClassVar[str] = "a fine-tuned model's task"
     limit_bytes: ClassVar[int] = 4 << 20
+    error_kind: ClassVar[type[BertkitError]] = CheckpointError
 
     format_version: Literal[1] = 1
     task: str

@@ -145,7 +145,7 @@ def test_links_to_nothing_pipes_and_devices_are_refused(tmp_path):
             find_place(tmp_path / output)
     os.mkfifo(tmp_path / "pipe")
     for output in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(SettingsError, match="is a pipe or a device, where nothing can appear"):
+        with pytest.raises(SettingsError, match="is a pipe or a device, which can't be replaced"):
             find_place(output)
 
 

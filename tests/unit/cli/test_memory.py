@@ -39,5 +39,5 @@ def test_it_names_the_flags_that_the_command_has():
         " with more memory"
     )
     assert describe_shortage({"output"}) == (
-        "out of memory; take shorter texts, a smaller model or a machine with more memory"
+        "out of memory; use shorter texts, a smaller model or a machine with more memory"
     )

@@ -211,7 +211,7 @@ def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, t
     path = write_csv("texts.csv", ["text", "pair"], ROWS)
     before = path.read_bytes()
     for output, message in (
-        (path, "is the input, and would be written over"),
+        (path, "is the input, and would be overwritten"),
         (tmp_path / "a.txt", "must end with .jsonl or .csv"),
         (tmp_path / "folder.csv", "is a folder"),
     ):
@@ -239,10 +239,10 @@ def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):
         ),
         (
             "[finetune.classify]\nepoch = 2",
-            "table finetune.classify has keys that `bertkit finetune",
+            "table finetune.classify has keys that aren't flags of `bertkit finetune",
         ),
         ("[finetune]\nclassify = 2", "finetune.classify must be a table, got 2"),
-        ("[classify]\nlearning-rate = 2", "`bertkit classify` doesn't read: learning-rate"),
+        ("[classify]\nlearning-rate = 2", "aren't flags of `bertkit classify`: learning-rate"),
     ):
         path.write_text(text)
         assert message in run("classify", model, "a", "--config", path, exit_code=2).err

@@ -189,7 +189,7 @@ def test_beams_and_several_answers_are_not_shown_while_they_are_written(generate
 
 def test_other_models_are_refused(tmp_path):
     save_small(tmp_path / "bert")
-    with pytest.raises(CheckpointError, match=r"reads both ways.*--objective causal"):
+    with pytest.raises(CheckpointError, match=r"is bidirectional.*--objective causal"):
         Generator.load(tmp_path / "bert")
     config = EncoderDecoderConfig.of(build_model().config, start_id=2, end_id=3)
     EncoderDecoderModel(config).save_pretrained(tmp_path / "translator")

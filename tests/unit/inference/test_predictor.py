@@ -224,7 +224,7 @@ def test_a_damaged_task_file_is_refused(folder, tmp_path, spoil, error, message)
 
 
 def test_what_is_no_fine_tuned_model_is_refused(folder, tmp_path):
-    with pytest.raises(CheckpointError, match="is no fine-tuned model"):
+    with pytest.raises(CheckpointError, match="isn't a fine-tuned model"):
         Predictor.load(f"{folder}-whole")
     with pytest.raises(MissingFileError):
         Predictor.load(tmp_path / "none")

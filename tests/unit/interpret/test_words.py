@@ -47,7 +47,7 @@ def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
 
 def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, inspected, encoded):
     fill = FillMask.load(folder, engine="torch")
-    found = guess_words(inspected, encoded, [1, 4, 7], top_k=4)
+    found = predict_words(inspected, encoded, [1, 4, 7], top_k=4)
     texts = ["[MASK] cats saw a hat .", "the cats [MASK] a hat .", "the cats saw a hat [MASK]"]
     for words, text in zip(found, texts, strict=True):
         (blank,) = fill(text, top_k=4).blanks
@@ -57,9 +57,9 @@ def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, inspected, encoded):
 
 @pytest.mark.parametrize("size", [1, 20])
 def test_batches_change_nothing(inspected, encoded, monkeypatch, size):
-    whole = guess_words(inspected, encoded, PLACES)
+    whole = predict_words(inspected, encoded, PLACES)
     monkeypatch.setattr(words_module, "TOKENS_AT_A_TIME", size)
-    split = guess_words(inspected, encoded, PLACES)
+    split = predict_words(inspected, encoded, PLACES)
     assert [words.place for words in split] == PLACES
     for one, other in zip(whole, split, strict=True):
         assert [each.token_id for each in one.candidates] == [
@@ -70,7 +70,7 @@ def test_batches_change_nothing(inspected, encoded, monkeypatch, size):
 
 def test_both_texts_of_a_pair_keep_their_segments(inspected):
     encoded = inspected.read("the cat", "a hat")
-    (found,) = guess_words(inspected, encoded, [4])
+    (found,) = predict_words(inspected, encoded, [4])
     ids = list(encoded.encoding.ids)
     ids[4] = inspected.tokenizer.mask_id
     model, types = inspected.model, encoded.encoding.token_type_ids
@@ -89,4 +89,4 @@ def test_entries_without_a_word_are_no_candidates(tmp_path):
 
 
 def test_no_place_is_no_work(inspected, encoded):
-    assert guess_words(inspected, encoded, []) == []
+    assert predict_words(inspected, encoded, []) == []

@@ -11,14 +11,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import Field, NonNegativeInt
 
 from bertkit.base import storage
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -29,7 +29,6 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import remove_folder, write_all
 from bertkit.base.progress import ProgressBar, announce
-from bertkit.base.settings import describe_validation
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.manifest import LIMIT_BYTES, Counts, VectorsFingerprint
 
@@ -43,7 +42,7 @@ Vectors = npt.NDArray[np.float32]
 ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
 
-class ResumeState(BaseModel):
+class ResumeState(ChecksummedModel):
     """The state from which an unfinished job resumes.
 
     Attributes:
@@ -54,7 +53,8 @@ class ResumeState(BaseModel):
         counts: statistics of their texts.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a progress record"
+    limit_bytes: ClassVar[int] = LIMIT_BYTES
 
     beginning: VectorsFingerprint
     num_rows: NonNegativeInt = 0
@@ -81,7 +81,7 @@ def remove_unfinished(output: Path) -> None:
 
 def write_record(output: Path, state: ResumeState) -> None:
     """Write the progress record of an output; its rows must already be synced to disk."""
-    write_checksummed_json(record_path(output), state.model_dump(mode="json"))
+    state.save(record_path(output))
 
 
 def read_record(output: Path) -> ResumeState | None:
@@ -90,12 +90,9 @@ def read_record(output: Path) -> ResumeState | None:
     if not path.exists():
         return None
     try:
-        return ResumeState.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
-    except (ValidationError, DamagedFileError) as error:
-        problem = describe_validation(error) if isinstance(error, ValidationError) else str(error)
-        raise DamagedFileError(
-            f"{path} isn't a progress record ({problem}); start over with --restart"
-        ) from None
+        return ResumeState.load(path)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; start over with --restart") from None
 
 
 def find_resume_state(output: Path, fingerprint: VectorsFingerprint) -> ResumeState | None:

@@ -8,7 +8,7 @@ from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import round_digits
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
-from bertkit.interpret.words import PlaceWords, guess_words, read_words
+from bertkit.interpret.words import PlaceWords, predict_words, read_words
 
 NUM_WORDS = 5
 MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predictions
@@ -56,7 +56,7 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
         if len(encoded.words) <= MAX_GUESSED_TOKENS:
             covered = [words for words in read if words.place in masks]
             places = [words.place for words in read if words.place not in masks]
-            guessed = guess_words(inspected, encoded, places, NUM_WORDS)
+            guessed = predict_words(inspected, encoded, places, NUM_WORDS)
             hidden = sorted(covered + guessed, key=lambda words: words.place)
     return {
         "masks": sorted(masks),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.base.settings import validate
+from bertkit.base.settings import list_differences, validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
@@ -27,7 +27,6 @@ from bertkit.training.dump import (
     RECORD_FILE,
     WEIGHTS_FILE,
     Dump,
-    DumpRecord,
     read_dump,
 )
 from bertkit.training.job import Machine
@@ -129,7 +128,9 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
         first_module=next(iter(broken_modules), None),
         broken_weights=_list_broken(dict(model.named_parameters())),
         broken_gradients=_list_broken(gradients),
-        differences=_list_differences(record, device, "fp64" if fp64 else record.precision),
+        differences=list_differences(
+            record.versions, describe_versions(device, "fp64" if fp64 else record.precision)
+        ),
         examples=_describe_examples(batches, Tokenizer.load(path)),
     )
 
@@ -182,16 +183,6 @@ def _list_broken(tensors: dict[str, Any]) -> list[str]:
         name
         for name, tensor in tensors.items()
         if tensor is not None and not bool(torch.isfinite(tensor).all())
-    ]
-
-
-def _list_differences(record: DumpRecord, device: torch.device, precision: str) -> list[str]:
-    """List the differences from the run's software and machine, as `name: there → here`."""
-    there, here = record.versions, describe_versions(device, precision)
-    return [
-        f"{name}: {there.get(name)} → {here.get(name)}"
-        for name in sorted(there.keys() | here.keys())
-        if there.get(name) != here.get(name)
     ]
 
 

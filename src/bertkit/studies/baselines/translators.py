@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -14,10 +13,8 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
-from bertkit.decoding.limits import DecodingLimits, DecodingSource
-from bertkit.decoding.search import decode
-from bertkit.generation.seq2seq_generator import count_written, limit_written
-from bertkit.generation.suppressed_tokens import find_suppressed_tokens
+from bertkit.decoding.sequences import Sequences
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.hardware.device import mixed_precision
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
@@ -25,15 +22,14 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.recurrent.sequences import TranslatorSequences
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
-from bertkit.recipes.seq2seq.job import TOKENS_PER_BATCH, Seq2SeqContext, build_job
-from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
+from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.studies.baselines.translator import plan_translator, train_translator
-from bertkit.tokenization.detokenization import Spacing
 from bertkit.training.budget import StepPace, measure_pace
 from bertkit.training.lifecycle import RUN_FOLDER
 from bertkit.training.records.log import read_log
@@ -72,6 +68,20 @@ class Trial:
     num_held_out: int
 
 
+@dataclass(frozen=True)
+class RecurrentGenerator(Seq2SeqGenerator):
+    """Generates with a recurrent translator instead of an encoder-decoder of Transformers."""
+
+    model: AttentionalTranslator  # type: ignore[assignment]  # both hooks below use this one
+
+    def _start(self, sources: PackedBatch) -> Sequences:
+        return GrowingTranslations(self.model, sources)
+
+    @property
+    def _num_scores(self) -> int:
+        return self.model.config.vocab_size
+
+
 def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
     """Train an encoder-decoder, or load its result; raises what `train_seq2seq` raises."""
     saved = train_seq2seq(files, output, settings).saved
@@ -96,12 +106,12 @@ def train_recurrent(
         settings: settings of the translator.
         shared: settings of the Transformer: they decide vocabulary, lengths and held-out pairs.
     """
-    materials, _ = gather(files, shared)
-    result = train_translator(materials.train, materials.dev, materials.tokenizer, output, settings)
-    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(materials.machine.device)
-    with mixed_precision(materials.machine.device, materials.machine.precision):
-        written = write_translations(net, materials)
-    metrics = materials.kind.load_measure()(written, materials.data.dev.targets)
+    context, _ = gather(files, shared)
+    result = train_translator(context.train, context.dev, context.tokenizer, output, settings)
+    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(context.machine.device)
+    with mixed_precision(context.machine.device, context.machine.precision):
+        written = write_translations(net, context)
+    metrics = context.kind.load_measure()(written, context.data.dev.targets)
     return Translated(
         bleu=metrics["bleu"],
         chrf=metrics["chrf"],
@@ -111,50 +121,32 @@ def train_recurrent(
     )
 
 
-@torch.inference_mode()
-def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) -> list[str]:
-    """Translate the held-out texts, with the same search as `Seq2SeqGenerator`."""
-    tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
-    spacing = Spacing.from_dict(saved.spacing)
-    sources = materials.dev.sources
-    lengths, most = sources.lengths.tolist(), saved.max_target_length
-    forbidden = find_suppressed_tokens(tokenizer, tokenizer.sep_id, net.config.vocab_size)
-    costs = [length + count_written(saved.decoding) for length in lengths]
-    texts: dict[int, str] = {}
-    for numbers in plan_batches(costs, TOKENS_PER_BATCH[device.type]):
-        limits = DecodingLimits(
-            end_id=tokenizer.sep_id,
-            max_tokens=[limit_written(lengths[number], saved.decoding, most) for number in numbers],
-            suppressed_ids=forbidden,
-        )
-        batch = sources.choose(np.array(numbers)).pack().to(device)
-        origins = [DecodingSource(number=number) for number in numbers]
-        found = decode(TranslatorSequences(net, batch), saved.decoding, limits, origins)
-        for number, answers in zip(numbers, found, strict=True):
-            texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in answers[0].tokens])
-    return [texts[number] for number in range(len(lengths))]
+def write_translations(net: AttentionalTranslator, context: Seq2SeqContext) -> list[str]:
+    """Translate the held-out texts."""
+    generator = RecurrentGenerator(net, context.tokenizer, context.saved)
+    return [answer.text for answer in generator.stream(context.data.dev.sources)]
 
 
 def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
     """Measure a few steps of the Transformer and of the recurrent translator."""
-    materials, _ = gather(files, settings)
-    plan = plan_translator(materials.train, materials.dev, materials.tokenizer, recurrent)
-    net = plan.begin().to(materials.machine.device)
-    other = recurrent_run.build_job(plan, net, materials.machine)
+    context, _ = gather(files, settings)
+    plan = plan_translator(context.train, context.dev, context.tokenizer, recurrent)
+    net = plan.begin().to(context.machine.device)
+    other = recurrent_run.build_job(plan, net, context.machine)
     paces = (
-        measure_pace(build_job(materials, settings), settings, materials.machine),
-        measure_pace(other, recurrent, materials.machine),
+        measure_pace(build_job(context, settings), settings, context.machine),
+        measure_pace(other, recurrent, context.machine),
     )
-    return Trial(paces, len(materials.dev))
+    return Trial(paces, len(context.dev))
 
 
 def draw_encoder(name: str, folder: Path, seed: int) -> Path:
-    """An encoder of the same sizes and vocabulary, with weights that were drawn.
+    """Return an encoder of the same sizes and vocabulary with random weights.
 
     Args:
-        name: of the encoder, as `resolve_model` takes it.
-        folder: for the drawn one; one that is there is kept.
-        seed: decides the weights.
+        name: the encoder, as in `resolve_model`.
+        folder: the folder of the random encoder; an existing one is kept.
+        seed: the seed of the weights.
     """
     if not (folder / "model.safetensors").exists():
         checkpoint, config = open_encoder(name)

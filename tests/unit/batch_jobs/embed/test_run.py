@@ -303,7 +303,7 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
         with pytest.raises(StoppedError):
             embed(model, source, output, settings())
     begun = rf"{output.name}\.unfinished was started with other input or settings"
-    with pytest.raises(ResumeError, match=rf'{begun} \(vector: "mean" → "cls"\); use that again'):
+    with pytest.raises(ResumeError, match=rf'{begun} \(vector: "mean" → "cls"\); use those again'):
         embed(model, source, output, settings(pooling=("cls",)))
     changed = source.stat().st_mtime_ns
     source.write_bytes(source.read_bytes() + b"more\n")
@@ -341,7 +341,7 @@ def test_an_output_that_is_done_is_left_and_another_is_not_replaced(
     assert (again.was_done, again.counts, again.num_rows) == (True, first.counts, NUM_TEXTS)
     assert (engine.num_batches, output.stat()) == (0, before)
     use_engine(monkeypatch, other)
-    with pytest.raises(SettingsError, match=r'exists, and isn\'t what would .* \(vector: "mean"'):
+    with pytest.raises(SettingsError, match=r'exists and differs from what would .* \(vector: "mean"'):
         embed(model, source, output, settings(pooling=("cls",)))
     assert embed(model, source, output, settings(pooling=("cls",), overwrite=True)).num_rows
     assert read_manifest(output).beginning.embedding["vector"] == "cls"
@@ -359,7 +359,7 @@ def test_what_stands_where_the_manifest_should_is_not_lost(embedder, source, tmp
         embed("model", source, output, settings())
     embed("model", source, output, settings(overwrite=True))
     write_checksummed_json(other, {"a": 1})
-    with pytest.raises(DamagedFileError, match=r"isn't the manifest of a vectors file: beginn"):
+    with pytest.raises(DamagedFileError, match=r"isn't the manifest of a file of vectors: beginn"):
         embed("model", source, output, settings())
 
 
@@ -386,7 +386,8 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
         "rows": r"vectors\.npy\.unfinished was altered; start over with --restart",
         "short": r"vectors\.npy\.unfinished ends too early; start over with --restart",
         "gone": r"vectors\.npy\.unfinished is missing; start over with --restart",
-    }.get(harm, r"unfinished\.json isn't a progress record \(.*--restart")
+        "counts": r"unfinished\.json isn't a progress record: counts: .*--restart",
+    }.get(harm, r"unfinished\.json .*SHA-256.*; start over with --restart")
     use_engine(monkeypatch, embedder)
     with pytest.raises(DamagedFileError, match=match):
         embed("model", source, output, settings())
@@ -412,14 +413,14 @@ def test_standard_input_is_read_once(embedder, tmp_path, monkeypatch):
 
     give(make_texts())
     use_engine(monkeypatch, embedder, 3, interrupt)
-    with pytest.raises(StoppedError, match="stopped; standard input can't be read again, so begin"):
+    with pytest.raises(StoppedError, match="stopped; standard input can't be read again, so the job"):
         embed("model", "-", output, settings())
     assert contents(tmp_path) == {}
     give(make_texts())
     use_engine(monkeypatch, embedder)
     assert embed("model", "-", output, settings()).num_rows == NUM_TEXTS
     give(make_texts())
-    with pytest.raises(SettingsError, match="input: standard input or a pipe, which can't be read"):
+    with pytest.raises(SettingsError, match="input: standard input or a pipe can't be read"):
         embed("model", "-", output, settings())
     assert contents(tmp_path).keys() == {"vectors.npy", "vectors.npy.json"}
 
@@ -483,12 +484,12 @@ def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeyp
     lines = source.rename(source.with_suffix(".jsonl"))
     content = lines.read_bytes()
     with pytest.raises(
-        SettingsError, match=r"texts\.jsonl is the input, and would be written over"
+        SettingsError, match=r"texts\.jsonl is the input, and would be overwritten"
     ):
         embed("model", lines, lines, settings(overwrite=True))
     for name in ("v.npy.json", "v.npy.unfinished", "v.npy.unfinished.json"):
         beside = lines.rename(lines.with_name(name))
-        with pytest.raises(SettingsError, match=rf"{name} is the input, and would be written over"):
+        with pytest.raises(SettingsError, match=rf"{name} is the input, and would be overwritten"):
             embed("model", beside, beside.with_name("v.npy"), settings(format="text"))
         assert beside.read_bytes() == content
         beside.rename(lines)

@@ -169,7 +169,7 @@ def test_labels_that_the_model_does_not_know_are_mistakes(run, model, rows):
     metrics = json.loads(run("evaluate", model, rows, "--json").out)["metrics"]
     assert metrics["accuracy"] == 0.6
     rows.write_text("".join(json.dumps({"text": t, "label": "new"}) + "\n" for t in TEXTS))
-    assert "aren't among those" in run("evaluate", model, rows, exit_code=2).err
+    assert "aren't among the training labels" in run("evaluate", model, rows, exit_code=2).err
 
 
 def test_columns_are_named_and_foreign_ones_refused(run, model, rows, tmp_path):
@@ -179,7 +179,7 @@ def test_columns_are_named_and_foreign_ones_refused(run, model, rows, tmp_path):
     assert json.loads(run("evaluate", model, other, *words).out)["metrics"]["accuracy"] == 0.8
     assert "no column" in run("evaluate", model, other, exit_code=2).err
     assert (
-        "reads no question_column"
+        "this task has no question_column"
         in run("evaluate", model, rows, "--question-column", "x", exit_code=2).err
     )
 

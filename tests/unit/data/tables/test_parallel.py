@@ -110,7 +110,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(tmp_path):
     assert (report.num_empty, report.num_with_nul) == (3, 1)
     assert report.summary_lines() == [
         f"{report.name}: 3 of 5 pairs without text on one side, left out",
-        f"{report.name}: 1 of 5 pairs with NUL characters, which were removed",
+        f"{report.name}: 1 of 5 pairs with NULs, which were dropped",
     ]
 
 

@@ -9,7 +9,8 @@ import torch
 from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import validate
+from bertkit.base.settings import parse_settings
+from bertkit.generation import seq2seq_generator
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.recipes.seq2seq.job import Seq2SeqContext
@@ -112,7 +113,7 @@ def test_each_text_is_translated_as_it_would_be_alone(materials, monkeypatch):
     )
     net = AttentionalTranslator(config).eval()
     together = translators.write_translations(net, materials)
-    monkeypatch.setattr(translators, "TOKENS_PER_BATCH", {"cpu": 1})
+    monkeypatch.setitem(seq2seq_generator.TOKENS_PER_BATCH, "cpu", 1)
     assert translators.write_translations(net, materials) == together
     assert len(together) == 9
     assert len(set(together)) > 1

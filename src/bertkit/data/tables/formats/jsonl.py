@@ -85,11 +85,11 @@ def parse_values(
 
 def _replace_surrogates(value: Any, decoder: RowDecoder) -> Any:
     """Replace lone surrogates in the strings of a JSON value."""
-    replace = decoder.replace_surrogates
+    clean = decoder.replace_surrogates
     if isinstance(value, str):
-        return replace(value)
+        return clean(value)
     if isinstance(value, list):
         return [_replace_surrogates(item, decoder) for item in value]
     if isinstance(value, dict):
-        return {replace(key): _replace_surrogates(item, decoder) for key, item in value.items()}
+        return {clean(key): _replace_surrogates(item, decoder) for key, item in value.items()}
     return value

@@ -21,7 +21,6 @@ from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
-from bertkit.tokenization.spacing_rules import find_mark
 
 PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together
 # Tokens of a batch; the key/value cache holds a few times as many, 74 kB each for BERT-Base.

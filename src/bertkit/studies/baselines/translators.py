@@ -19,13 +19,12 @@ from bertkit.hardware.device import mixed_precision
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.models.recurrent.sequences import TranslatorSequences
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
 from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
-from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.baselines.settings import TranslatorSettings

@@ -341,7 +341,9 @@ def test_an_output_that_is_done_is_left_and_another_is_not_replaced(
     assert (again.was_done, again.counts, again.num_rows) == (True, first.counts, NUM_TEXTS)
     assert (engine.num_batches, output.stat()) == (0, before)
     use_engine(monkeypatch, other)
-    with pytest.raises(SettingsError, match=r'exists and differs from what would .* \(vector: "mean"'):
+    with pytest.raises(
+        SettingsError, match=r'exists and differs from what would .* \(vector: "mean"'
+    ):
         embed(model, source, output, settings(pooling=("cls",)))
     assert embed(model, source, output, settings(pooling=("cls",), overwrite=True)).num_rows
     assert read_manifest(output).beginning.embedding["vector"] == "cls"
@@ -413,7 +415,9 @@ def test_standard_input_is_read_once(embedder, tmp_path, monkeypatch):
 
     give(make_texts())
     use_engine(monkeypatch, embedder, 3, interrupt)
-    with pytest.raises(StoppedError, match="stopped; standard input can't be read again, so the job"):
+    with pytest.raises(
+        StoppedError, match="stopped; standard input can't be read again, so the job"
+    ):
         embed("model", "-", output, settings())
     assert contents(tmp_path) == {}
     give(make_texts())
@@ -483,9 +487,7 @@ def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeyp
         embed("model", source, tmp_path / "vectors.bin", settings())
     lines = source.rename(source.with_suffix(".jsonl"))
     content = lines.read_bytes()
-    with pytest.raises(
-        SettingsError, match=r"texts\.jsonl is the input, and would be overwritten"
-    ):
+    with pytest.raises(SettingsError, match=r"texts\.jsonl is the input, and would be overwritten"):
         embed("model", lines, lines, settings(overwrite=True))
     for name in ("v.npy.json", "v.npy.unfinished", "v.npy.unfinished.json"):
         beside = lines.rename(lines.with_name(name))

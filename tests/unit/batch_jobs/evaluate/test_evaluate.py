@@ -67,7 +67,7 @@ def test_metrics_and_mistakes_are_told(run, model, rows):
     (accuracy,) = [line for line in lines if line.split()[0] == "accuracy"]
     assert accuracy.split()[1] == "0.8000"
     assert accuracy.endswith(")")
-    assert any(line.startswith(f"  {rows}, line 1: is ") for line in lines)
+    assert any(line.startswith(f"  {rows}, line 1: expected ") for line in lines)
     assert "  the cat" in "\n".join(lines)
     assert "and is right in 0.8000; calibration error" in found.out
     assert "(15 bins; 95 % interval" in found.out

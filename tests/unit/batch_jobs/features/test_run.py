@@ -246,7 +246,9 @@ def test_outputs_that_cannot_be_meant_are_refused(tmp_path, name, settings, mess
 
 def test_the_input_is_not_replaced_by_a_manifest(tmp_path):
     (tmp_path / "f.jsonl.json").write_text('"a cat"\n')
-    with pytest.raises(SettingsError, match=r"f\.jsonl\.json is the input, and would be overwritten"):
+    with pytest.raises(
+        SettingsError, match=r"f\.jsonl\.json is the input, and would be overwritten"
+    ):
         check_output(
             str(tmp_path / "f.jsonl.json"), tmp_path / "f.jsonl", FeaturesSettings(overwrite=True)
         )

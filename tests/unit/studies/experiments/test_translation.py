@@ -9,7 +9,6 @@ import torch
 from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import parse_settings
 from bertkit.generation import seq2seq_generator
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator

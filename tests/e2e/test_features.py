@@ -151,7 +151,7 @@ def test_an_analogy_is_answered(model, capsys):
     [
         (["nearest"], "there is no word; give at least one"),
         (["analogy"], "there is no word; give at least one to add"),
-        (["nearest", "zebra"], "the word 'zebra' can't be made of the vocabulary's entries"),
+        (["nearest", "zebra"], "the word 'zebra' isn't covered by the vocabulary"),
         (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
         (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),
     ],

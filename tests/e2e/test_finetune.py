@@ -9,7 +9,6 @@ from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows,
 
 from bertkit.cli.main import main
 from bertkit.metrics.calibration import CalibrationError
-from bertkit.recipes.finetune import run as recipe
 from bertkit.training import loop
 
 
@@ -23,7 +22,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _unmeasured(monkeypatch):
-    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
 
 
 def words(workshop: Path, output: Path, *more: str, train: str = "train.csv") -> list[str]:

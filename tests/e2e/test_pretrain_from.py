@@ -155,7 +155,7 @@ def test_what_contradicts_the_source(workshop, model, tmp_path, capsys, more, me
 
 def test_new_heads_without_a_source_mean_nothing(workshop, tmp_path, capsys):
     error = read_errors(pretrain_words(workshop, tmp_path / "run", "--new-heads"), capsys)
-    assert "say something about --from" in error
+    assert "need start_from" in error
 
 
 def test_a_config_with_fewer_words_than_its_vocabulary(workshop, model, tmp_path, capsys):

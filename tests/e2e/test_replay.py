@@ -69,7 +69,7 @@ def test_the_run_says_how_it_can_be_shown_again(workshop, capfd):
     words[words.index("--learning-rate") + 1] = "1e30"
     assert main(words) == 2
     error = capfd.readouterr().err
-    assert f"`bertkit replay {dump_path(workshop / 'told', 2)}` shows step 2 again" in error
+    assert f"`bertkit replay {dump_path(workshop / 'told', 2)}` replays step 2" in error
     assert "lower --learning-rate" in error
 
 
@@ -102,7 +102,7 @@ def test_in_64_bits_what_overflowed_is_finite(dumped, capsys):
     assert facts["first_module"] is None
     assert facts["broken_gradients"] == []
     assert main(["replay", str(list_dumps(dumped)[0]), "--fp64"]) == 0
-    assert "too large for the run's precision" in capsys.readouterr().out
+    assert "overflowed in the run's precision" in capsys.readouterr().out
 
 
 def test_the_report_for_people(dumped, capsys):

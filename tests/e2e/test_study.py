@@ -167,7 +167,7 @@ def test_what_is_no_study_and_no_shards_are_told(shards, tmp_path, capsys):
     assert run(shards, tmp_path, "steps") == 2  # holds the folder `empty`
     error = capsys.readouterr().err
     assert "nothing" in error
-    assert "didn't begin; choose another --output" in error
+    assert "didn't write; choose another --output" in error
     assert not (tmp_path / "a").exists()
 
 

@@ -135,8 +135,8 @@ def test_flags_may_stand_in_a_file(model, capsys):
         ([TEXT, "--output", "page.svg"], "--output page.svg must end with .html"),
         ([TEXT, "--output", "folder.html"], "folder.html is a folder; name a file"),
         ([TEXT, "--svg", "dog.png"], "--svg dog.png must end with .svg"),
-        ([TEXT, "--svg", "dog.svg"], "name it by --layer and --head"),
-        ([TEXT, "--png", "dog.png", "--layer", 1], "name it by --layer and --head"),
+        ([TEXT, "--svg", "dog.svg"], "choose it with --layer and --head"),
+        ([TEXT, "--png", "dog.png", "--layer", 1], "choose it with --layer and --head"),
         ([TEXT, "--layers", 1], "--layers"),
     ],
 )

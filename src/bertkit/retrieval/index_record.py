@@ -135,10 +135,7 @@ class IndexRecord(ChecksummedModel):
         try:
             return cls.load(path)
         except DamagedFileError as error:
-            problem = str(error)
-        raise DamagedFileError(
-            f"{path} isn't the record of an index ({problem}); rebuild it with --rebuild"
-        )
+            raise DamagedFileError(f"{error}; rebuild the index with --rebuild") from None
 
 
 def read_size_and_time(path: Path) -> tuple[int, int]:

@@ -56,14 +56,14 @@ def test_what_is_not_defined_is_null_in_json():
 
 def test_what_is_odd_about_pairs_is_told_to_people_and_programs():
     names = {"kind": "translate", "metrics": {"bleu": 0.0}, "signatures": {"bleu": "nrefs:1"}}
-    counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu tells nothing here",)}
+    counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu is uninformative here",)}
     result = SimpleNamespace(output=Path("out"), saved=SimpleNamespace(**names, **counts))
-    assert "bleu tells nothing here" in describe_pairs(result, json=False).splitlines()
+    assert "bleu is uninformative here" in describe_pairs(result, json=False).splitlines()
     assert json.loads(describe_pairs(result, json=True)) == {
         "output": "out",
         "metrics": {"bleu": 0.0},
         "signatures": {"bleu": "nrefs:1"},
-        "warnings": ["bleu tells nothing here"],
+        "warnings": ["bleu is uninformative here"],
     }
 
 

@@ -75,7 +75,7 @@ def test_what_a_model_does_not_do_is_refused(trained, writing):
         load_summarizer(trained, None, EmbedderSettings(pooling=("cls",)))
     with pytest.raises(SettingsError, match="diversity is for encoders"):
         load_summarizer(trained, SummarySettings(diversity=0.3))
-    with pytest.raises(SettingsError, match=r"words of its own.*sentences; leave"):
+    with pytest.raises(SettingsError, match=r"generates summaries.*sentences; leave"):
         load_summarizer(writing, SummarySettings(sentences=2))
     with pytest.raises(SettingsError, match="doesn't compute sentence embeddings"):
         load_summarizer(writing, None, EmbedderSettings(engine="torch"))

@@ -17,7 +17,7 @@ def test_only_another_objective_than_berts_is_stored():
 def test_masking_without_masks_is_refused(change):
     (name,) = change
     assert ObjectiveSettings(objective="mlm", **change).objective == "mlm"
-    with pytest.raises(ValidationError, match=f"{name} says something about masking"):
+    with pytest.raises(ValidationError, match=f"{name} is about masking"):
         ObjectiveSettings(objective="causal", **change)
 
 

@@ -162,7 +162,7 @@ def test_another_study_other_settings_and_other_data_are_refused(tmp_path):
     run(tmp_path, Told(), seeds=1)
     with pytest.raises(ResumeError, match=r"minutes: None → 2\.0"):
         run(tmp_path, Told(), seeds=1, minutes=2)
-    with pytest.raises(ResumeError, match="data: they are not those"):
+    with pytest.raises(ResumeError, match="data: different data"):
         run(tmp_path, Told(data="other"), seeds=1)
 
     class Other(SmallStudy):
@@ -174,7 +174,7 @@ def test_another_study_other_settings_and_other_data_are_refused(tmp_path):
 
 def test_a_folder_of_something_else_a_file_and_a_held_folder_are_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(ResumeError, match="holds something that `bertkit study` didn't begin"):
+    with pytest.raises(ResumeError, match="holds something that `bertkit study` didn't write"):
         run(tmp_path, Told())
     with pytest.raises(ResumeError, match="is a file; name a folder"):
         run(tmp_path / "thesis.txt", Told())
@@ -197,7 +197,7 @@ def test_damaged_records_are_named(tmp_path):
     run(tmp_path, told, seeds=1)
     assert told.cells == [Cell("good", 0)]
     (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(DamagedFileError, match=r"study\.json .* the study can't be taken up"):
+    with pytest.raises(DamagedFileError, match=r"study\.json .* the study can't be resumed"):
         run(tmp_path, Told(), seeds=1)
     (tmp_path / "study.json").unlink()
     with pytest.raises(ResumeError, match=r"holds runs of a study, but no study\.json"):
@@ -247,7 +247,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
     move(torch="2.12")
     outcome = run(tmp_path, Told(), seeds=2)
     assert outcome.other_versions == {
-        Cell(arm, 1): ["torch: 2.11 → 2.12"] for arm in ("good", "bad", "middle")
+        Cell(arm, 1): ["torch: '2.11' → '2.12'"] for arm in ("good", "bad", "middle")
     }
     assert "3 of 6 runs had other programs" in outcome.summarize()
     assert "Runs under other conditions" in (tmp_path / "report.html").read_text("utf-8")

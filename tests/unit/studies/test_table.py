@@ -83,7 +83,7 @@ def test_larger_models_are_fine_tuned_at_lower_rates(size):
 
 
 def test_held_out_labels_alone_are_refused():
-    with pytest.raises(SettingsError, match="labeled_dev belongs to labeled"):
+    with pytest.raises(SettingsError, match="labeled_dev needs labeled"):
         validate(PretrainingSettings, {"data": "a", "labeled_dev": "b"}, "flags")
 
 

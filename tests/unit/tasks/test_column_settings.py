@@ -28,5 +28,5 @@ def test_columns_replace_those_of_training_where_they_are_given():
     trained = ClassifySettings(text_column="body", label_column="stars")
     found = with_columns(trained, kind(text_column="review"))
     assert (found.text_column, found.label_column) == ("review", "stars")
-    with pytest.raises(SettingsError, match="reads no words_column"):
+    with pytest.raises(SettingsError, match="this task has no words_column"):
         with_columns(trained, kind(words_column="tokens"))

@@ -51,7 +51,7 @@ def test_unknown_labels_are_compared_with_those_of_a_model():
 def test_a_few_of_many_pairs_are_named_and_none_is_compared_with_all():
     counts = {f"{word} {number}": 1 for number in range(50_000) for word in ("Label", "label")}
     (line,) = describe_look_alikes(counts)
-    assert "; and 49,997 more. Spell" in line
+    assert "; and 49,997 more. Use the same spelling" in line
     assert len(line) < 400
 
 

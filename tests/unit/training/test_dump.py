@@ -67,7 +67,7 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
 def test_a_dump_that_a_command_reads_is_told_with_the_command(run, machine, capfd):
     job = replace(build_job(SETTINGS, poison=lambda step: step == 1), can_replay=True)
     fit(job, SETTINGS, run=run, state=RunState(), num_steps=2, machine=machine)
-    assert f"`bertkit replay {dump_path(run.folder, 2)}` shows step 2" in capfd.readouterr().err
+    assert f"`bertkit replay {dump_path(run.folder, 2)}` replays step 2" in capfd.readouterr().err
 
 
 def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
@@ -188,7 +188,7 @@ def test_a_flipped_bit_in_a_dump_is_named(run, machine, name):
 
 def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, machine, tmp_path: Path):
     train(run, machine, 3, poison=lambda step: step == 1)
-    with pytest.raises(MissingFileError, match=r"run is no dump.*dumps/step-00000002"):
+    with pytest.raises(MissingFileError, match=r"run isn't a dump.*dumps/step-00000002"):
         read_dump(run.folder)
     with pytest.raises(MissingFileError, match=r"nowhere is no dump"):
         read_dump(tmp_path / "nowhere")

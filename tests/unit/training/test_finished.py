@@ -52,7 +52,7 @@ def test_a_changed_file_is_named_with_the_cure(finished):
 
 def test_a_file_that_is_gone_is_named(finished):
     (finished / "weights").unlink()
-    with pytest.raises(MissingFileError, match="weights is gone"):
+    with pytest.raises(MissingFileError, match="weights is missing"):
         FinishedRecord.read(finished).check_files(finished)
 
 

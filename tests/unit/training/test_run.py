@@ -22,7 +22,7 @@ def test_what_changed_is_listed():
     message = str(caught.value)
     assert "batch_size: 32 → 64" in message
     assert "seed: 0 → 3" in message
-    assert "it is not the data that it was begun with" in message
+    assert "data: different data" in message
     assert "learning_rate" not in message
 
 
@@ -73,7 +73,7 @@ def test_a_damaged_record_is_named(tmp_path):
     with pytest.raises(DamagedFileError, match=r"settings\.json.*written by an older bertkit"):
         Run(tmp_path).read_record()
     write_checksummed_json(tmp_path / "settings.json", {"settings": {}})
-    with pytest.raises(DamagedFileError, match=r"settings\.json isn't the record of a run"):
+    with pytest.raises(DamagedFileError, match=r"settings\.json isn't a run's record"):
         Run(tmp_path).read_record()
 
 

@@ -9,7 +9,9 @@ from bertkit.training.settings import MAY_CHANGE
 
 
 def test_more_minutes_are_only_another_budget_so_that_a_run_can_grow():
-    short, long = (DemoSettings(minutes=minutes).pretrain_settings() for minutes in (1.0, 2.5))
+    short, long = (
+        DemoSettings(minutes=minutes).pretrain_settings().model_dump() for minutes in (1.0, 2.5)
+    )
     assert list_differences(short, long) == ["minutes: 1.0 → 2.5"]
     assert "minutes" in MAY_CHANGE
 

@@ -77,7 +77,7 @@ def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):
     assert counts.num_unseen == 7
     check_labels(TWO, found, counts)
     lines = describe_set(TWO, found, counts)
-    assert "7 labels not among those that are learned" in lines[1]
+    assert "7 labels not among the training labels" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
     assert "f1 is that of 'good'" in lines.pop()
     assert lines[-1] == "  …"

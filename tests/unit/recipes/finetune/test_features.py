@@ -206,7 +206,7 @@ def test_a_head_that_cant_be_meant_is_refused(whole, tmp_path, head, message):
 
 
 def test_four_layers_are_asked_of_a_model_that_has_them(sources, tmp_path):
-    with pytest.raises(CheckpointError, match="the last four layers, and the encoder has 2"):
+    with pytest.raises(CheckpointError, match="the last four layers, and the encoder has only 2"):
         finetune(sources, tmp_path / "out", TASK, BILSTM)
     assert not (tmp_path / "out").exists()
 

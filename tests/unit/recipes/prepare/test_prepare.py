@@ -221,7 +221,7 @@ def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
     other.mkdir()
     (other / "a.txt").touch()
     for output in (other, other / "a.txt"):
-        with pytest.raises(ResumeError, match="holds something else"):
+        with pytest.raises(ResumeError, match="holds other files"):
             prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
 
 

@@ -142,7 +142,7 @@ def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):
 
 def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer, tmp_path):
     (tmp_path / "diary.txt").touch()
-    with pytest.raises(ResumeError, match="holds something else"):
+    with pytest.raises(ResumeError, match="holds other files"):
         prepare([str(corpus / "a.txt")], tokenizer, tokenizer, SETTINGS, workers=1)
     assert not (tokenizer / ".lock").exists()
 

@@ -26,10 +26,10 @@ def test_what_was_stored_can_be_read_again(settings):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": "mini", "start_from": "model"}, "one of the two"),
-        ({"model": None}, "one of the two"),
-        ({"from_revision": "main"}, "say something about --from"),
-        ({"new_heads": True}, "say something about --from"),
+        ({"model": "mini", "start_from": "model"}, "give either a model or start_from"),
+        ({"model": None}, "give either a model or start_from"),
+        ({"from_revision": "main"}, "need start_from"),
+        ({"new_heads": True}, "need start_from"),
     ],
 )
 def test_what_contradicts_itself_is_refused(values, message):

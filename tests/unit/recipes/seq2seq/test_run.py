@@ -109,7 +109,7 @@ def test_a_damaged_checkpoint_says_how_to_go_on(files, tmp_path, monkeypatch):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
         stop_at(9, patch)
-        with pytest.raises(StoppedError, match="goes on from there"):
+        with pytest.raises(StoppedError, match="resumes from there"):
             train_seq2seq(files, output, SHORT)
     newest = list_checkpoints(output / "run")[-1]
     weights = newest / "model.safetensors"
@@ -140,7 +140,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     for place, name in ((result_module, "judge"), (result_module.SavedResult, "write")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupt)
-            with pytest.raises(StoppedError, match="goes on from"):
+            with pytest.raises(StoppedError, match="resumes from"):
                 train_seq2seq(files, output, SHORT)
     monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
     train_seq2seq(files, output, SHORT)
@@ -181,7 +181,7 @@ def test_other_settings_are_refused(whole, files, changes, message):
 
 def test_other_data_and_a_folder_of_something_else_are_refused(whole, files, tmp_path):
     other = write_sides(tmp_path, "other", make_pairs(240, 3))
-    with pytest.raises(ResumeError, match="not the data"):
+    with pytest.raises(ResumeError, match="data: different data"):
         train_seq2seq(PairFiles(other, files.dev), whole, QUICK)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
@@ -217,9 +217,7 @@ def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     materials, _ = gather(long, cutting)
     counts = materials.counts["train"]
     assert (len(materials.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
-    assert "long.en and long.de: of 1 of them what is to be written was cut" in (
-        capsys.readouterr().err
-    )
+    assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
     assert materials.train.sources.lengths.max() == 16
     assert materials.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
     only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
@@ -352,7 +350,7 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
         saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
     assert (saved.best_step, saved.averaged_steps) == (12, ())
     assert "step-00000008" in (told := capsys.readouterr().err)
-    assert "nothing is averaged, and the best step becomes the model" in told
+    assert "no weights are averaged and the best step becomes the model" in told
     assert saved.warnings[0].startswith("a checkpoint that was to be averaged was lost")
 
 

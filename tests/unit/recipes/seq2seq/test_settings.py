@@ -17,7 +17,7 @@ def test_an_encoder_learns_slower_unless_it_is_told_otherwise():
     [
         ({"model": "M", "layers": 3}, "layers: that is for a new model"),
         ({"model": "M", "vocab_size": 100, "size": "tiny"}, "size and vocab_size"),
-        ({"revision": "main"}, "give it too"),
+        ({"revision": "main"}, "revision needs model"),
         ({"epochs": 3, "minutes": 1}, "give one budget, not epochs and minutes"),
         ({"steps": 3, "minutes": 1}, "give one budget"),
         ({"tokens_per_batch": 1}, "tokens_per_batch"),

@@ -75,14 +75,15 @@ def test_an_encoder_without_capitals_is_told_when_the_run_begins(tmp_path, capsy
     settings = QUICK.model_copy(update={"model": str(tmp_path / "encoder"), **WARM})
     gather(PairFiles(pairs, pairs), settings)
     assert (
-        "the vocabulary has no capital letters, which right texts have" in capsys.readouterr().err
+        "the vocabulary has no capital letters, which the references have"
+        in capsys.readouterr().err
     )
 
 
 def test_an_encoder_that_reads_left_to_right_is_refused_with_a_way_on(files, tmp_path):
     save_causal(tmp_path / "causal")
     settings = QUICK.model_copy(update={"model": str(tmp_path / "causal"), **WARM})
-    with pytest.raises(CheckpointError, match="both halves begin with an encoder, which reads"):
+    with pytest.raises(CheckpointError, match="both halves start from a bidirectional encoder"):
         gather(files, settings)
 
 
@@ -92,5 +93,5 @@ def test_short_texts_are_learned_by_their_loss(tmp_path):
     saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
     assert saved.best_step == 12
     first, *_, last = saved.warnings
-    assert first.startswith("bleu tells nothing here")
+    assert first.startswith("bleu is uninformative here")
     assert last.startswith("bleu was 0.0000 at each of 3 evaluations")

@@ -139,7 +139,7 @@ def test_other_settings_data_or_folders_are_refused(shards, tmp_path):
         classifier_run(shards, run, hidden_size=9)
     with pytest.raises(ResumeError, match=r"budget: .*'steps': 4.* → .*'steps': 6"):
         classifier_run(shards, run, steps=6)
-    with pytest.raises(ResumeError, match="was begun with other settings"):
+    with pytest.raises(ResumeError, match="was started with other settings"):
         language_model_run(shards, run)
     other = tmp_path / "other"
     other.mkdir()
@@ -159,7 +159,7 @@ def test_a_classifier_learns_on_a_language_models_states(shards, tmp_path):
     again = classifier_run(shards, tmp_path / "run", parent, freezes_reader=True)
     assert weights(again.checkpoint) == first
     other = language_model_run(shards, tmp_path / "other", seed=1).checkpoint
-    with pytest.raises(ResumeError, match="source: its files"):
+    with pytest.raises(ResumeError, match="source: different files"):
         classifier_run(shards, tmp_path / "run", other, freezes_reader=True)
     with pytest.raises(SettingsError, match=r"'cell': 'lstm'.*'cell': 'gru'"):
         classifier_run(shards, tmp_path / "gru", parent, cell="gru")
@@ -172,7 +172,7 @@ def test_a_language_model_of_other_words_is_refused(shards, tmp_path):
     settings = ClassifierSettings(**SMALL | {"batch_size": 4})
     with pytest.raises(InputError, match="has another tokenizer than the texts"):
         train_classifier(other, tmp_path / "run", settings, parent)
-    with pytest.raises(SettingsError, match="freezes_reader keeps the weights of a language"):
+    with pytest.raises(SettingsError, match="freezes_reader freezes the weights of a language"):
         classifier_run(shards, tmp_path / "run", freezes_reader=True)
     assert not (tmp_path / "run").exists()
 

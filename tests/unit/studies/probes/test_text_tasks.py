@@ -157,7 +157,7 @@ def test_files_are_written_once(tmp_path):
 def test_a_task_that_the_text_has_no_examples_of_is_told_and_left_out(capsys):
     shards = build_shards()
     shards.held_out = [build_shard(range(1))]  # one document alone
-    with pytest.raises(InputError, match="gives too few examples of it: 1, and 20 are needed"):
+    with pytest.raises(InputError, match="gives too few examples: 1, and 20 are needed"):
         make_task("pairs", "dev", shards, 30)
     assert find_tasks(["gaps", "pairs", "gaps"], shards, {"train": 30, "dev": 25}) == {"gaps": 25}
     assert "it goes without the task pairs" in capsys.readouterr().err

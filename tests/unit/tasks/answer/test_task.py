@@ -139,7 +139,7 @@ def test_what_cannot_be_learned_is_refused():
     none = [AnswerExample("who ?", "the cat", ())]
     with pytest.raises(InputError, match="no question has an answer"):
         AnswerQuestions.from_examples(SETTINGS, none)
-    with pytest.raises(InputError, match=r"8 of 32 questions have no answer.*--version 2\.0"):
+    with pytest.raises(InputError, match=r"8 of 32 questions have no answer.*set version to 2\.0"):
         AnswerQuestions.from_examples(
             SETTINGS.model_copy(update={"version": "1.1"}), list_examples()
         )
@@ -149,7 +149,7 @@ def test_a_model_of_another_tool_answers_every_question(tmp_path):
     task = load_task(tmp_path, BertConfig(), "BertForQuestionAnswering")
     assert isinstance(task, AnswerQuestions)
     assert task.settings.version == "1.1"
-    with pytest.raises(CheckpointError, match="has 2 labels, beginning and end, not 3"):
+    with pytest.raises(CheckpointError, match="has 2 labels, start and end, not 3"):
         load_task(tmp_path, BertConfig(num_labels=3), "BertForQuestionAnswering")
     short = BertConfig(max_position_embeddings=64)
     with pytest.raises(SettingsError, match=f"^{tmp_path}: max_question_length"):

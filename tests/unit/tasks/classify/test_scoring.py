@@ -148,6 +148,6 @@ def test_of_several_labels_unseen_ones_are_missed():
 def test_one_answer_of_several_labels_for_all_is_told():
     examples = [example(1, "a"), example(2, "b")]
     nothing = joint_scoring.evaluate(examples, [several(0, 0, 0)] * 2, LABELS)
-    assert "no text is given a label" in nothing.warnings[0]
+    assert "no text gets a label" in nothing.warnings[0]
     same = joint_scoring.evaluate(examples, [several(1, 1, 0)] * 2, LABELS)
     assert same.warnings == ("every prediction is 'a, b'",)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.recipes.finetune.small import TASK, make_rows, write_rows
 
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
     DamagedFileError,
     MissingFileError,
@@ -131,10 +132,10 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
     assert "run 1 of 2" not in errors
     assert "run 2 of 2: learning rate 0.01, batch 8, epochs 4, seed 0\n" in errors
     assert errors.count("40 examples; labels") == 1  # the data is told once
-    for name in ("write_best", "write_checksummed_json"):
+    for owner, name in ((search_module, "write_best"), (search_module.SavedSearch, "save")):
         with monkeypatch.context() as patch:
-            patch.setattr(search_module, name, interrupt)
-            with pytest.raises(StoppedError, match="goes on with what isn't finished"):
+            patch.setattr(owner, name, interrupt)
+            with pytest.raises(StoppedError, match="resumes with the runs that aren't finished"):
                 search(sources, output, TASK, SETTINGS, GRID)
         assert not (output / "search.json").exists()
     assert "resuming after step 7" in capsys.readouterr().err
@@ -152,13 +153,13 @@ def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypa
     left[0].mkdir(parents=True)
     left[1].touch()
     done = []
-    write = search_module.write_checksummed_json
+    save = search_module.SavedSearch.save
 
-    def note(path, content):
+    def note(saved, path):
         done.append([each.exists() for each in left])
-        return write(path, content)
+        return save(saved, path)
 
-    monkeypatch.setattr(search_module, "write_checksummed_json", note)
+    monkeypatch.setattr(search_module.SavedSearch, "save", note)
     search(sources, output, TASK, SETTINGS, GRID)
     assert done == [[False, False]]
 
@@ -193,7 +194,7 @@ def test_weights_that_were_dropped_are_trained_again(whole, sources, tmp_path, c
     lost = f"search/{GOOD}/seed0/model.safetensors"
     output = copy_without(whole[0], tmp_path / "model", lost)
     search(sources, output, TASK, SETTINGS, GRID)
-    assert "is trained again: its weights were dropped" in capsys.readouterr().err
+    assert "is trained again, because its weights were removed" in capsys.readouterr().err
     assert contents(output) == contents(whole[0])
 
 
@@ -211,7 +212,7 @@ def test_a_run_that_fails_is_the_worst(sources, tmp_path, monkeypatch, capsys):
 def test_a_search_of_which_every_run_fails_is_an_error(sources, tmp_path, monkeypatch):
     monkeypatch.setattr(search_cells, "LEARNING_RATES", (1e30,))
     settings = SETTINGS.model_copy(update={"max_skipped_steps": 2})
-    with pytest.raises(NonFiniteError, match="none of 1 run came to a number for accuracy"):
+    with pytest.raises(NonFiniteError, match="none of 1 run has a value for accuracy"):
         search(sources, tmp_path / "model", TASK, settings, GRID)
 
 
@@ -222,7 +223,7 @@ def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sourc
     with pytest.raises(ResumeError, match="search: 'paper' → None"):
         search(sources, output, TASK, SETTINGS, SEEDS)
     path = write_rows(tmp_path / "train.csv", make_rows(40, 3))
-    with pytest.raises(ResumeError, match="not the data"):
+    with pytest.raises(ResumeError, match="data: different data"):
         search(dataclasses.replace(sources, train=str(path)), output, TASK, SETTINGS, GRID)
     with pytest.raises(ResumeError, match="holds a search; give --search or --seeds"):
         finetune(sources, output, TASK, SETTINGS)
@@ -262,8 +263,10 @@ def test_a_damaged_record_is_told(whole, sources, tmp_path):
         path.write_bytes(before.replace(b"accuracy", b"accurasy"))
         with pytest.raises(DamagedFileError, match="was altered"):
             search(sources, output, TASK, SETTINGS, GRID)
-        search_module.write_checksummed_json(path, {"format_version": 2})
-        with pytest.raises(DamagedFileError, match=r"search\.json: format_version"):
+        write_checksummed_json(path, {"format_version": 2})
+        with pytest.raises(
+            DamagedFileError, match=r"search\.json isn.t the result of a search: format_version"
+        ):
             search(sources, output, TASK, SETTINGS, GRID)
     finally:
         path.write_bytes(before)

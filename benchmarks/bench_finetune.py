@@ -15,8 +15,9 @@ attention and fused AdamW,
 - `grouped`: with its own batches of similar length (`train_sampling_strategy="group_by_length"`).
 
 Token ids are compared first, and the loss of the first batch without dropout. Speed is in sequences
-of average length a second: tokens per second, without padding by the tokens of the set's average sequence. Beside
-the ratio stands that of processor time, which others on the machine hardly move.
+of average length a second: tokens per second, without padding, divided by the tokens of the set's
+average sequence. Beside the ratio stands that of processor time, which other programs on the
+machine hardly change.
 """
 
 import argparse

@@ -15,8 +15,9 @@ another side first each time:
 - `kept`: the same with freed memory kept as bertkit keeps it; not on a GPU.
 
 On a GPU it is 32,768 tokens a step, and 128 to 1,024 pairs. The loss of the same pairs without
-dropout is compared first. Speed is in tokens per second, without padding, of both languages together. Beside the
-ratio stands that of processor time, which others on the machine hardly move.
+dropout is compared first. Speed is in tokens per second, without padding, of both languages
+together. Beside the ratio stands that of processor time, which other programs on the machine
+hardly change.
 """
 
 import argparse

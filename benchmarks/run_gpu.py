@@ -3,8 +3,9 @@
     python benchmarks/run_gpu.py --part tests --part step --minutes 9
 
 The parts stand in `gpu_parts.py`. Each has a limit under nine minutes, after which it is ended, and
-its result is written into `results.json` of `--output` as soon as it is there, so the same command resumes with what isn't done: first with what wasn't tried, then with what failed. With `--minutes`
-no part is begun whose limit goes beyond them. `tables.md` beside it has everything so far.
+its result is written into `results.json` of `--output`, so the same command resumes: first with the
+parts that weren't tried, then with those that failed. With `--minutes`, no part is started whose
+limit exceeds the time left. `tables.md` beside it has all results so far.
 
 Nothing is installed. A part is left out, with the reason, where it lacks packages or data.
 Ends with 0 when all parts are done, 1 when some aren't, and 2 where there is no GPU.

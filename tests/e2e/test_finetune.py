@@ -102,7 +102,7 @@ def test_a_head_is_trained_on_a_frozen_encoder(workshop, tmp_path, capsys):
     at = command.index("--learning-rate")
     del command[at : at + 2]
     assert main(command) == 0
-    assert "hidden states are computed once" in capsys.readouterr().err
+    assert "computing hidden states once" in capsys.readouterr().err
     record = json.loads((output / "run" / "settings.json").read_text())
     assert record["settings"]["learning_rate"] == 1e-3
     assert main(["classify", str(output), "the cat", "--json"]) == 0

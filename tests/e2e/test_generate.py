@@ -125,7 +125,7 @@ def test_what_cannot_be_meant_is_told_in_one_line(causal, capsys, words, message
 def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys, command):
     save_small(tmp_path)
     _, err = run(capsys, command, tmp_path, "the", code=2)
-    assert "reads both ways" in err
+    assert "is bidirectional" in err
 
 
 @pytest.mark.parametrize("command", ["generate", "perplexity"])

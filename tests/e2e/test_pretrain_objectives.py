@@ -102,7 +102,7 @@ def test_a_report_shows_how_it_goes_on(workshop, causal, tmp_path, capsys):
     [run] = json.loads(capsys.readouterr().out)["runs"]
     assert run["held_out"].keys() == {"loss", "clm_accuracy", "clm_perplexity"}
     html = (tmp_path / "page.html").read_text()
-    assert "Halves of held-out sentences" in html
+    assert "The texts are held-out sentences" in html
     assert "Next word, accuracy" in html
     assert "to read left to right" in html
     assert "bertkit generate" in html

@@ -1,5 +1,6 @@
 """The house is in order: tables and files agree, public names are stable, torch loads late."""
 
+import ast
 import importlib
 import json
 import re
@@ -87,7 +88,7 @@ def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
     of_tasks = {"finetune", "predict", "study"}
-    shared = {"evaluations", "main", "memory", "output", "texts"}
+    shared = {"evaluations", "main", "memory", "output", "results", "texts"}
     assert list_modules("bertkit.cli") - shared - of_tasks == set(expected.values())
 
 
@@ -191,3 +192,24 @@ def test_no_clock_is_read_that_can_be_set_back():
     folder = Path(bertkit.__file__).parent
     found = [str(path) for path in folder.rglob("*.py") if clock.search(path.read_text("utf-8"))]
     assert found == []
+
+
+def test_strings_stand_alone_only_as_docstrings():
+    """A wrapped string without parentheses loses its second line without an error."""
+    lost = []
+    for path in sorted(Path(bertkit.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            body = getattr(node, "body", None)
+            strings = [s for s in body if is_string(s)] if isinstance(body, list) else []
+            is_documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            lost += [
+                f"{path.name}:{s.lineno}" for s in strings if not is_documented or s is not body[0]
+            ]
+    assert lost == []
+
+
+def is_string(statement):
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.JoinedStr) or (
+        isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )

@@ -143,8 +143,8 @@ class ApproximateSearch:
         if search.cells.recall < LEAST_RECALL:
             announce(
                 f"The approximate index finds only {search.cells.recall:.0%} of the true top ten,"
-                " because one byte per number is too coarse for these vectors; --index exact finds"
-                " all"
+                " because one byte per number is too coarse for these vectors; an exact index"
+                " finds all"
             )
         return search
 
@@ -169,7 +169,7 @@ class ApproximateSearch:
 def check_approximate(similarity: Similarity) -> None:
     """Check that the similarity is supported and faiss is installed, before any computation."""
     if similarity == "manhattan":
-        raise SettingsError("an approximate index doesn't support manhattan; use --index exact")
+        raise SettingsError("an approximate index doesn't support manhattan; use an exact index")
     load_faiss()
 
 
@@ -179,7 +179,7 @@ def load_faiss() -> ModuleType:
         import faiss
     except ImportError:
         raise MissingExtraError(
-            "an approximate index needs faiss: pip install 'bertkit[search]', or use --index exact"
+            "an approximate index needs faiss: pip install 'bertkit[search]', or use an exact index"
         ) from None
     module: ModuleType = faiss
     return module

@@ -146,9 +146,7 @@ class Outcome:
         if self.missing:
             words += f" {len(self.missing)} of {self.num_cells} runs weren't made."
         if others := self.other_versions:
-            words += f" {len(others)} of {self.num_cells} runs had other software or properties of"
-            " the"
-            words += " machine."
+            words += f" {len(others)} of {self.num_cells} runs had other software or hardware."
         return words
 
     @property

@@ -249,7 +249,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
     assert outcome.other_versions == {
         Cell(arm, 1): ["torch: '2.11' → '2.12'"] for arm in ("good", "bad", "middle")
     }
-    assert "3 of 6 runs had other programs" in outcome.summarize()
+    assert "3 of 6 runs had other software" in outcome.summarize()
     assert "Runs under other conditions" in (tmp_path / "report.html").read_text("utf-8")
     move(gpu="B", precision="fp32")
     run(tmp_path, Told(), seeds=2)  # nothing is to be done

@@ -190,5 +190,5 @@ def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, machine, tmp
     train(run, machine, 3, poison=lambda step: step == 1)
     with pytest.raises(MissingFileError, match=r"run isn't a dump.*dumps/step-00000002"):
         read_dump(run.folder)
-    with pytest.raises(MissingFileError, match=r"nowhere is no dump"):
+    with pytest.raises(MissingFileError, match=r"nowhere isn't a dump"):
         read_dump(tmp_path / "nowhere")

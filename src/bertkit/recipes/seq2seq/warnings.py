@@ -29,8 +29,10 @@ def doubt_metric(
     if written[metric] > copied[metric]:
         return
     if measure_right()[metric] == 0.0:
-        yield f"{metric} is uninformative here: the references themselves have"
-        f" 0{REASONS.get(metric, '')}"
+        yield (
+            f"{metric} is uninformative here: the references themselves have"
+            f" 0{REASONS.get(metric, '')}"
+        )
         return
     yield (
         f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of the"

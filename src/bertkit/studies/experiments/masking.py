@@ -48,8 +48,10 @@ class Masking(PretrainingStudy):
         " large models learn more where 40 % of the words are chosen than with 15 %, and that"
         " smaller ones prefer lower rates."
     )
-    budget = "All arms are pre-trained on the same number of tokens, in the same order, on masked"
-    " words only."
+    budget = (
+        "All arms are pre-trained on the same number of tokens, in the same order, on masked words"
+        " only."
+    )
     caution = (
         "The arms are compared on gap detection, because the paper's tasks need labels (--labeled"
         " uses your own), and on masked words of one kind (80/10/10, 15 %), which favors arms"

@@ -30,8 +30,10 @@ class NextSentence(PretrainingStudy):
         " single sentences (SST-2) hardly change. Liu et al. 2019 (RoBERTa, section 4.2, table 2)"
         " found the opposite: without it, models trained on contiguous text are as good or better."
     )
-    budget = "Both arms are pre-trained on the same number of tokens of the same text, and"
-    " fine-tuned in the same way."
+    budget = (
+        "Both arms are pre-trained on the same number of tokens of the same text, and fine-tuned"
+        " in the same way."
+    )
     caution = (
         "Whether two sentences come from the same document is closer to next sentence prediction"
         " than the paper's tasks are (--labeled uses your own labels). Masked words are evaluated"

@@ -33,8 +33,9 @@ class Size(PretrainingStudy):
         " the perplexity of held-out masked words (from 5.84 with 3 layers of 768 to 3.23 with 24"
         " of 1,024) and after fine-tuning on every task, even the smallest (MRPC 79.8 to 87.8)."
     )
-    budget = "All arms are pre-trained on the same number of tokens, which takes larger models"
-    " longer."
+    budget = (
+        "All arms are pre-trained on the same number of tokens, which takes larger models longer."
+    )
     caution = (
         "Larger models need more tokens and a lower learning rate. Here all are pre-trained at"
         " the same rate, larger ones are fine-tuned at lower, untuned rates, and no model reads"

@@ -351,7 +351,7 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
     assert (saved.best_step, saved.averaged_steps) == (12, ())
     assert "step-00000008" in (told := capsys.readouterr().err)
     assert "no weights are averaged and the best step becomes the model" in told
-    assert saved.warnings[0].startswith("a checkpoint that was to be averaged was lost")
+    assert saved.warnings[0].startswith("a checkpoint to be averaged is missing")
 
 
 def test_a_model_is_judged_as_it_will_write(files, monkeypatch):

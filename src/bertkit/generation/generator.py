@@ -21,6 +21,7 @@ from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
+from bertkit.tokenization.spacing_rules import find_mark
 
 PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together
 # Tokens of a batch; the key/value cache holds a few times as many, 74 kB each for BERT-Base.
@@ -268,7 +269,7 @@ def count_settled_letters(pieces: Sequence[str]) -> int:
     More pieces may extend the last word, and the spaces around punctuation before it depend on it.
     """
     words = join_word_pieces(pieces)
-    is_after_mark = len(words) > 1 and find_sign(words[-2]) is not None
+    is_after_mark = len(words) > 1 and find_mark(words[-2]) is not None
     return sum(map(len, words[: -2 if is_after_mark else -1]))
 
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from bertkit.data.order import PlannedExample
 from bertkit.models.bert.heads import IS_NEXT, NOT_NEXT, BertForPreTraining
 from bertkit.objectives.masked_pairs import MaskedBatch, MaskedPairs
-from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.objectives.sentence_pairs import IS_RANDOM
+from bertkit.training.job import Scores
 
 
 @final
@@ -40,13 +40,13 @@ class PreTrainingBatch(MaskedBatch):
         return {"mlm": len(self.labels), "nsp": len(self.next_sentence_labels)}
 
 
-def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLosses:
+def score(model: BertForPreTraining, batch: PreTrainingBatch) -> Scores:
     """Compute both losses of a batch, in float32 whatever the model's precision."""
     loss, num_hits, relations = model.masked_loss_and_relations(
         batch.packed, batch.positions, batch.labels
     )
     is_next = batch.next_sentence_labels
-    return PreTrainingLosses(
+    return Scores(
         losses={
             "mlm": loss,
             "nsp": F.cross_entropy(relations.float(), is_next, reduction="sum"),

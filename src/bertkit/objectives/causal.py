@@ -23,14 +23,8 @@ from numpy.typing import NDArray
 from bertkit.data.order import PlannedExample
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.objective import (
-    PLANNING,
-    Examples,
-    Objective,
-    PreTrainingLosses,
-    WordBatch,
-    number_positions,
-)
+from bertkit.objectives.objective import PLANNING, Examples, Objective, WordBatch, number_positions
+from bertkit.training.job import Scores
 
 SPECIAL_TOKENS = 2  # [CLS] text [SEP]
 START, STOP, IS_CUT = range(3)
@@ -119,7 +113,7 @@ class CausalObjective(Objective[CausalBatch]):
         )
 
     @staticmethod
-    def score(model: BertLMHeadModel, batch: CausalBatch) -> PreTrainingLosses:
+    def score(model: BertLMHeadModel, batch: CausalBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_hits = model.next_loss(batch.packed, batch.positions, batch.labels)
-        return PreTrainingLosses(losses={"clm": loss}, hits={"clm": num_hits})
+        return Scores(losses={"clm": loss}, hits={"clm": num_hits})

@@ -14,7 +14,7 @@ from typing import final
 from bertkit.data.order import PlannedExample
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.objectives.masked_pairs import MaskedBatch, MaskedPairs
-from bertkit.objectives.objective import PreTrainingLosses
+from bertkit.training.job import Scores
 
 
 @final
@@ -32,7 +32,7 @@ class MaskedObjective(MaskedPairs[MaskedBatch]):
         return self.corrupt(examples)
 
     @staticmethod
-    def score(model: BertForMaskedLM, batch: MaskedBatch) -> PreTrainingLosses:
+    def score(model: BertForMaskedLM, batch: MaskedBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_hits = model.masked_loss(batch.packed, batch.positions, batch.labels)
-        return PreTrainingLosses(losses={"mlm": loss}, hits={"mlm": num_hits})
+        return Scores(losses={"mlm": loss}, hits={"mlm": num_hits})

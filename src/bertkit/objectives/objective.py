@@ -22,6 +22,7 @@ from bertkit.models.bert.heads import WordScoringBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 # The use of a random generator; part of its key, so that no two uses share random numbers. The
 # order of examples has its own generator, in `data/order.py`.
@@ -73,19 +74,6 @@ class WordBatch:
             if isinstance(value, Tensor)
         }
         return replace(self, packed=self.packed.to(device), **moved)
-
-
-@dataclass(frozen=True)
-class PreTrainingLosses:
-    """Sums over a batch's targets, on the model's device.
-
-    Attributes:
-        losses: sums of cross-entropies, by the names of `target_counts`.
-        hits: numbers of correct predictions, by the same names.
-    """
-
-    losses: dict[str, Tensor]
-    hits: dict[str, Tensor]
 
 
 Batch = TypeVar("Batch", bound=WordBatch)
@@ -166,7 +154,7 @@ class Objective(ABC, Generic[Batch]):
 
     @staticmethod
     @abstractmethod
-    def score(model: Any, batch: Batch) -> PreTrainingLosses:
+    def score(model: Any, batch: Batch) -> Scores:
         """Compute all losses of a batch, in float32 whatever the model's precision."""
 
 

@@ -21,24 +21,12 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
 TEMPERATURE = "temperature"  # key in a task's `numbers`
-
-
-@dataclass(frozen=True)
-class TaskScores:
-    """Sums over a batch's targets, for the training loop.
-
-    Attributes:
-        losses: the loss, under "task".
-        hits: number of correct predictions, under "task"; empty if the task has none.
-    """
-
-    losses: dict[str, Tensor]
-    hits: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -151,7 +139,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """Encode examples as token ids, and the answers of those that have one as labels."""
 
     @abstractmethod
-    def loss(self, logits: Float[Tensor, "rows ..."], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "rows ..."], batch: TaskBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
 
     @abstractmethod

@@ -32,16 +32,18 @@ class Batch(Protocol):
         """Return the batch on another device."""
 
 
-class Scores(Protocol):
-    """Sums over a batch's targets."""
+@dataclass(frozen=True)
+class Scores:
+    """Sums over a batch's targets, on the model's device.
 
-    @property
-    def losses(self) -> dict[str, Tensor]:
-        """Loss sums, by the names of `target_counts`."""
+    Attributes:
+        losses: loss sums, by the names of `target_counts`.
+        hits: numbers of targets whose most likely prediction was correct, by the same names;
+            empty if no prediction is right or wrong.
+    """
 
-    @property
-    def hits(self) -> dict[str, Tensor]:
-        """Numbers of targets whose most likely prediction was correct."""
+    losses: dict[str, Tensor]
+    hits: dict[str, Tensor]
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)

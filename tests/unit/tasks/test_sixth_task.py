@@ -21,7 +21,8 @@ from bertkit.tasks.batch import Encoded, TokenSequence
 from bertkit.tasks.columns import find_column, take_label, take_text
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
+from bertkit.training.job import Scores
 
 MOST = 3
 
@@ -76,7 +77,7 @@ class Count(Task[CountExample, int]):
         ]
 
     def loss(self, logits, batch):
-        return TaskScores({"task": F.cross_entropy(logits, batch.labels, reduction="sum")}, {})
+        return Scores({"task": F.cross_entropy(logits, batch.labels, reduction="sum")}, {})
 
     def decode(self, example, encoded, logits):
         return int(logits[0].argmax())

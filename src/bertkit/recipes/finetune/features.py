@@ -23,8 +23,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import TaskScores
-from bertkit.training.job import Job
+from bertkit.training.job import Job, Scores
 
 STATES_FOLDER = "states"
 EXAMPLES_AT_ONCE = 32  # batch size of an evaluation
@@ -105,7 +104,7 @@ def build_feature_job(
         parts = job.batches_at(step)
         return [StateBatch(part, *states.train.read(part.numbers)) for part in parts]
 
-    def score(model: FineTunedBert, batch: StateBatch) -> TaskScores:
+    def score(model: FineTunedBert, batch: StateBatch) -> Scores:
         return materials.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 
     return Job(

@@ -20,9 +20,9 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded, TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
 
@@ -80,7 +80,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
             for part in (numbers[start : start + size] for start in range(0, len(numbers), size))
         ]
 
-    def score(model: FineTunedBert, batch: TaskBatch) -> TaskScores:
+    def score(model: FineTunedBert, batch: TaskBatch) -> Scores:
         return task.loss(model.scores(batch.packed), batch)
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
@@ -23,7 +22,7 @@ from bertkit.recipes.seq2seq.schedule import list_averaged, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
 from bertkit.training.step import evaluate_batches
@@ -64,14 +63,6 @@ class Seq2SeqContext:
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer's files, with the maximum source length for other tools."""
         return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """Sums over the target tokens of a batch."""
-
-    losses: dict[str, Tensor]
-    hits: dict[str, Tensor]
 
 
 def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
@@ -135,10 +126,10 @@ def with_averages(job: Job[PairBatch], settings: Seq2SeqSettings, num_steps: int
     return replace(job, needed_steps=partial(list_averaged, settings, num_steps))
 
 
-def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) -> PairScores:
+def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) -> Scores:
     """Compute loss and number of correct predictions, summed over the target tokens of a batch."""
     loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
-    return PairScores({"word": loss}, {"word": num_hits})
+    return Scores({"word": loss}, {"word": num_hits})
 
 
 def evaluate(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:

@@ -19,7 +19,6 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.recurrent.classifier import RecurrentClassifier
 from bertkit.models.recurrent.config import ClassifierConfig
-from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.studies.baselines.agreement import (
     NUM_CUES,
     VOCAB_SIZE,
@@ -29,7 +28,7 @@ from bertkit.studies.baselines.agreement import (
     training_batch,
 )
 from bertkit.training.budget import WARM_UP_STEPS
-from bertkit.training.job import Machine
+from bertkit.training.job import Machine, Scores
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import LoopSettings
@@ -97,12 +96,12 @@ def count_parameters(net: Net) -> int:
     return sum(parameter.numel() for parameter in net.parameters())
 
 
-def score(net: Net, batch: AgreementBatch) -> PreTrainingLosses:
+def score(net: Net, batch: AgreementBatch) -> Scores:
     """Return the summed loss of a batch and the number of correct predictions."""
     scores = net.scores(batch.packed).float()
     hits = (scores.detach().argmax(dim=1) == batch.labels).sum()
     loss = F.cross_entropy(scores, batch.labels, reduction="sum")
-    return PreTrainingLosses({"cue": loss}, {"cue": hits})
+    return Scores({"cue": loss}, {"cue": hits})
 
 
 def log_odds(net: Net, batch: AgreementBatch) -> Float[Tensor, " sequences"]:

@@ -21,12 +21,12 @@ from bertkit.models.recurrent.config import ClassifierConfig
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
 from bertkit.studies.baselines.plan import BaselinePlan, hash_arrays
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import ClassifierSettings
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 TOKENS_PER_BATCH = 4096  # of an evaluation batch
 
@@ -216,10 +216,10 @@ def describe_parent(parent: Path) -> dict[str, str]:
     return {"parent": record_file(folder / SAFETENSORS_FILE).sha256}
 
 
-def score(model: RecurrentClassifier, batch: LabeledBatch) -> PreTrainingLosses:
+def score(model: RecurrentClassifier, batch: LabeledBatch) -> Scores:
     """Return the summed loss of a batch and the number of correct predictions."""
     loss, num_hits = model.loss(batch.packed, batch.labels)
-    return PreTrainingLosses({"label": loss}, {"label": num_hits})
+    return Scores({"label": loss}, {"label": num_hits})
 
 
 def batch_tensors(batch: LabeledBatch) -> dict[str, Tensor]:

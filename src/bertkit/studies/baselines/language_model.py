@@ -10,11 +10,12 @@ from bertkit.models.recurrent.config import LanguageModelConfig
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.causal import CausalObjective
-from bertkit.objectives.objective import Examples, PreTrainingLosses, WordBatch
+from bertkit.objectives.objective import Examples, WordBatch
 from bertkit.studies.baselines.plan import BaselinePlan
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import LanguageModelSettings
 from bertkit.studies.baselines.shard_batches import ShardBatches
+from bertkit.training.job import Scores
 
 NEXT, PREVIOUS = "clm", "previous"  # losses; the objective `causal` uses the first name too
 
@@ -106,13 +107,13 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
     )
 
 
-def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> PreTrainingLosses:
+def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> Scores:
     """Return loss and correct predictions of each direction."""
     found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
     if batch.is_both:
         words = batch.packed.input_ids.index_select(0, batch.positions)
         found[PREVIOUS] = model.previous_loss(batch.packed, batch.positions + 1, words)
-    return PreTrainingLosses(
+    return Scores(
         losses={name: loss for name, (loss, _) in found.items()},
         hits={name: num_hits for name, (_, num_hits) in found.items()},
     )

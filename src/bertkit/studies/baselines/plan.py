@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bertkit.models.recurrent.config import NetConfig
 from bertkit.models.recurrent.net import SavedNet
-from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class BaselinePlan:
     data_fingerprint: str
     batches_at: Callable[[int], Sequence[Any]]
     held_out: Sequence[Any]
-    score: Callable[[Any, Any], PreTrainingLosses]
-    judge: Callable[[Any, Any], PreTrainingLosses]
+    score: Callable[[Any, Any], Scores]
+    judge: Callable[[Any, Any], Scores]
     count_operations: Callable[[Any, Any], float]
     batch_tensors: Callable[[Any], dict[str, Tensor]]
     shares: Mapping[str, str]

@@ -16,12 +16,13 @@ from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.recurrent.config import SkipThoughtConfig
 from bertkit.models.recurrent.skip_thought import Side, SkipThought
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.objective import Examples, PreTrainingLosses
+from bertkit.objectives.objective import Examples
 from bertkit.recipes.seq2seq.token_pairs import pack
 from bertkit.studies.baselines.plan import BaselinePlan
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import SkipThoughtSettings
 from bertkit.studies.baselines.shard_batches import ShardBatches
+from bertkit.training.job import Scores
 
 SPECIAL_TOKENS = 2  # [CLS] sentence [SEP]
 
@@ -168,14 +169,14 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
     )
 
 
-def score(model: SkipThought, batch: NeighborSentences) -> PreTrainingLosses:
+def score(model: SkipThought, batch: NeighborSentences) -> Scores:
     """Return loss and correct predictions of each side."""
     vectors = model.encode(batch.middle)
     found = {
         side: model.neighbor_loss(side, vectors, written.packed, written.labels)
         for side, written in batch.neighbors.items()
     }
-    return PreTrainingLosses(
+    return Scores(
         losses={side: loss for side, (loss, _) in found.items()},
         hits={side: num_hits for side, (_, num_hits) in found.items()},
     )

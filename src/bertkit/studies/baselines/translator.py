@@ -10,12 +10,12 @@ from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.nn.batching import plan_batches
-from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.studies.baselines.plan import BaselinePlan, hash_arrays
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 TOKENS_PER_BATCH = 4096  # of an evaluation batch
 
@@ -80,9 +80,7 @@ def plan_translator(
     )
 
 
-def score(
-    model: AttentionalTranslator, batch: PairBatch, smoothing: float = 0.0
-) -> PreTrainingLosses:
+def score(model: AttentionalTranslator, batch: PairBatch, smoothing: float = 0.0) -> Scores:
     """Return the summed loss of a batch and the number of correct predictions."""
     loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
-    return PreTrainingLosses({"word": loss}, {"word": num_hits})
+    return Scores({"word": loss}, {"word": num_hits})

@@ -19,6 +19,7 @@ from bertkit.hardware.device import mixed_precision
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.recurrent.sequences import TranslatorSequences
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
@@ -74,7 +75,7 @@ class RecurrentGenerator(Seq2SeqGenerator):
     model: AttentionalTranslator  # type: ignore[assignment]  # both hooks below use this one
 
     def _start(self, sources: PackedBatch) -> Sequences:
-        return GrowingTranslations(self.model, sources)
+        return TranslatorSequences(self.model, sources)
 
     @property
     def _num_scores(self) -> int:

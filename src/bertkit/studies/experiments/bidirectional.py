@@ -1,6 +1,5 @@
 """Study: bidirectional against left-to-right models, over the course of pre-training."""
 
-from collections.abc import Sequence
 from typing import final
 
 from bertkit.studies.probes.pretrained_arms import PretrainedArm
@@ -9,6 +8,7 @@ from bertkit.studies.probes.probes import BEST_EPOCH, GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 BOTH, LEFT_TO_RIGHT = "both-directions", "left-to-right"
+BILSTM = f"{LEFT_TO_RIGHT}+bilstm"
 ARMS = (
     PretrainedArm(BOTH, "masked words; bidirectional attention", {"objective": "mlm"}),
     PretrainedArm(
@@ -17,7 +17,7 @@ ARMS = (
         {"objective": "causal"},
     ),
     PretrainedArm(
-        f"{LEFT_TO_RIGHT}+bilstm",
+        BILSTM,
         "the same model, frozen, under two layers of BiLSTM",
         shares=LEFT_TO_RIGHT,
         fine_tuning={"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
@@ -53,31 +53,41 @@ class Bidirectional(PretrainingStudy):
     parts = DOUBLING
     measures_words = False
 
-    @property
-    def arms(self) -> Sequence[PretrainedArm]:
-        """Both models, and the left-to-right one frozen under a BiLSTM."""
-        return ARMS
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """Claims on word and sentence tasks, at the end and early in pre-training."""
-        both, left = Side(BOTH, LAST), Side(LEFT_TO_RIGHT, LAST)
-        bilstm = Side(f"{LEFT_TO_RIGHT}+bilstm", LAST)
-        words, sentences, early = (
+    arms = ARMS
+    claims = (
+        Claim(
             "On words (SQuAD), both directions are better than left to right",
+            TABLE_5,
+            "gaps",
+            Side(BOTH, LAST),
+            Side(LEFT_TO_RIGHT, LAST),
+        ),
+        Claim(
             "On pairs of sentences (MRPC, MNLI), both directions are better than left to right",
+            TABLE_5,
+            "pairs",
+            Side(BOTH),
+            Side(LEFT_TO_RIGHT),
+        ),
+        Claim(
+            "On words, a BiLSTM on top helps left to right",
+            TABLE_5,
+            "gaps",
+            Side(BILSTM, LAST),
+            Side(LEFT_TO_RIGHT, LAST),
+        ),
+        Claim(
+            "But both directions stay better than that",
+            TABLE_5,
+            "gaps",
+            Side(BOTH, LAST),
+            Side(BILSTM, LAST),
+        ),
+        Claim(
             "Both directions are better almost from the start of pre-training",
-        )
-        return (
-            Claim(words, TABLE_5, "gaps", both, left),
-            Claim(sentences, TABLE_5, "pairs", Side(BOTH), Side(LEFT_TO_RIGHT)),
-            Claim("On words, a BiLSTM on top helps left to right", TABLE_5, "gaps", bilstm, left),
-            Claim("But both directions stay better than that", TABLE_5, "gaps", both, bilstm),
-            Claim(
-                early,
-                "Devlin et al. 2018, appendix C.1, figure 5",
-                "gaps",
-                Side(BOTH, FIRST),
-                Side(LEFT_TO_RIGHT, FIRST),
-            ),
-        )
+            "Devlin et al. 2018, appendix C.1, figure 5",
+            "gaps",
+            Side(BOTH, FIRST),
+            Side(LEFT_TO_RIGHT, FIRST),
+        ),
+    )

@@ -127,10 +127,7 @@ class Features(PretrainingStudy):
         """The measures; that of the labeled examples first, if there are any."""
         return [probe.measure for probe in reversed(self.all_probes)]
 
-    @property
-    def arms(self) -> Sequence[PretrainedArm]:
-        """The arms, from the most parameters trained on labels to the fewest."""
-        return ARMS
+    arms = ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:

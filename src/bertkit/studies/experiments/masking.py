@@ -1,6 +1,5 @@
 """Study: masking strategies and mask rates."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
@@ -61,34 +60,27 @@ class Masking(PretrainingStudy):
     )
     probes = (GAPS_PROBE, FROZEN_GAPS, PAIRS_PROBE)
 
-    @property
-    def arms(self) -> Sequence[PretrainedArm]:
-        """The mixtures and mask rates to compare."""
-        return ARMS
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """Claims on the differences in the paper's table."""
-        return (
-            Claim(
-                "With random words alone, fine-tuned models are worse",
-                TABLE_8,
-                "gaps",
-                better=Side("80-10-10"),
-                worse=Side("0-0-100"),
-            ),
-            Claim(
-                "With [MASK] alone, frozen features are worse",
-                TABLE_8,
-                "gaps_frozen",
-                better=Side("80-10-10"),
-                worse=Side("100-0-0"),
-            ),
-            Claim(
-                "A rate of 40 % is better than 15 % (found for large models)",
-                "Wettig et al. 2023, abstract",
-                "gaps",
-                better=Side("rate-40"),
-                worse=Side("80-10-10"),
-            ),
-        )
+    arms = ARMS
+    claims = (
+        Claim(
+            "With random words alone, fine-tuned models are worse",
+            TABLE_8,
+            "gaps",
+            better=Side("80-10-10"),
+            worse=Side("0-0-100"),
+        ),
+        Claim(
+            "With [MASK] alone, frozen features are worse",
+            TABLE_8,
+            "gaps_frozen",
+            better=Side("80-10-10"),
+            worse=Side("100-0-0"),
+        ),
+        Claim(
+            "A rate of 40 % is better than 15 % (found for large models)",
+            "Wettig et al. 2023, abstract",
+            "gaps",
+            better=Side("rate-40"),
+            worse=Side("80-10-10"),
+        ),
+    )

@@ -1,6 +1,5 @@
 """Study: pre-training with and without next-sentence prediction."""
 
-from collections.abc import Sequence
 from typing import final
 
 from bertkit.studies.probes.pretrained_arms import PretrainedArm
@@ -42,27 +41,20 @@ class NextSentence(PretrainingStudy):
         " only if results are better. " + BEST_EPOCH
     )
 
-    @property
-    def arms(self) -> Sequence[PretrainedArm]:
-        """The objectives to compare."""
-        return ARMS
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """Claims of two papers."""
-        return (
-            Claim(
-                "Next sentence prediction helps to compare two texts",
-                "Devlin et al. 2018, section 5.1, table 5",
-                "pairs",
-                better=Side(WITH),
-                worse=Side(WITHOUT),
-            ),
-            Claim(
-                "Without next sentence prediction, tasks on words get better",
-                "Liu et al. 2019, section 4.2, table 2",
-                "masked_loss",
-                better=Side(WITHOUT),
-                worse=Side(WITH),
-            ),
-        )
+    arms = ARMS
+    claims = (
+        Claim(
+            "Next sentence prediction helps to compare two texts",
+            "Devlin et al. 2018, section 5.1, table 5",
+            "pairs",
+            better=Side(WITH),
+            worse=Side(WITHOUT),
+        ),
+        Claim(
+            "Without next sentence prediction, tasks on words get better",
+            "Liu et al. 2019, section 4.2, table 2",
+            "masked_loss",
+            better=Side(WITHOUT),
+            worse=Side(WITH),
+        ),
+    )

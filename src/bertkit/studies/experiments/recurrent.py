@@ -1,6 +1,6 @@
 """Study: attention against recurrent nets on long-distance dependencies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -117,6 +117,43 @@ class Recurrent(Study[RecurrentSettings]):
     )
 
     precision = "fp32"
+    arms = (
+        Arm("attention", "two Transformer layers, causal"),
+        Arm("attention-both-ways", "two Transformer layers, bidirectional"),
+        Arm("lstm", "two layers of LSTM, left to right"),
+        Arm("gru", "two layers of GRU, left to right"),
+    )
+    measures = (ACCURACY, GRADIENT, FIRST_GRADIENT, SPEED, PARAMETERS)
+    claims = (
+        Claim(
+            "At the longest distance, attention is more accurate than an LSTM",
+            PATHS,
+            "accuracy",
+            Side("attention", LAST),
+            Side("lstm", LAST),
+        ),
+        Claim(
+            "At the longest distance, attention is more accurate than a GRU",
+            PATHS,
+            "accuracy",
+            Side("attention", LAST),
+            Side("gru", LAST),
+        ),
+        Claim(
+            "Before training, a larger gradient reaches a distant cue through attention",
+            PATHS,
+            "first_gradient",
+            Side("attention", LAST),
+            Side("lstm", LAST),
+        ),
+        Claim(
+            "Attention trains faster than an LSTM",
+            PATHS,
+            "tokens_per_second",
+            Side("attention"),
+            Side("lstm"),
+        ),
+    )
 
     @property
     def scale(self) -> RecurrentScale:
@@ -128,56 +165,6 @@ class Recurrent(Study[RecurrentSettings]):
         """Sizes of the nets, with the requested longest distance."""
         sizes = self.scale.sizes
         return Sizes(sizes.width, self.settings.longest or sizes.longest)
-
-    @property
-    def arms(self) -> Sequence[Arm]:
-        """Two attention nets and two recurrent nets."""
-        return (
-            Arm("attention", "two Transformer layers, causal"),
-            Arm("attention-both-ways", "two Transformer layers, bidirectional"),
-            Arm("lstm", "two layers of LSTM, left to right"),
-            Arm("gru", "two layers of GRU, left to right"),
-        )
-
-    @property
-    def measures(self) -> Sequence[Measure]:
-        """Accuracy, gradients, speed and parameters."""
-        return (ACCURACY, GRADIENT, FIRST_GRADIENT, SPEED, PARAMETERS)
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """Claims of the papers."""
-        far = {name: Side(name, LAST) for name in ("attention", "lstm", "gru")}
-        return (
-            Claim(
-                "At the longest distance, attention is more accurate than an LSTM",
-                PATHS,
-                "accuracy",
-                far["attention"],
-                far["lstm"],
-            ),
-            Claim(
-                "At the longest distance, attention is more accurate than a GRU",
-                PATHS,
-                "accuracy",
-                far["attention"],
-                far["gru"],
-            ),
-            Claim(
-                "Before training, a larger gradient reaches a distant cue through attention",
-                PATHS,
-                "first_gradient",
-                far["attention"],
-                far["lstm"],
-            ),
-            Claim(
-                "Attention trains faster than an LSTM",
-                PATHS,
-                "tokens_per_second",
-                Side("attention"),
-                Side("lstm"),
-            ),
-        )
 
     def identify_data(self) -> str:
         """Return the longest distance; the synthetic data don't differ otherwise."""

@@ -1,6 +1,6 @@
 """Study: the length of pre-training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, final
 
@@ -10,6 +10,7 @@ from bertkit.studies.probes.probes import BEST_EPOCH, GAPS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 ARM = "bert"
+START, END = Side(ARM, FIRST), Side(ARM, LAST)
 MORE = 4  # times the tokens of the other studies: there is one arm
 FIGURE_5 = "Devlin et al. 2018, appendix C.1, figure 5"
 
@@ -35,22 +36,10 @@ class Steps(PretrainingStudy):
     probes = (GAPS_PROBE,)
     parts = DOUBLING
 
-    @property
-    def arms(self) -> Sequence[PretrainedArm]:
-        """The single arm."""
-        return (PretrainedArm(ARM, "masked words and next sentence", {"objective": "bert"}),)
-
-    @property
-    def claims(self) -> Sequence[Claim]:
-        """Claims on the end against the beginning, for masked words and tasks."""
-        last, first = Side(ARM, LAST), Side(ARM, FIRST)
-        return (
-            Claim(
-                "Longer pre-training predicts masked words better",
-                FIGURE_5,
-                "masked_loss",
-                last,
-                first,
-            ),
-            Claim("Longer pre-training is better on tasks", FIGURE_5, "gaps", last, first),
-        )
+    arms = (PretrainedArm(ARM, "masked words and next sentence", {"objective": "bert"}),)
+    claims = (
+        Claim(
+            "Longer pre-training predicts masked words better", FIGURE_5, "masked_loss", END, START
+        ),
+        Claim("Longer pre-training is better on tasks", FIGURE_5, "gaps", END, START),
+    )

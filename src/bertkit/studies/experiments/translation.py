@@ -115,6 +115,8 @@ class Translation(Study[TranslationSettings]):
         " differs from the others'. Tokens per second depend on the machine."
     )
 
+    measures = MEASURES
+
     @property
     def scale(self) -> TranslationScale:
         """The scale for the chosen size."""
@@ -136,11 +138,6 @@ class Translation(Study[TranslationSettings]):
         if self.settings.model is None:
             return arms
         return (*arms, Arm(WARM, "Transformer, encoder and decoder initialized from the encoder"))
-
-    @property
-    def measures(self) -> Sequence[Measure]:
-        """The measures: translation quality first, then costs."""
-        return MEASURES
 
     @property
     def claims(self) -> Sequence[Claim]:

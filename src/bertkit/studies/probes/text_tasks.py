@@ -129,7 +129,7 @@ def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]
         try:
             made = {split: make_task(name, split, shards, counts[split]) for split in SPLITS}
         except InputError as error:
-            announce(f"it goes without the task {name}: {error}")
+            announce(f"skipping the task {name}: {error}")
         else:
             _, found[name] = made["dev"]
     return found

@@ -32,8 +32,9 @@ from bertkit.tasks.answer.windows import (
 from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 NULL_THRESHOLD = "null_threshold"
 PREDICTIONS_FILE, N_BEST_FILE = "predictions.json", "nbest_predictions.json"
@@ -157,12 +158,12 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
             labels = label_windows(windows, tokens)
         return Encoded(sequences, labels, is_cut=len(kept) < len(question), alignment=windows)
 
-    def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> Scores:
         """Compute the mean of start and end cross-entropy over each window's tokens."""
         scores = pad_with_nothing(logits, batch.packed)
         loss = F.cross_entropy(scores, batch.labels, reduction="sum") / 2
         is_right = (scores.detach().argmax(dim=1) == batch.labels).all(dim=1)
-        return TaskScores({"task": loss}, {"task": is_right.sum()})
+        return Scores({"task": loss}, {"task": is_right.sum()})
 
     def decode(self, example: AnswerExample, encoded: Encoded, logits: Logits) -> Answer:
         """Return the best span within one window, or "no answer"."""

@@ -26,9 +26,10 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts
 from bertkit.tasks.settings import TextSettings
-from bertkit.tasks.task import TEMPERATURE, Task, TaskScores
+from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tasks.texts import Texts
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,12 @@ class Choose(Task[ChooseExample, Choice]):
             found.append(encoded)
         return found
 
-    def loss(self, logits: Float[Tensor, " sequences"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, " sequences"], batch: TaskBatch) -> Scores:
         """Compute the cross-entropy over each example's choices."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         parts = torch.split(scores, list(batch.num_sequences))
         rows = pad_sequence(list(parts), batch_first=True, padding_value=-torch.inf)
-        return TaskScores(
+        return Scores(
             {"task": F.cross_entropy(rows, batch.labels, reduction="sum")},
             {"task": (rows.detach().argmax(dim=-1) == batch.labels).sum()},
         )

@@ -26,9 +26,10 @@ from bertkit.tasks.columns import name_labels
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
-from bertkit.tasks.task import TEMPERATURE, Task, TaskScores
+from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 MULTI_LABEL = "multi_label_classification"
 ONE_LABEL = "single_label_classification"
@@ -167,7 +168,7 @@ class Classify(Task[ClassifyExample, Classification]):
             return np.array([ids.get(label, IGNORED_LABEL)])
         return np.array([ids[label] for label in example.labels if label in ids], dtype=np.int32)
 
-    def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> Scores:
         """Compute the cross-entropy; with multi-label the mean binary cross-entropy of labels."""
         scores = pool_windows(logits, batch)
         weights = scores.new_tensor(self.label_weights) if self.label_weights else None
@@ -183,7 +184,7 @@ class Classify(Task[ClassifyExample, Classification]):
                 scores, batch.labels, weights, ignore_index=IGNORED_LABEL, reduction="sum"
             )
             hits = (guesses.argmax(dim=-1) == batch.labels).sum()
-        return TaskScores({"task": loss}, {"task": hits})
+        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """Return the likeliest label, or all that reach the threshold, with probabilities."""

@@ -30,8 +30,9 @@ from bertkit.tasks.extract.oracle import find_best
 from bertkit.tasks.extract.settings import ExtractSettings
 from bertkit.tasks.extract.windows import SentenceWindows, join_sentences
 from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 LABELS = ("OTHER", "SUMMARY")
 
@@ -129,12 +130,12 @@ class Extract(Task[ExtractExample, Extraction]):
         labels[rows[find_best(sentences, summary, self.settings.sentences)]] = 1
         return labels
 
-    def loss(self, logits: Float[Tensor, "tokens 2"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "tokens 2"], batch: TaskBatch) -> Scores:
         """Compute the cross-entropy over the sentences."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
         hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
-        return TaskScores({"task": loss}, {"task": hits})
+        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: ExtractExample, encoded: Encoded, logits: Logits) -> Extraction:
         """Select the likeliest sentences, and return the probability of each."""

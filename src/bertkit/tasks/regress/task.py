@@ -22,9 +22,10 @@ from bertkit.tasks.regress import examples as records
 from bertkit.tasks.regress import scoring
 from bertkit.tasks.regress.examples import RegressExample
 from bertkit.tasks.regress.settings import RegressSettings
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
 from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,11 @@ class Regress(Task[RegressExample, Regression]):
             for example, reading in zip(examples, readings, strict=True)
         ]
 
-    def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> Scores:
         """Compute the squared error."""
         values = pool_windows(logits, batch)[:, 0]
         truth = batch.labels.to(values.dtype)
-        return TaskScores({"task": F.mse_loss(values, truth, reduction="sum")}, {})
+        return Scores({"task": F.mse_loss(values, truth, reduction="sum")}, {})
 
     def decode(self, example: RegressExample, encoded: Encoded, logits: Logits) -> Regression:
         """Return the number, averaged over windows."""

@@ -29,8 +29,9 @@ from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, find_scheme
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.settings import TagSettings
 from bertkit.tasks.tag.windows import cut_windows
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
 
 NUM_SPECIAL = 2  # [CLS] and [SEP]
 
@@ -152,12 +153,12 @@ class Tag(Task[TagExample, Tagging]):
             alignment=Words(sentence, windows.rows),
         )
 
-    def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> TaskScores:
+    def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> Scores:
         """Compute the cross-entropy over the words' first pieces."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
         hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
-        return TaskScores({"task": loss}, {"task": hits})
+        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
         """Return the likeliest tag of each word, and the entities that the tags mark."""

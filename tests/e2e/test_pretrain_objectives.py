@@ -104,7 +104,7 @@ def test_a_report_shows_how_it_goes_on(workshop, causal, tmp_path, capsys):
     html = (tmp_path / "page.html").read_text()
     assert "The texts are held-out sentences" in html
     assert "Next word, accuracy" in html
-    assert "to read left to right" in html
+    assert "as a left-to-right model" in html
     assert "bertkit generate" in html
     assert main([*words, "--text", "the cat saw"]) == 0
     html = (tmp_path / "page.html").read_text()

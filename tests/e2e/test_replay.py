@@ -199,10 +199,10 @@ def test_another_machine_and_precision_are_named(dumped, tmp_path, capsys):
         record["versions"] |= {"device": "cuda", "gpu": "A100", "instructions": "SVE256"}
         (path / "dump.json").write_text(json.dumps(record))
     assert replay(path, capsys, "--fp64")["differences"] == [
-        "device: cuda → cpu",
-        "gpu: A100 → None",
-        f"instructions: SVE256 → {torch.backends.cpu.get_cpu_capability()}",
-        "precision: fp32 → fp64",
+        "device: 'cuda' → 'cpu'",
+        "gpu: 'A100' → None",
+        f"instructions: 'SVE256' → {torch.backends.cpu.get_cpu_capability()!r}",
+        "precision: 'fp32' → 'fp64'",
     ]
 
 

@@ -17,6 +17,7 @@ from bertkit.studies.experiments.steps import Steps
 from bertkit.studies.probes import pretrained_arms
 from bertkit.studies.probes.downstream import FineTuning
 from bertkit.studies.probes.pretrained_arms import PretrainingScale
+from bertkit.training import job
 
 WINDOW_TEXTS = 8
 SMALLEST = PretrainingScale(
@@ -33,7 +34,7 @@ def carry_out(errand: Errand) -> None:
     os.dup2(descriptor, sys.stderr.fileno())
     os.dup2(descriptor, sys.stdout.fileno())
     stream.WINDOW_TEXTS, unfinished.SAVE_SECONDS = WINDOW_TEXTS, 0.0
-    job_module.measure_peak = lambda *_: 1e11
+    job.measure_peak = lambda *_: 1e11
     search_cells.LEARNING_RATES, search_cells.BATCH_SIZES = (1e-9, 1e-2), (8,)
     search_cells.EPOCHS = (2.0,)
     pretrained_arms.SCALES["small"] = SMALLEST

@@ -166,7 +166,7 @@ def test_a_run_that_is_being_taken_up_ends_where_it_is(workshop, undisturbed, ru
     stop(workshop, run, Place(10, "before the update", 0), [signal.SIGTERM])
     ending = stop(workshop, run, Place(0, "rename run/log.jsonl.partial", 0), [signal.SIGTERM])
     assert ending.code == STOPPED
-    assert f"goes on from {newest(run)}" in " ".join(ending.messages.split())
+    assert f"resumes from {newest(run)}" in " ".join(ending.messages.split())
     assert newest(run).name == "step-00000010"
     assert send(workshop.words(run), run).code == 0
     assert list_differences(undisturbed[0], run) == []

@@ -513,7 +513,7 @@ def _vocabulary() -> Iterator[Case]:
         "vocabulary larger than the embedding",
         files((*VOCABULARY, "more"), (*VOCABULARY, *map(str, range(1000)))),
         CheckpointError,
-        "doesn't belong to this model",
+        "don't match",
     )
     yield from _make(
         "vocabulary smaller than the embedding", files(VOCABULARY[:-1], VOCABULARY[:5]), None, ""

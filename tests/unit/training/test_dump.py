@@ -44,8 +44,8 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     with pytest.raises(NonFiniteError):
         train(run, machine, 40, poison=lambda step: step >= 7)
     before = build_job(SETTINGS)
+    optimizer = build_optimizer(before.model, SETTINGS)
     for step in range(7):
-        optimizer = build_optimizer(before.model, SETTINGS) if step == 0 else optimizer
         take_step(before, SETTINGS, optimizer, step, step_rate(run, step), machine)
     dump = read_dump(dump_path(run.folder, 8))
     assert dump.weights.keys() == before.model.state_dict().keys()

@@ -23,7 +23,7 @@ from bertkit.training.budget import StepPace
 
 def build(**changes) -> Translation:
     values = {"train": ("a.de", "a.en"), "device": "cpu", **changes}
-    return Translation(validate(TranslationSettings, values, "flags"))
+    return Translation(TranslationSettings.model_validate(values))
 
 
 @pytest.fixture(scope="module")

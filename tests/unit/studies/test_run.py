@@ -253,7 +253,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
     assert "Runs under other conditions" in (tmp_path / "report.html").read_text("utf-8")
     move(gpu="B", precision="fp32")
     run(tmp_path, Told(), seeds=2)  # nothing is to be done
-    with pytest.raises(ResumeError, match=r"\(gpu: A → B; precision: bf16 → fp32\)"):
+    with pytest.raises(ResumeError, match=r"\(gpu: 'A' → 'B'; precision: 'bf16' → 'fp32'\)"):
         run(tmp_path, Told(), seeds=3)
 
 

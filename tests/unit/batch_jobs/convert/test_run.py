@@ -242,7 +242,7 @@ def test_tokens_that_were_added_in_the_first_years_are_copied_too(source, output
 
 def test_a_vocabulary_larger_than_the_model_is_refused(source, output):
     Tokenizer([*Tokenizer.load(source).vocabulary, "new"]).save(source)
-    with pytest.raises(CheckpointError, match="don't match"):
+    with pytest.raises(CheckpointError, match="doesn't belong to this model"):
         convert(source, output)
     assert not output.exists()
 

@@ -9,6 +9,7 @@ import torch
 from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.settings import validate
 from bertkit.generation import seq2seq_generator
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
@@ -23,7 +24,7 @@ from bertkit.training.budget import StepPace
 
 def build(**changes) -> Translation:
     values = {"train": ("a.de", "a.en"), "device": "cpu", **changes}
-    return Translation(TranslationSettings.model_validate(values))
+    return Translation(validate(TranslationSettings, values, "flags"))
 
 
 @pytest.fixture(scope="module")

@@ -210,7 +210,7 @@ def test_oddities_are_counted():
     lines = list_warnings(examples)
     assert lines[0] == "1 of 3 questions without an answer"
     assert lines[1].startswith("1 answer not at answer_start;")
-    assert lines[2].startswith("1 answer beside others not in the context,")
+    assert lines[2].startswith("1 answer not in the context beside others that are;")
     assert all(line.endswith("first at q.jsonl, line 3") for line in lines[1:])
     assert list_warnings(examples[1:2]) == []
 

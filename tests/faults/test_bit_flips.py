@@ -20,14 +20,13 @@ from tests.faults.children import SEED, Ending, Workshop
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
-from bertkit.base import checksummed_json
+from bertkit.base import checksummed_json, checksummed_model
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
 from bertkit.base.files import read_json
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
-from bertkit.data import shards as shards_module
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
 from bertkit.inference.fill_mask import FillMask
@@ -226,8 +225,8 @@ def read_unsealed(path: Path, **_: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name", "stand_in", "unseen_in"),
     [
-        (shards_module, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
-        (run_folder, "read_checksummed_json", read_unsealed, "/manifest.json"),
+        (checksummed_model, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
+        (checksummed_model, "read_checksummed_json", read_unsealed, "/manifest.json"),
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
         (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),

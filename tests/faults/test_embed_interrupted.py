@@ -150,7 +150,7 @@ def test_a_power_cut_anywhere_leaves_what_can_be_gone_on_with(texts, tmp_path, f
 
 def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, tmp_path):
     def save_without_syncing(vectors: UnfinishedVectors) -> None:
-        write_record(vectors.path.with_suffix(""), vectors.reached)
+        write_record(vectors.path.with_suffix(""), vectors.state)
 
     def bug(patches: pytest.MonkeyPatch) -> None:
         patches.setattr(UnfinishedVectors, "save", save_without_syncing)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.files import write_file
-from bertkit.recipes.finetune.card import tabulate as tabulate_markdown
+from bertkit.recipes.model_card import tabulate as tabulate_markdown
 from bertkit.reports.cells import Cell as TableCell
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import (

@@ -28,6 +28,7 @@ class TaskEntry:
         home: module and class, as `module:Class`.
         inputs: class of the command-line inputs of its command.
         example_data: suffix of labeled files in examples of commands.
+        pipeline_tag: the task's name on the Hub; None if the Hub has none.
     """
 
     settings: type[TaskSettings]
@@ -35,6 +36,7 @@ class TaskEntry:
     home: str
     inputs: type[TaskInputs] = TaskInputs
     example_data: str = ".csv"
+    pipeline_tag: str | None = None
 
     def load(self) -> "type[Task[Any, Any]]":
         """Import and return the task's class."""
@@ -49,18 +51,21 @@ TASKS: Mapping[str, TaskEntry] = {
         "Classify texts, or pairs of texts.",
         "bertkit.tasks.classify.task:Classify",
         PairInputs,
+        pipeline_tag="text-classification",
     ),
     "regress": TaskEntry(
         RegressSettings,
         "Predict a number for texts, or pairs of texts.",
         "bertkit.tasks.regress.task:Regress",
         PairInputs,
+        pipeline_tag="text-classification",
     ),
     "tag": TaskEntry(
         TagSettings,
         "Tag each word: named entities, parts of speech.",
         "bertkit.tasks.tag.task:Tag",
         example_data=".conll",
+        pipeline_tag="token-classification",
     ),
     "answer": TaskEntry(
         AnswerSettings,
@@ -68,6 +73,7 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.answer.task:AnswerQuestions",
         AnswerInputs,
         ".json",
+        "question-answering",
     ),
     "choose": TaskEntry(
         ChooseSettings,
@@ -75,6 +81,7 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.choose.task:Choose",
         ChooseInputs,
         ".jsonl",
+        "multiple-choice",
     ),
     "extract": TaskEntry(
         ExtractSettings,

@@ -74,10 +74,10 @@ def build_report(facts: DemoFacts) -> Report:
         ),
         Charts(
             draw_curves(facts.course, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
-            title="How it learned",
+            title="Training curves",
             note="Training values are means over neighboring steps.",
         ),
-        Table(["What", "Number"], list(facts.corpus.items()), title="What was read"),
+        Table(["", "Number"], list(facts.corpus.items()), title="Data"),
         Command(
             f"bertkit fill-mask {run} {quote('The function returns a [MASK].')}\n"
             f"bertkit inspect {run}\n"

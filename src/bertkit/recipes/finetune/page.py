@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import FineTuningFacts, count_rows
+from bertkit.recipes.finetune.facts import COUNT_NAMES, FineTuningFacts
+from bertkit.recipes.model_card import list_counts
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.tasks.sections import build_sections
@@ -30,7 +31,7 @@ def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
             draw_curves(
                 course, choose_curves(facts.judgment.task.metric), epochs(facts.steps_per_epoch)
             ),
-            title="How it learned",
+            title="Training curves",
         ),
         *tabulate_data(facts.counts),
         tabulate_settings(facts.settings),
@@ -48,7 +49,7 @@ def summarize(facts: FineTuningFacts) -> str:
     )
     ending = ", and ended early" if facts.has_ended_early else ""
     return (
-        f"{facts.parent}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
+        f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
         f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. It trained for"
         f" {pluralize(facts.num_steps, 'step')}{ending}; the best epoch was {facts.best_epoch:.4g}."
     )
@@ -75,8 +76,10 @@ def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
         counts: counts of the sets `train` and `dev`.
     """
     train, dev = counts["train"], counts["dev"]
-    met: list[list[Cell]] = [[words, *numbers] for words, *numbers in count_rows(counts)]
-    tables = [Table(["What", train.name, dev.name], met, title="What was read")]
+    met: list[list[Cell]] = [
+        [words, *numbers] for words, *numbers in list_counts(COUNT_NAMES, train, dev)
+    ]
+    tables = [Table(["", train.name, dev.name], met, title="Data")]
     if train.labels:
         labels = list({**train.labels, **dev.labels})  # the most frequent first
         rows: list[list[Cell]] = [

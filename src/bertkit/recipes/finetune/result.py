@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bertkit.base.files import write_file, write_json
 from bertkit.metrics.calibration import CalibrationError
-from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
+from bertkit.recipes.finetune.card import PICTURE_FILE, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation, judge
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import FineTuningFacts
@@ -14,6 +14,7 @@ from bertkit.recipes.finetune.page import build_page
 from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps
+from bertkit.recipes.model_card import CARD_FILE
 from bertkit.reports.figures.picture_files import write_picture
 from bertkit.reports.report import write_report
 from bertkit.tasks.evaluation import Evaluation

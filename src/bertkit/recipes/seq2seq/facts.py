@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.checkpoints.hub.resolve import is_hub_id
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.recipes.model_card import ModelFacts, list_counts
 from bertkit.recipes.seq2seq.examples import SetCounts
 from bertkit.recipes.seq2seq.kinds import Kind
 from bertkit.training.finished import FinishedRecord, MaybeNumber
-from bertkit.training.run import RunRecord
 
 # The descriptions of a set's counts; those that aren't 0 are shown.
 COUNT_NAMES = {
@@ -54,43 +53,30 @@ class SavedResult(FinishedRecord):
 
 
 @dataclass(frozen=True)
-class Seq2SeqFacts:
+class Seq2SeqFacts(ModelFacts):
     """The data shown in the report and the card.
 
     Attributes:
-        name: name of the model's folder.
-        record: the run's record: settings, data and source.
         kind: the kind of task.
         saved: the saved result.
         config: the model's config.
     """
 
-    name: str
-    record: RunRecord
     kind: Kind
     saved: SavedResult
     config: EncoderDecoderConfig
 
     @property
-    def parent(self) -> str | None:
-        """The Hub id or folder name of the initial encoder; None for a new model."""
-        model = self.record.settings["model"]
-        if model is None:
-            return None
-        return str(model) if self.is_from_hub else str(model).rstrip("/").rpartition("/")[2]
-
-    @property
-    def is_from_hub(self) -> bool:
-        """Whether the encoder was named by its Hub id."""
-        model = str(self.record.settings["model"])
-        return bool(self.record.source.get("commit")) and is_hub_id(model)
+    def has_initial_model(self) -> bool:
+        """Whether the weights come from an encoder instead of being random."""
+        return self.record.settings["model"] is not None
 
     @property
     def origin(self) -> str:
         """A description of the initial weights."""
-        if self.parent is None:
-            return "trained from nothing"
-        return f"both halves initialized from {self.parent}"
+        if not self.has_initial_model:
+            return "trained from random weights"
+        return f"encoder and decoder initialized from {self.initial_model}"
 
     @property
     def weights(self) -> str:
@@ -103,19 +89,6 @@ class Seq2SeqFacts:
             )
         return f"the weights after step {saved.best_step:,}"
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings, without names of files and folders."""
-        return {
-            name: "none" if value is None else str(value)
-            for name, value in self.record.settings.items()
-            if name not in {"kind", "model", "revision", "train", "dev"}
-        }
-
-    def count_rows(self) -> list[tuple[str, Any, Any]]:
+    def list_counts(self) -> list[tuple[str, Any, Any]]:
         """Return rows (description, training count, held-out count) of counts that aren't 0."""
-        train, dev = self.saved.train, self.saved.dev
-        rows = [
-            (words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()
-        ]
-        return [row for row in rows if row[1] or row[2]]
+        return list_counts(COUNT_NAMES, self.saved.train, self.saved.dev)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.parallel import Pair
 from bertkit.generation.seq2seq_generator import GeneratedText
+from bertkit.recipes.model_card import show_number
 from bertkit.recipes.seq2seq.facts import Seq2SeqFacts
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
@@ -40,17 +41,17 @@ def build_page(
     """
     saved = facts.saved
     is_smoothed = facts.record.settings["label_smoothing"] > 0.0
-    loss = "Loss; that of training has smoothed labels" if is_smoothed else LOSS.title
+    loss = "Loss (training loss with label smoothing)" if is_smoothed else LOSS.title
     curves = (
         replace(LOSS, title=loss, starts_at_zero=True),
-        Curve(saved.metric, f"{saved.metric} of what is written greedily", saved.metric),
+        Curve(saved.metric, f"{saved.metric} of greedy outputs", saved.metric),
         Curve("word_accuracy", "Next-word accuracy", "share", is_percent=True),
         *PACE,
     )
     sections: list[Section] = [
         tabulate_metrics(facts),
-        *(Paragraph(warning, title="Mind") for warning in saved.warnings),
-        Charts(draw_curves(course, curves, STEPS), title="How it learned"),
+        *(Paragraph(warning, title="Warning") for warning in saved.warnings),
+        Charts(draw_curves(course, curves, STEPS), title="Training curves"),
         show_answers(pairs, answers),
         tabulate_data(facts),
         tabulate_settings(facts.settings),
@@ -70,11 +71,6 @@ def summarize(facts: Seq2SeqFacts) -> str:
         f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is"
         f" {facts.weights}."
     )
-
-
-def show_number(value: float | None) -> str:
-    """Format a metric, or "not defined"."""
-    return "not defined" if value is None else f"{value:.4g}"
 
 
 def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
@@ -105,9 +101,9 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Tab
         for pair, answer in shown
     ]
     return Table(
-        ["Read", "Right", "Written"],
+        ["Source", "Reference", "Output"],
         rows,
-        title="What it writes",
+        title="Sample outputs",
         note=f"The first {len(rows)} of {len(pairs):,} held-out texts.",
     )
 
@@ -115,5 +111,5 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Tab
 def tabulate_data(facts: Seq2SeqFacts) -> Table:
     """Tabulate the counts of the data."""
     train, dev = facts.saved.train, facts.saved.dev
-    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]
-    return Table(["What", train.name, dev.name], rows, title="What was read")
+    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.list_counts()]
+    return Table(["", train.name, dev.name], rows, title="Data")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from bertkit.base.files import write_file
 from bertkit.generation.seq2seq_file import write_seq2seq_file
-from bertkit.recipes.seq2seq.card import CARD_FILE, build_card
+from bertkit.recipes.model_card import CARD_FILE
+from bertkit.recipes.seq2seq.card import build_card
 from bertkit.recipes.seq2seq.evaluation import Choice, Seq2SeqEvaluation, choose_weights, judge
 from bertkit.recipes.seq2seq.facts import SavedResult, Seq2SeqFacts
 from bertkit.recipes.seq2seq.job import Seq2SeqContext

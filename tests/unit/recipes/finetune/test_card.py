@@ -1,4 +1,3 @@
-import json
 import math
 from dataclasses import replace
 
@@ -8,12 +7,14 @@ import yaml
 from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
-from bertkit.recipes.finetune.card import build_card, plain, quote
+from bertkit.recipes.finetune.card import build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import FineTuningFacts
 from bertkit.recipes.finetune.page import build_page
+from bertkit.recipes.model_card import plain
 from bertkit.reports.report import render_report
+from bertkit.reports.text import make_legible
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.training.records.history import TrainingHistory
@@ -111,13 +112,13 @@ def test_names_of_anyone_are_only_text():
 
 
 @pytest.mark.parametrize(
-    "text", ["\x7f\x85", "a\u2028--- b\u2029", "é 日本 😀", "- a: b", "\udc80"]
+    "name", ["\x7f\x85", "a\u2028--- b\u2029", "é 日本 😀", "- a: b", "\udc80"]
 )
-def test_quoted_texts_are_yaml_and_json(text):
-    quoted = quote(text)
-    assert isinstance(yaml.safe_load(quoted), str)
-    assert isinstance(json.loads(quoted), str)
-    quoted.encode()
+def test_any_file_name_is_a_name_in_the_header(name):
+    text = build_card(make_facts(name=name))
+    text.encode()
+    (result,) = ModelCard(text).data.eval_results
+    assert result.dataset_name == f"{make_legible(name)}.csv"
 
 
 def test_a_folder_of_the_hubs_cache_is_named_without_the_folders_above_it():
@@ -162,7 +163,7 @@ def test_the_page_shows_curves_labels_and_mistakes():
         {"event": "eval", "step": 6, "loss": None, "accuracy": None},
     ]
     page = render_report(build_page(make_facts(), TrainingHistory.from_rows(log)))
-    for words in ("How it learned", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
+    for words in ("Training curves", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
         assert words in page, words
     assert "/home/me" not in page
 

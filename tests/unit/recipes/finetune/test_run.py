@@ -94,7 +94,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert {path.name for path in (whole / "run").iterdir()} >= {"log.jsonl", "settings.json"}
     assert not list_checkpoints(whole / "run")
     page = (whole / "report.html").read_text()
-    assert "How it learned" in page
+    assert "Training curves" in page
     assert "good" in page
 
 

@@ -84,8 +84,8 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     told = json.loads((whole / "tokenizer_config.json").read_text())["model_max_length"]
     assert told == SHORT.max_source_length
     page = (whole / "report.html").read_text()
-    assert "What it writes" in page
-    assert "Loss; that of training has smoothed labels" in page
+    assert "Sample outputs" in page
+    assert "Loss (training loss with label smoothing)" in page
     card = (whole / "README.md").read_text()
     assert "pipeline_tag: translation" in card
     assert "trained from nothing" in card.lower()

@@ -93,7 +93,7 @@ def test_card_and_report_compare_the_runs(whole):
     assert "| learning rate 1e-09, batch 8, epochs 4 | 1 |" in card
     assert "from a test set" in card
     assert "accuracy of the runs" in page
-    assert "How it learned" in page
+    assert "Training curves" in page
 
 
 def test_a_finished_search_is_reported_without_a_run(whole, sources, monkeypatch, capsys):

@@ -1,0 +1,136 @@
+"""The model card: `README.md`, with the YAML header that the Hub reads.
+
+Names of files and labels are untrusted: the header's YAML quotes them, and the text escapes
+Markdown and HTML.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertkit.checkpoints.hub.resolve import is_hub_id
+from bertkit.reports.text import make_legible, show
+from bertkit.training.run import RunRecord
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelCardData
+
+CARD_FILE = "README.md"
+INTENDED_USE = """## Intended use
+
+*To be filled in: what the model is for, for whom, what not to use it for, and its license.*"""
+MAX_NAME_COLUMNS = 200
+SPECIAL = "\\`*_[]|~#"
+SHOWN_ELSEWHERE = {"task", "kind", "model", "revision", "train", "dev"}
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The data that cards and reports of all trained models show.
+
+    Attributes:
+        name: name of the model's folder.
+        record: the run's record: settings, data and source.
+    """
+
+    name: str
+    record: RunRecord
+
+    @property
+    def is_from_hub(self) -> bool:
+        """Whether the initial model was named by its Hub id; a folder in the cache isn't."""
+        model = str(self.record.settings["model"])
+        return bool(self.record.source.get("commit")) and is_hub_id(model)
+
+    @property
+    def initial_model(self) -> str:
+        """The Hub id or folder name of the initial model, without parent folders."""
+        model = str(self.record.settings["model"])
+        return model if self.is_from_hub else model.rstrip("/").rpartition("/")[2]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings, without names of files and folders."""
+        return {
+            name: "none" if value is None else str(value)
+            for name, value in self.record.settings.items()
+            if name not in SHOWN_ELSEWHERE
+        }
+
+
+def build_header(facts: ModelFacts, is_for_transformers: bool, **values: Any) -> "ModelCardData":
+    """Build the header, without license and languages, which people must add.
+
+    Args:
+        facts: the data to show.
+        is_for_transformers: whether transformers can load the model.
+        values: further fields, as in `huggingface_hub.ModelCardData`.
+    """
+    from huggingface_hub import ModelCardData
+
+    return ModelCardData(
+        library_name="transformers" if is_for_transformers else "bertkit",
+        # Only such a name means something to the Hub.
+        base_model=make_legible(facts.initial_model) if facts.is_from_hub else None,
+        tags=["bertkit"],
+        **values,
+    )
+
+
+def build_card(header: "ModelCardData", facts: ModelFacts, made: str, *sections: str) -> str:
+    """Build the card's text from its header, a sentence about the model, and sections."""
+    title = f"---\n{header.to_yaml()}\n---"
+    return "\n\n".join([title, f"# {plain(facts.name)}", made, INTENDED_USE, *sections]) + "\n"
+
+
+def describe_counts(files: Sequence[Sequence[str]], counts: Sequence[Sequence[Any]]) -> str:
+    """Build the section on the data: files and checksums, then counts."""
+    rows = [
+        *files,
+        *([words, *(f"{number:,}" for number in numbers)] for words, *numbers in counts),
+    ]
+    return f"## Data\n\n{tabulate(['', 'training', 'held-out'], rows)}"
+
+
+def list_counts(names: Mapping[str, str], train: object, dev: object) -> list[tuple[str, Any, Any]]:
+    """Return rows (description, training count, held-out count) of the counts that aren't 0."""
+    rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in names.items()]
+    return [row for row in rows if row[1] or row[2]]
+
+
+def describe_files(facts: ModelFacts) -> str:
+    """Build a table of the initial model's files and their checksums."""
+    source = facts.record.source
+    rows = [[name, sha256] for name, sha256 in source.get("sha256", {}).items()]
+    if source.get("commit"):
+        rows.append(["commit", source["commit"]])
+    return tabulate(["file", "SHA-256"], rows)
+
+
+def describe_settings(facts: ModelFacts) -> str:
+    """Build a table of the settings."""
+    return tabulate(["setting", "value"], [list(item) for item in facts.settings.items()])
+
+
+def describe_warnings(warnings: Sequence[str]) -> list[str]:
+    """Build a paragraph for each warning."""
+    return [f"**{plain(warning)}**" for warning in warnings]
+
+
+def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Build a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def show_number(value: float | None) -> str:
+    """Format a metric, or "not defined"."""
+    return "not defined" if value is None or not math.isfinite(value) else f"{value:.4f}"
+
+
+def plain(text: str) -> str:
+    """Escape a text for Markdown and HTML, in one line."""
+    text = show(text, MAX_NAME_COLUMNS)
+    text = "".join(f"\\{letter}" if letter in SPECIAL else letter for letter in text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -113,8 +113,8 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
         device=str(place.device),
         precision=place.precision,
     )
-    materials = gather_materials(task_set, folder / "model", settings)
-    job, pace = build_job(materials, settings), Pace(place)
+    context = gather_materials(task_set, folder / "model", settings)
+    job, pace = build_job(context, settings), Pace(place)
 
     def batches_at(step: int) -> Sequence[TaskBatch]:
         pace.wait()
@@ -133,7 +133,7 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     paced = replace(job, batches_at=batches_at, evaluate=lambda: {"loss": 0.0}, watched=None)
     run = Run(folder / "run")
     run.folder.mkdir()
-    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=materials.machine)
+    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=context.machine)
 
 
 def gather_materials(
@@ -144,8 +144,8 @@ def gather_materials(
         task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])
     )
     task_settings = TASKS[task_set.task].settings(**task_set.columns)
-    materials, _ = gather(sources, task_settings, settings)
-    return materials
+    context, _ = gather(sources, task_settings, settings)
+    return context
 
 
 class PacedTrainer(Trainer):  # type: ignore[misc]

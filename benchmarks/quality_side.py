@@ -47,11 +47,11 @@ def main() -> None:
     name, model_name, minutes, *paths = sys.argv[1:]
     folder, data, foreign = map(Path, paths)
     settings = PretrainSettings.model_validate({"model": model_name, "precision": "fp32"})
-    materials = gather(data, settings)
-    batches_at = build_job(materials, settings, BertForPreTraining(materials.config)).batches_at
+    context = gather(data, settings)
+    batches_at = build_job(context, settings, BertForPreTraining(context.config)).batches_at
     tests = {
-        "held_out": held_out_batches(materials.shards, materials.tokenizer, settings),
-        "foreign": held_out_batches(ShardSet.open(foreign), materials.tokenizer, settings),
+        "held_out": held_out_batches(context.shards, context.tokenizer, settings),
+        "foreign": held_out_batches(ShardSet.open(foreign), context.tokenizer, settings),
     }
     side = SIDES[name]
     model = side.load(folder)

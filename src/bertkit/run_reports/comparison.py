@@ -27,7 +27,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         runs: two or more runs; each is labeled by its path.
     """
     check_kinds(runs)
-    courses = [(str(facts.path), facts.course) for facts in runs]
+    courses = [(str(facts.path), facts.history) for facts in runs]
     curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
     sections: list[Section] = [
         tabulate_results(runs),
@@ -73,12 +73,12 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
     names = list(dict.fromkeys(name for facts in runs for name in name_metrics(facts)))
     rows: list[list[Cell]] = []
     for facts in runs:
-        train, found = facts.course.train, last_metrics(facts)
+        train, found = facts.history.train, last_metrics(facts)
         seconds = train.last("elapsed_seconds")
         rows.append(
             [
                 str(facts.path),
-                f"{facts.course.num_steps:,} of {facts.record.num_steps:,}",
+                f"{facts.history.num_steps:,} of {facts.record.num_steps:,}",
                 train.last("tokens") or 0.0,
                 math.nan if seconds is None else seconds / 60,
                 *(found.get(name, math.nan) for name in names),

@@ -35,7 +35,7 @@ class RunFacts:
         path: the path that the user gave: the run, or a folder that contains it.
         run: the run itself.
         record: the record of the run, written at its start.
-        course: the training history from its log.
+        history: the training history from its log.
         result: the result of a finished fine-tuning; None for any other run.
         shards: the training data of a pre-training run; None if unknown.
     """
@@ -43,7 +43,7 @@ class RunFacts:
     path: Path
     run: Run
     record: RunRecord
-    course: TrainingHistory
+    history: TrainingHistory
     result: SavedResult | None = None
     shards: ShardSet | None = None
 
@@ -101,8 +101,8 @@ class RunFacts:
     @property
     def is_finished(self) -> bool:
         """Whether the run was evaluated at its last step, or stopped early."""
-        last = self.course.held_out.last("step")
-        return self.course.has_ended_early or last == self.record.num_steps
+        last = self.history.held_out.last("step")
+        return self.history.has_ended_early or last == self.record.num_steps
 
     @property
     def checkpoint(self) -> Path | None:
@@ -128,13 +128,13 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     run = find_run(path)
     record = run.read_record()
     assert record is not None, "find_run has seen it"
-    course = TrainingHistory.from_rows(read_log(run.log_path))
-    if course.is_empty:
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    if history.is_empty:
         raise InputError(
             f"{run.log_path} has no row yet, so there is nothing to show; try again after the run's"
             " first evaluation"
         )
-    facts = RunFacts(path, run, record, course)
+    facts = RunFacts(path, run, record, history)
     if facts.task is None:
         check_objective(facts)
         return replace(facts, shards=find_shards(facts, data))

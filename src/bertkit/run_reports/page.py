@@ -52,11 +52,11 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         facts: the facts of the run.
         examples: sections to show after the curves.
     """
-    course, curves = facts.course, choose_all_curves(facts)
+    history, curves = facts.history, choose_all_curves(facts)
     sections: list[Section] = [
         *([] if facts.result is None else show_result(facts.result)),
         Charts(
-            draw_curves(course, curves, choose_axis(facts)),
+            draw_curves(history, curves, choose_axis(facts)),
             title="Training curves",
             note="Training values are means over neighboring steps.",
         ),
@@ -64,11 +64,11 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         Command(
             "\n".join(list_commands(facts)), title="Next commands", note=describe_resuming(facts)
         ),
-        Charts(draw_curves(course, curves[:2], MINUTES), title="Training curves over time"),
-        Charts(draw_curves(course, PACE), title="Learning rate and gradient"),
-        tabulate_speed(course),
-        Charts(draw_curves(course, SPEED)),
-        tabulate_incidents(course),
+        Charts(draw_curves(history, curves[:2], MINUTES), title="Training curves over time"),
+        Charts(draw_curves(history, PACE), title="Learning rate and gradient"),
+        tabulate_speed(history),
+        Charts(draw_curves(history, SPEED)),
+        tabulate_incidents(history),
         *show_data(facts),
         tabulate_choices(facts.settings, facts.defaults),
         tabulate_environment(facts.record.versions),
@@ -84,7 +84,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
 
 def summarize(facts: RunFacts) -> str:
     """Summarize the run in a few sentences."""
-    course = facts.course
+    history = facts.history
     if facts.is_encoder_decoder:
         start = facts.settings.get("model")
         initial = "from random weights" if start is None else f"starting from {start}"
@@ -100,9 +100,9 @@ def summarize(facts: RunFacts) -> str:
         made = (
             f"A BERT pre-trained from random weights ({facts.initial_model}){WAYS[facts.objective]}"
         )
-    tokens, seconds = course.train.last("tokens") or 0, course.train.last("elapsed_seconds") or 0
+    tokens, seconds = history.train.last("tokens") or 0, history.train.last("elapsed_seconds") or 0
     text = (
-        f"{made}: {course.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
+        f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
         f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
     )
     last = ", ".join(
@@ -113,7 +113,7 @@ def summarize(facts: RunFacts) -> str:
 
 def describe_state(facts: RunFacts) -> str:
     """Say whether the run is finished."""
-    if facts.course.has_ended_early:
+    if facts.history.has_ended_early:
         return "It stopped early, because the metric had stopped improving."
     if facts.is_finished:
         return "It is finished."
@@ -122,7 +122,7 @@ def describe_state(facts: RunFacts) -> str:
 
 def last_metrics(facts: RunFacts) -> dict[str, float]:
     """Return the metrics of the last evaluation."""
-    held_out = facts.course.held_out
+    held_out = facts.history.held_out
     found = {name: held_out.last(name) for name in name_metrics(facts)}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -130,8 +130,8 @@ def last_metrics(facts: RunFacts) -> dict[str, float]:
 def name_metrics(facts: RunFacts) -> list[str]:
     """Return the names of the metrics to show, the loss first."""
     if facts.task is None:
-        return [name for name in SHOWN if name in {"loss", *facts.course.held_out.names}]
-    others = [name for name in facts.course.held_out.names if name not in NOT_METRICS]
+        return [name for name in SHOWN if name in {"loss", *facts.history.held_out.names}]
+    others = [name for name in facts.history.held_out.names if name not in NOT_METRICS]
     return ["loss", *others[:MAX_METRICS]]
 
 

@@ -98,17 +98,17 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 
 def summarize_run(facts: RunFacts) -> dict[str, Any]:
     """Return a run in numbers, for programs; null where there is none."""
-    course, record = facts.course, facts.record
-    speeds = list(filter(isfinite, course.train["tokens_per_second"]))
+    history, record = facts.history, facts.record
+    speeds = list(filter(isfinite, history.train["tokens_per_second"]))
     return {
         "run": str(facts.run.folder),
         "kind": facts.kind,
-        "step": course.num_steps,
+        "step": history.num_steps,
         "num_steps": record.num_steps,
         "is_finished": facts.is_finished,
-        "tokens": course.train.last("tokens"),
-        "elapsed_seconds": course.train.last("elapsed_seconds"),
+        "tokens": history.train.last("tokens"),
+        "elapsed_seconds": history.train.last("elapsed_seconds"),
         "tokens_per_second": median(speeds) if speeds else None,
         "held_out": last_metrics(facts),
-        "incidents": dict(course.num_incidents),
+        "incidents": dict(history.num_incidents),
     }

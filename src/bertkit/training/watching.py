@@ -71,10 +71,10 @@ def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
 def describe_end(watched: Watched, state: RunState) -> str:
     """Describe why a run ended early."""
     if state.best_step is None:
-        course = "was not finite"
+        history = "was not finite"
     else:
-        course = f"was not better than the {state.best_metric:.4f} of step {state.best_step:,}"
+        history = f"was not better than the {state.best_metric:.4f} of step {state.best_step:,}"
     return (
-        f"step {state.step:,}: ended early, for {watched.metric} {course}"
+        f"step {state.step:,}: ended early, for {watched.metric} {history}"
         f" in {pluralize(state.num_not_better, 'evaluation')}"
     )

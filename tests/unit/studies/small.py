@@ -21,7 +21,7 @@ from bertkit.studies.study import (
 
 SCORE = Measure("score", "Score of the task", "share of all", is_percent=True)
 LOSS = Measure("loss", "Loss", "nats", is_higher_better=False)
-COURSE = Measure("course", "Score over time", "share of all", is_percent=True, across="steps")
+COURSE = Measure("history", "Score over time", "share of all", is_percent=True, across="steps")
 LEVELS = {"good": 0.8, "bad": 0.5, "middle": 0.79}
 
 
@@ -67,7 +67,7 @@ class SmallStudy(Study[StudySettings]):
             Claim("Good is better than bad", "A 2018, table 1", "score", good, bad),
             Claim("Good is better than middling", "A 2018, table 2", "score", good, middle),
             Claim("Good has the higher loss", "A 2018, table 3", "loss", bad, good),
-            Claim("It rises", "B 2019", "course", Side("good", LAST), Side("good", FIRST)),
+            Claim("It rises", "B 2019", "history", Side("good", LAST), Side("good", FIRST)),
             Claim("Nobody knows", "C 2020", "never", good, bad),
         ]
 
@@ -88,8 +88,8 @@ class SmallStudy(Study[StudySettings]):
 def list_figures(cell: Cell) -> list[Figure]:
     """Numbers of a cell: seeds lie a hundredth apart."""
     score = LEVELS[cell.arm] + cell.seed / 100
-    course = [Figure("course", score * step / 20, float(step)) for step in (5, 10, 20)]
-    return [Figure("score", score), Figure("loss", 1 - score), *course]
+    history = [Figure("history", score * step / 20, float(step)) for step in (5, 10, 20)]
+    return [Figure("score", score), Figure("loss", 1 - score), *history]
 
 
 def build_outcome(num_seeds: int = 3, arms: Sequence[str] = tuple(LEVELS)) -> Outcome:

@@ -100,7 +100,7 @@ def test_rows_are_sealed_and_hold_every_figure(tmp_path):
     write_results(tmp_path, outcome)
     rows = [verify_row(line) for line in (tmp_path / "results.jsonl").read_bytes().splitlines()]
     assert rows[0] == {"arm": "good", "seed": 0, "measure": "score", "value": 0.8}
-    assert {"arm": "good", "seed": 0, "measure": "course", "at": 5.0, "value": 0.2} in rows
+    assert {"arm": "good", "seed": 0, "measure": "history", "at": 5.0, "value": 0.2} in rows
     assert rows[-2:] == [
         {"arm": "bad", "seed": 0, "measure": "score", "value": None},
         {"arm": "middle", "seed": 0, "failure": "no\ntext"},
@@ -116,7 +116,7 @@ def test_the_outcome_for_programs():
     assert [arm["arm"] for arm in found["arms"]] == ["good", "bad", "middle"]
     measures = found["arms"][1]["measures"]
     assert measures["score"] == [{"median": 0.51, "values": [0.5, 0.51, 0.52]}]
-    assert [point["at"] for point in measures["course"]] == [5.0, 10.0, 20.0]
+    assert [point["at"] for point in measures["history"]] == [5.0, 10.0, 20.0]
     assert LOSS.name in measures
     assert "never" not in measures
     standings = [one["standing"] for one in found["verdicts"]]

@@ -45,8 +45,8 @@ def test_where_a_run_failed_nothing_is_decided():
         "not decided: accuracy, one 80.0 % (70.0–90.0 %) against other 40.0 %;"
         " 2 of 5 runs of one and 1 of 2 runs of other failed or have no value"
     )
-    course = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
-    assert Verdict(course, ACCURACY, rest, rest).explain().count("2 of 5 runs of one") == 1
+    history = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
+    assert Verdict(history, ACCURACY, rest, rest).explain().count("2 of 5 runs of one") == 1
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class DemoFacts:
     Attributes:
         accuracies: the result.
         examples: masked texts with predictions before and after.
-        course: the run's training history.
+        history: the run's training history.
         settings: tables of settings by title.
         corpus: the corpus counts by name.
         run: the run's folder.
@@ -55,7 +55,7 @@ class DemoFacts:
 
     accuracies: Accuracies
     examples: Sequence[Example]
-    course: TrainingHistory
+    history: TrainingHistory
     settings: Mapping[str, Mapping[str, Any]]
     corpus: Mapping[str, str | int]
     run: Path
@@ -73,7 +73,7 @@ def build_report(facts: DemoFacts) -> Report:
             note="The three most likely words according to the untrained and the trained model.",
         ),
         Charts(
-            draw_curves(facts.course, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
+            draw_curves(facts.history, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
             title="Training curves",
             note="Training values are means over neighboring steps.",
         ),
@@ -86,7 +86,7 @@ def build_report(facts: DemoFacts) -> Report:
         ),
     ]
     sections += [tabulate_settings(values, title) for title, values in facts.settings.items()]
-    minutes = (facts.course.train.last("elapsed_seconds") or 0.0) / 60
+    minutes = (facts.history.train.last("elapsed_seconds") or 0.0) / 60
     return Report(
         title="A BERT trained from scratch",
         summary=f"It was trained on the documentation that comes with Python for {minutes:.1f}"

@@ -100,7 +100,7 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
     facts = DemoFacts(
         accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
         examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
-        course=TrainingHistory.from_rows(read_log(run / LOG_FILE)),
+        history=TrainingHistory.from_rows(read_log(run / LOG_FILE)),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
         run=run,

@@ -48,7 +48,7 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
     from huggingface_hub import EvalResult
 
     tag = TASKS[facts.task].pipeline_tag
-    evaluation, dataset = facts.judgment.evaluation, make_legible(facts.counts["dev"].name)
+    evaluation, dataset = facts.final.evaluation, make_legible(facts.counts["dev"].name)
     metrics = {name: value for name, value in evaluation.metrics.items() if math.isfinite(value)}
     results = [
         EvalResult(
@@ -63,7 +63,7 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
     ]
     return {
         "pipeline_tag": tag if facts.is_for_transformers else None,
-        "metrics": [make_legible(facts.judgment.task.metric)],
+        "metrics": [make_legible(facts.final.task.metric)],
         "model_name": make_legible(facts.name) if results else None,
         "eval_results": results or None,
     }
@@ -71,12 +71,12 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
 
 def describe_result(facts: FineTuningFacts) -> str:
     """Build the section with metrics, intervals, the confusion matrix and warnings."""
-    evaluation = facts.judgment.evaluation
+    evaluation = facts.final.evaluation
     rows = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
         extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
-        baseline = facts.judgment.baseline.get(name)
+        baseline = facts.final.baseline.get(name)
         shown = "" if baseline is None or math.isnan(baseline) else f"{baseline:.4f}"
         rows.append([name, show_number(value), extent, shown])
     number = facts.counts["dev"].num_examples

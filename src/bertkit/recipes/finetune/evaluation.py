@@ -42,16 +42,16 @@ class FinalEvaluation:
     baseline: Metrics
 
 
-def judge(materials: FineTuningContext) -> FinalEvaluation:
+def evaluate_model(context: FineTuningContext) -> FinalEvaluation:
     """Evaluate a model on the held-out examples."""
-    plain, examples = materials.task, materials.dev_examples
-    with mixed_precision(materials.machine.device, materials.machine.precision):
-        task, predictions, unscaled = answer_held_out(materials)
+    plain, examples = context.task, context.data.dev.examples
+    with mixed_precision(context.machine.device, context.machine.precision):
+        task, predictions, unscaled = answer_held_out(context)
     evaluation = task.evaluate(examples, predictions)
     before = plain.evaluate(examples, unscaled) if unscaled else None
-    baseline = measure_baseline(materials)
+    baseline = measure_baseline(context)
     found = (
-        find_only_label(materials.counts["dev"]),
+        find_only_label(context.counts["dev"]),
         compare_to_baseline(plain.metric, evaluation, baseline),
     )
     warnings = [warning for warning in found if warning is not None]
@@ -65,7 +65,7 @@ def judge(materials: FineTuningContext) -> FinalEvaluation:
     )
 
 
-def answer_held_out(materials: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+def answer_held_out(context: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
     """Predict the held-out examples.
 
     If there are so many labels that the logits of all examples don't fit in memory, numbers such
@@ -75,34 +75,34 @@ def answer_held_out(materials: FineTuningContext) -> tuple[Task[Any, Any], list[
         The task with its fitted numbers, its predictions, and the predictions without temperature
         scaling (empty if there is none).
     """
-    plain, parts = materials.task, cut_held_out(materials)
-    chosen = range(0, len(materials.dev), len(parts))
-    examples, encoded = _take(materials, chosen)
-    known = held_out_logits(materials, chosen)
+    plain, parts = context.task, cut_held_out(context)
+    chosen = range(0, len(context.dev), len(parts))
+    examples, encoded = _take(context, chosen)
+    known = held_out_logits(context, chosen)
     task = plain.fit_numbers(examples, encoded, known)
     answers, unscaled = [], []
     for part in parts:
-        logits = known if len(parts) == 1 else held_out_logits(materials, part)
-        examples, encoded = _take(materials, part)
+        logits = known if len(parts) == 1 else held_out_logits(context, part)
+        examples, encoded = _take(context, part)
         answers += decode_all(task, examples, encoded, logits)
         if task.temperature != plain.temperature:
             unscaled += decode_all(plain, examples, encoded, logits)
     return task, answers, unscaled
 
 
-def _take(materials: FineTuningContext, part: range) -> tuple[list[Any], list[Encoded]]:
+def _take(context: FineTuningContext, part: range) -> tuple[list[Any], list[Encoded]]:
     """Return some held-out examples and their token ids."""
-    examples, encoded = materials.dev_examples, materials.dev
+    examples, encoded = context.data.dev.examples, context.dev
     return [examples[number] for number in part], [encoded[number] for number in part]
 
 
-def measure_baseline(materials: FineTuningContext) -> Metrics:
+def measure_baseline(context: FineTuningContext) -> Metrics:
     """Measure a baseline that ignores the input: it scores labels by their training frequency."""
-    task = materials.task
-    if not materials.counts["train"].labels:
+    task = context.task
+    if not context.counts["train"].labels:
         return {}
-    odds = _log_odds(task.labels, materials.counts["train"])
-    examples, encoded = materials.dev_examples, materials.dev
+    odds = _log_odds(task.labels, context.counts["train"])
+    examples, encoded = context.data.dev.examples, context.dev
     if task.row == "sequence":  # all texts have the same scores and thus the same prediction
         predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
     else:

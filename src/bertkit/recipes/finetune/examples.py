@@ -164,20 +164,20 @@ def encode(
     task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer
 ) -> tuple[EncodedTable, PredictionCounts]:
     """Encode all examples of a set as token ids, and count data problems."""
-    table, odd = EncodedTable(), PredictionCounts()
+    table, problems = EncodedTable(), PredictionCounts()
     number = len(found.examples)
     with show_progress(f"encoding {found.name}", number) as bar:
         for start in range(0, number, EXAMPLES_AT_ONCE):
             chosen = found.examples[start : start + EXAMPLES_AT_ONCE]
             encoded = task.encode(chosen, tokenizer)
             table.extend(encoded)
-            odd.add(count_encoded(task, encoded))
+            problems.add(count_encoded(task, encoded))
             bar.advance(len(chosen))
-    return table, odd
+    return table, problems
 
 
-def count_set(task: Task[Any, Any], found: ExampleSet, odd: PredictionCounts) -> SetCounts:
-    """Count a set's examples, labels and data problems; `odd` are the counts from encoding."""
+def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCounts) -> SetCounts:
+    """Count a set's examples, labels and data problems; `problems` are the counts from encoding."""
     labels = Counter(label for example in found.examples for label in task.list_labels(example))
     known = set(task.labels)
     return SetCounts(
@@ -186,9 +186,9 @@ def count_set(task: Task[Any, Any], found: ExampleSet, odd: PredictionCounts) ->
         num_examples=len(found.examples),
         num_broken=found.report.num_broken,
         num_undecodable=found.report.num_undecodable,
-        num_empty=odd.empty,
-        num_cut=odd.truncated,
-        num_in_windows=odd.windowed,
+        num_empty=problems.empty,
+        num_cut=problems.truncated,
+        num_in_windows=problems.windowed,
         num_unseen=sum(count for label, count in labels.items() if label not in known),
         labels=dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))),
     )
@@ -224,8 +224,8 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
     known = dict.fromkeys(task.labels, 0)
-    odd = [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
-    return lines + [f"{name}: {line}" for line in odd]
+    problems = [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
+    return lines + [f"{name}: {line}" for line in problems]
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:

@@ -25,7 +25,7 @@ class FineTuningFacts(ModelFacts):
     """The data shown in the report and the card.
 
     Attributes:
-        judgment: the model's final evaluation.
+        final: the model's final evaluation.
         counts: counts of the sets `train` and `dev`.
         num_steps: number of training steps.
         best_epoch: the epoch, possibly fractional, of the best checkpoint.
@@ -34,7 +34,7 @@ class FineTuningFacts(ModelFacts):
         comparison: comparison with the other runs of a search; None if there was no search.
     """
 
-    judgment: FinalEvaluation
+    final: FinalEvaluation
     counts: Mapping[str, SetCounts]
     num_steps: int
     best_epoch: float
@@ -45,7 +45,7 @@ class FineTuningFacts(ModelFacts):
     @property
     def task(self) -> str:
         """The task's name."""
-        return self.judgment.task.name
+        return self.final.task.name
 
     @property
     def is_for_transformers(self) -> bool:
@@ -60,10 +60,10 @@ class FineTuningFacts(ModelFacts):
     def pools_last(self) -> bool:
         """Whether the last token represents the text, as a left-to-right model requires."""
         is_causal = bool(self.record.model.get("is_decoder"))
-        return is_causal and self.judgment.task.row == "sequence"
+        return is_causal and self.final.task.row == "sequence"
 
     @property
     def has_picture(self) -> bool:
         """Whether there is a confusion matrix that is small enough to draw."""
-        matrix = draw_confusion(self.judgment.evaluation)
+        matrix = draw_confusion(self.final.evaluation)
         return matrix is not None and matrix.draw() is not None

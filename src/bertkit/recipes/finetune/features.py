@@ -76,17 +76,17 @@ class StateBatch:
 
 @contextmanager
 def remember_states(
-    run: Path, materials: FineTuningContext, settings: FineTuneSettings
+    run: Path, context: FineTuningContext, settings: FineTuneSettings
 ) -> Iterator[States]:
     """Compute the hidden states of all examples, in files that are removed at the end."""
-    folder, model = run / STATES_FOLDER, materials.model
-    only_first = settings.features == "linear" and materials.task.row == "sequence"
+    folder, model = run / STATES_FOLDER, context.model
+    only_first = settings.features == "linear" and context.task.row == "sequence"
     remove_folder(folder)  # left by a killed process
     make_folder(folder)
     try:
         train, dev = (
-            write_states(folder / name, model, encoded, materials.machine, only_first=only_first)
-            for name, encoded in (("train", materials.train), ("dev", materials.dev))
+            write_states(folder / name, model, encoded, context.machine, only_first=only_first)
+            for name, encoded in (("train", context.train), ("dev", context.dev))
         )
         yield States(train, dev)
     finally:
@@ -94,10 +94,10 @@ def remember_states(
 
 
 def build_feature_job(
-    job: Job[TaskBatch], materials: FineTuningContext, states: States
+    job: Job[TaskBatch], context: FineTuningContext, states: States
 ) -> Job[StateBatch]:
     """Return the job with steps and evaluations that compute only the head."""
-    model = materials.model
+    model = context.model
     num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
 
     def batches_at(step: int) -> list[StateBatch]:
@@ -105,14 +105,14 @@ def build_feature_job(
         return [StateBatch(part, *states.train.read(part.numbers)) for part in parts]
 
     def score(model: FineTunedBert, batch: StateBatch) -> Scores:
-        return materials.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
+        return context.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 
     return Job(
         model=model,
         batches_at=batches_at,
         score=score,
         evaluate=lambda: measure_held_out(
-            materials, lambda part: head_logits(materials, states.dev, part)
+            context, lambda part: head_logits(context, states.dev, part)
         ),
         count_operations=lambda batch: 6.0 * num_trained * len(batch.states),
         save_model=job.save_model,
@@ -124,16 +124,16 @@ def build_feature_job(
 
 
 @torch.inference_mode()
-def head_logits(materials: FineTuningContext, states: StateFile, part: range) -> list[Logits]:
+def head_logits(context: FineTuningContext, states: StateFile, part: range) -> list[Logits]:
     """Compute logits of some held-out examples from their hidden states, without dropout."""
-    model, device = materials.model.eval(), materials.machine.device
+    model, device = context.model.eval(), context.machine.device
     found: list[Logits] = []
     for start in range(0, len(part), EXAMPLES_AT_ONCE):
         numbers = part[start : start + EXAMPLES_AT_ONCE]
-        chosen = [materials.dev[number] for number in numbers]
+        chosen = [context.dev[number] for number in numbers]
         rows, tokens = states.read(numbers)
         logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
-        is_token = materials.task.row == "token"
+        is_token = context.task.row == "token"
         sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]
         found += np.split(logits, list(accumulate(sizes))[:-1])
     return found

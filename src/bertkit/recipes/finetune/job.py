@@ -1,7 +1,7 @@
 """Builds the training loop's job for a task."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,13 @@ from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.data.epochs import EpochOrder
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.recipes.finetune.examples import Data, SetCounts
 from bertkit.recipes.finetune.layers import scale_by_layer
+from bertkit.recipes.finetune.prepared import Prepared
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded, TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
-from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
@@ -31,33 +30,16 @@ EXAMPLES_PER_LOSS = 64
 
 
 @dataclass(frozen=True)
-class FineTuningContext:
-    """The task, model, data and device of a run.
+class FineTuningContext(Prepared):
+    """The prepared data, the model and the device of a run.
 
     Attributes:
-        task: the task, with its labels.
         model: the model to train, on its device.
-        tokenizer: the model's tokenizer.
-        data: the examples.
-        train: training examples as token ids.
-        dev: held-out examples as token ids.
-        counts: counts of the sets `train` and `dev`.
         machine: the device to compute on.
     """
 
-    task: Task[Any, Any]
     model: FineTunedBert
-    tokenizer: Tokenizer
-    data: Data
-    train: Sequence[Encoded]
-    dev: Sequence[Encoded]
-    counts: Mapping[str, SetCounts]
     machine: Machine
-
-    @property
-    def dev_examples(self) -> Sequence[Any]:
-        """The held-out examples, in the task's own type."""
-        return self.data.dev.examples
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer's files, with the task's maximum length.
@@ -67,16 +49,16 @@ class FineTuningContext:
         return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
-def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[TaskBatch]:
+def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[TaskBatch]:
     """Build the job for the training loop."""
-    task, model = materials.task, materials.model
-    order = EpochOrder(len(materials.train), settings.batch_size, settings.seed)
+    task, model = context.task, context.model
+    order = EpochOrder(len(context.train), settings.batch_size, settings.seed)
 
     def batches_at(step: int) -> list[TaskBatch]:
         numbers = order.examples(step).tolist()
         size = -(-len(numbers) // settings.accumulate)
         return [
-            TaskBatch.collate([materials.train[number] for number in part], part)
+            TaskBatch.collate([context.train[number] for number in part], part)
             for part in (numbers[start : start + size] for start in range(0, len(numbers), size))
         ]
 
@@ -84,7 +66,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
         return task.loss(model.scores(batch.packed), batch)
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**materials.save_tokenizer(folder), **save_task(folder, task)}
+        return {**context.save_tokenizer(folder), **save_task(folder, task)}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **save_rest(folder)}
@@ -97,7 +79,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
         model=model,
         batches_at=batches_at,
         score=score,
-        evaluate=lambda: measure_held_out(materials, lambda part: held_out_logits(materials, part)),
+        evaluate=lambda: measure_held_out(context, lambda part: held_out_logits(context, part)),
         count_operations=lambda batch: model.count_operations(batch.packed),
         save_model=save_model,
         save_architecture=save_architecture,
@@ -112,44 +94,44 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
     )
 
 
-def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTuningContext:
+def load_checkpoint(run: Run, step: int, context: FineTuningContext) -> FineTuningContext:
     """Return the context with the weights of a run's checkpoint; frozen parameters stay frozen."""
-    model = type(materials.model).from_pretrained(find_checkpoint(run, step))
-    for old, new in zip(materials.model.parameters(), model.parameters(), strict=True):
+    model = type(context.model).from_pretrained(find_checkpoint(run, step))
+    for old, new in zip(context.model.parameters(), model.parameters(), strict=True):
         new.requires_grad_(old.requires_grad)
-    return replace(materials, model=model.to(materials.machine.device))
+    return replace(context, model=model.to(context.machine.device))
 
 
-def cut_held_out(materials: FineTuningContext) -> list[range]:
+def cut_held_out(context: FineTuningContext) -> list[range]:
     """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
-    task = materials.task
-    return cut_by_scores(materials.dev, len(task.labels), row=task.row)
+    task = context.task
+    return cut_by_scores(context.dev, len(task.labels), row=task.row)
 
 
-def held_out_logits(materials: FineTuningContext, part: range | None = None) -> list[Logits]:
+def held_out_logits(context: FineTuningContext, part: range | None = None) -> list[Logits]:
     """Compute logits of the held-out examples, or of a part of them, without dropout."""
-    model, device = materials.model.eval(), materials.machine.device
+    model, device = context.model.eval(), context.machine.device
     return compute_logits(
         lambda batch: model.scores(batch.to(device)),
-        materials.dev if part is None else [materials.dev[number] for number in part],
-        row=materials.task.row,
+        context.dev if part is None else [context.dev[number] for number in part],
+        row=context.task.row,
         tokens_per_batch=TOKENS_PER_BATCH[device.type],
     )
 
 
 def measure_held_out(
-    materials: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
+    context: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
 ) -> dict[str, float]:
     """Measure loss and metrics on the held-out examples; only the loss if it isn't finite.
 
     Args:
-        materials: the run's context.
+        context: the run's context.
         compute: computes logits of a part of the examples.
     """
-    task, examples = materials.task, materials.dev_examples
+    task, examples = context.task, context.data.dev.examples
     total, count, predictions = 0.0, 0, []
-    for part in cut_held_out(materials):
-        encoded, logits = [materials.dev[number] for number in part], compute(part)
+    for part in cut_held_out(context):
+        encoded, logits = [context.dev[number] for number in part], compute(part)
         loss, num_targets = sum_loss(task, encoded, logits)
         total, count = total + loss, count + num_targets
         if not math.isfinite(total):

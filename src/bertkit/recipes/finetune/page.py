@@ -16,20 +16,20 @@ from bertkit.training.records.sections import LOSS, Across, Curve, draw_curves, 
 MAX_LABELS = 200  # in a table
 
 
-def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
+def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     """Build the report.
 
     Args:
         facts: the data to show.
-        course: the run's training history.
+        history: the run's training history.
     """
-    judgment, comparison = facts.judgment, facts.comparison
+    final, comparison = facts.final, facts.comparison
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
-        *build_sections(judgment.evaluation, judgment.before),
+        *build_sections(final.evaluation, final.before),
         Charts(
             draw_curves(
-                course, choose_curves(facts.judgment.task.metric), epochs(facts.steps_per_epoch)
+                history, choose_curves(facts.final.task.metric), epochs(facts.steps_per_epoch)
             ),
             title="Training curves",
         ),
@@ -41,9 +41,9 @@ def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
 
 def summarize(facts: FineTuningFacts) -> str:
     """Summarize the run in two sentences."""
-    task = facts.judgment.task
-    value = facts.judgment.evaluation.metrics[task.metric]
-    baseline = facts.judgment.baseline.get(task.metric)
+    task = facts.final.task
+    value = facts.final.evaluation.metrics[task.metric]
+    baseline = facts.final.baseline.get(task.metric)
     beside = (
         "" if baseline is None else f" (always predicting the most frequent label: {baseline:.4f})"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from bertkit.base.files import write_file, write_json
 from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune.card import PICTURE_FILE, build_card
-from bertkit.recipes.finetune.evaluation import FinalEvaluation, judge
+from bertkit.recipes.finetune.evaluation import FinalEvaluation, evaluate_model
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import FineTuningFacts
 from bertkit.recipes.finetune.job import FineTuningContext, load_checkpoint
@@ -84,25 +84,25 @@ class SavedResult(FinishedRecord):
 
 
 def finish(
-    run: Run, materials: FineTuningContext, state: RunState, settings: FineTuneSettings
+    run: Run, context: FineTuningContext, state: RunState, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last."""
     best_step = state.best_step or state.step
-    materials = load_checkpoint(run, best_step, materials)
-    judgment = judge(materials)
-    saved = describe_result(materials, judgment, state, settings)
+    context = load_checkpoint(run, best_step, context)
+    final = evaluate_model(context)
+    saved = describe_result(context, final, state, settings)
     output = run.folder.parent
-    write_model(output, run, materials, judgment, saved)
+    write_model(output, run, context, final, saved)
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
-    return FineTuneResult(output, state.step, best_step, judgment.evaluation)
+    return FineTuneResult(output, state.step, best_step, final.evaluation)
 
 
 def write_model(
     output: Path,
     run: Run,
-    materials: FineTuningContext,
-    judgment: FinalEvaluation,
+    context: FineTuningContext,
+    final: FinalEvaluation,
     saved: SavedResult,
     comparison: Comparison | None = None,
 ) -> None:
@@ -111,8 +111,8 @@ def write_model(
     Args:
         output: the folder.
         run: that trained it.
-        materials: with the best weights.
-        judgment: of those.
+        context: with the best weights.
+        final: of those.
         saved: what is told of the run for good.
         comparison: with the other runs of a search.
     """
@@ -121,8 +121,8 @@ def write_model(
     facts = FineTuningFacts(
         name=output.resolve().name,
         record=record,
-        judgment=judgment,
-        counts=materials.counts,
+        final=final,
+        counts=context.counts,
         num_steps=saved.num_steps,
         best_epoch=saved.best_epoch,
         steps_per_epoch=round(saved.best_step / saved.best_epoch),
@@ -130,53 +130,53 @@ def write_model(
         comparison=comparison,
     )
     files = {
-        **materials.model.save_pretrained(output),
-        **materials.save_tokenizer(output),
-        **save_task(output, judgment.task),
+        **context.model.save_pretrained(output),
+        **context.save_tokenizer(output),
+        **save_task(output, final.task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     write_descriptions(output, facts, run)
-    found = judgment.task.prediction_files(materials.dev_examples, judgment.predictions)
+    found = final.task.prediction_files(context.data.dev.examples, final.predictions)
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)
 
 
 def describe_result(
-    materials: FineTuningContext,
-    judgment: FinalEvaluation,
+    context: FineTuningContext,
+    final: FinalEvaluation,
     state: RunState,
     settings: FineTuneSettings,
 ) -> SavedResult:
     """What is told of the run for good."""
-    evaluation, best_step = judgment.evaluation, state.best_step or state.step
+    evaluation, best_step = final.evaluation, state.best_step or state.step
     return SavedResult(
-        task=judgment.task.name,
-        metric=judgment.task.metric,
+        task=final.task.name,
+        metric=final.task.metric,
         metrics=define(evaluation.metrics),
         intervals={
             name: (define_number(low), define_number(high))
             for name, (low, high) in evaluation.intervals.items()
         },
         calibration=evaluation.calibration,
-        baseline=define(judgment.baseline),
+        baseline=define(final.baseline),
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
-        best_epoch=best_step / count_epoch_steps(len(materials.train), settings),
+        best_epoch=best_step / count_epoch_steps(len(context.train), settings),
         has_ended_early=state.has_ended_early,
-        train=materials.counts["train"],
-        dev=materials.counts["dev"],
+        train=context.counts["train"],
+        dev=context.counts["dev"],
     )
 
 
 def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     """Write what people read: report, card and picture."""
-    matrix = draw_confusion(facts.judgment.evaluation)
+    matrix = draw_confusion(facts.final.evaluation)
     if facts.has_picture and matrix is not None:
         write_picture(output / PICTURE_FILE, matrix)
-    course = TrainingHistory.from_rows(read_log(run.log_path))
-    write_report(output / REPORT_FILE, build_page(facts, course))
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    write_report(output / REPORT_FILE, build_page(facts, history))
     write_file(output / CARD_FILE, build_card(facts).encode())
 
 

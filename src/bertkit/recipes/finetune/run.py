@@ -194,16 +194,7 @@ def assemble(
     model = load_pretrained(pretrained, choose_kind(prepared.task, settings))
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
-    return FineTuningContext(
-        task=prepared.task,
-        model=model.to(machine.device),
-        tokenizer=prepared.tokenizer,
-        data=prepared.data,
-        train=prepared.train,
-        dev=prepared.dev,
-        counts=prepared.counts,
-        machine=machine,
-    )
+    return FineTuningContext(**vars(prepared), model=model.to(machine.device), machine=machine)
 
 
 def _finetune(

@@ -24,14 +24,14 @@ class GeneratedTexts:
     """Generated texts, as an iterator that can be read once.
 
     Attributes:
-        rewriter: the generator with its model.
+        generator: the generator with its model.
         texts: the inputs.
         settings: decoding settings.
         counts: counts of texts and problems so far.
         elapsed_seconds: time without loading the model; 0 until all texts are generated.
     """
 
-    rewriter: Seq2SeqGenerator
+    generator: Seq2SeqGenerator
     texts: Iterable[str] | TextTable
     settings: DecodingSettings
     counts: GenerationCounts = field(default_factory=GenerationCounts)
@@ -45,7 +45,7 @@ class GeneratedTexts:
         """
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
-        yield from self.rewriter.stream(texts, self.settings, self.counts)
+        yield from self.generator.stream(texts, self.settings, self.counts)
         self.elapsed_seconds = time.monotonic() - started
 
     def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:

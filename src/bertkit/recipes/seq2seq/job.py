@@ -65,18 +65,18 @@ class Seq2SeqContext:
         return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
 
 
-def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
+def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
     """Build a job without checkpoints to average; `with_averages` adds them for training."""
-    model = materials.model
-    order = order_pairs(materials.train, settings)
+    model = context.model
+    order = order_pairs(context.train, settings)
 
     def batches_at(step: int) -> list[PairBatch]:
         numbers = order.examples(step)
         parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
-        return [PairBatch.of(materials.train, part) for part in parts]
+        return [PairBatch.of(context.train, part) for part in parts]
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**materials.save_tokenizer(folder), **write_seq2seq_file(folder, materials.saved)}
+        return {**context.save_tokenizer(folder), **write_seq2seq_file(folder, context.saved)}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **save_rest(folder)}
@@ -89,13 +89,13 @@ def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairB
         model=model,
         batches_at=batches_at,
         score=partial(score, smoothing=settings.label_smoothing),
-        evaluate=lambda: evaluate(materials, settings),
+        evaluate=lambda: evaluate(context, settings),
         count_operations=lambda batch: model.count_operations(batch.source, batch.target),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
         shares={"word_accuracy": "next word"},
-        watched=watch(materials.kind, settings),
+        watched=watch(context.kind, settings),
         example_names="pairs",
     )
 
@@ -132,39 +132,39 @@ def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) 
     return Scores({"word": loss}, {"word": num_hits})
 
 
-def evaluate(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:
+def evaluate(context: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:
     """Measure the held-out loss without smoothing, and metrics of greedy decoding on some texts."""
-    written = write_held_out(materials, GREEDY, settings.eval_pairs)
-    return {**measure_loss(materials), **measure(materials, written)}
+    written = write_held_out(context, GREEDY, settings.eval_pairs)
+    return {**measure_loss(context), **measure(context, written)}
 
 
-def measure_loss(materials: Seq2SeqContext) -> dict[str, float]:
+def measure_loss(context: Seq2SeqContext) -> dict[str, float]:
     """Measure loss, accuracy and perplexity on the references of all held-out pairs."""
-    device = materials.machine.device
+    device = context.machine.device
     budget = TOKENS_PER_BATCH[device.type]
     batches = [
-        PairBatch.of(materials.dev, np.array(numbers))
-        for numbers in plan_batches(materials.dev.lengths.tolist(), budget)
+        PairBatch.of(context.dev, np.array(numbers))
+        for numbers in plan_batches(context.dev.lengths.tolist(), budget)
     ]
-    metrics = evaluate_batches(materials.model, batches, score, device)
+    metrics = evaluate_batches(context.model, batches, score, device)
     return {**metrics, "word_perplexity": find_perplexity(metrics["word_loss"])}
 
 
 def write_held_out(
-    materials: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
+    context: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
 ) -> list[str]:
     """Generate hypotheses for the first `num_pairs` held-out sources, or for all."""
-    rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
-    texts = materials.data.dev.sources[:num_pairs]
-    return [answer.text for answer in rewriter.stream(texts, decoding)]
+    generator = Seq2SeqGenerator(context.model.eval(), context.tokenizer, context.saved)
+    texts = context.data.dev.sources[:num_pairs]
+    return [answer.text for answer in generator.stream(texts, decoding)]
 
 
-def measure(materials: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
+def measure(context: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
     """Measure hypotheses for the first held-out sources."""
-    return materials.kind.load_measure()(written, materials.data.dev.targets[: len(written)])
+    return context.kind.load_measure()(written, context.data.dev.targets[: len(written)])
 
 
-def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqContext:
+def load_checkpoint(run: Run, step: int, context: Seq2SeqContext) -> Seq2SeqContext:
     """Return the context with the weights of a run's checkpoint."""
     model = EncoderDecoderModel.from_pretrained(find_checkpoint(run, step))
-    return replace(materials, model=model.to(materials.machine.device))
+    return replace(context, model=model.to(context.machine.device))

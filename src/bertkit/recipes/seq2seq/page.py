@@ -27,7 +27,7 @@ NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
 
 def build_page(
     facts: Seq2SeqFacts,
-    course: TrainingHistory,
+    history: TrainingHistory,
     pairs: Sequence[Pair],
     answers: Sequence[GeneratedText],
 ) -> Report:
@@ -35,7 +35,7 @@ def build_page(
 
     Args:
         facts: the data to show.
-        course: the run's training history.
+        history: the run's training history.
         pairs: the held-out pairs.
         answers: the hypotheses for them, as many as pairs.
     """
@@ -51,7 +51,7 @@ def build_page(
     sections: list[Section] = [
         tabulate_metrics(facts),
         *(Paragraph(warning, title="Warning") for warning in saved.warnings),
-        Charts(draw_curves(course, curves, STEPS), title="Training curves"),
+        Charts(draw_curves(history, curves, STEPS), title="Training curves"),
         show_answers(pairs, answers),
         tabulate_data(facts),
         tabulate_settings(facts.settings),

@@ -7,7 +7,12 @@ from bertkit.base.files import write_file
 from bertkit.generation.seq2seq_file import write_seq2seq_file
 from bertkit.recipes.model_card import CARD_FILE
 from bertkit.recipes.seq2seq.card import build_card
-from bertkit.recipes.seq2seq.evaluation import Choice, Seq2SeqEvaluation, choose_weights, judge
+from bertkit.recipes.seq2seq.evaluation import (
+    Choice,
+    Seq2SeqEvaluation,
+    choose_weights,
+    evaluate_model,
+)
 from bertkit.recipes.seq2seq.facts import SavedResult, Seq2SeqFacts
 from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.page import build_page
@@ -37,18 +42,18 @@ class Seq2SeqResult:
 
 
 def finish(
-    run: Run, materials: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
+    run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Seq2SeqResult:
     """Choose the weights, hold them against the held-out pairs and write the model's folder.
 
     `metrics.json` comes last; then the checkpoints go.
     """
-    choice = choose_weights(run, materials, state, settings, num_steps)
-    judgment = judge(choice.materials)
-    course = TrainingHistory.from_rows(read_log(run.log_path))
-    saved = describe_result(choice, judgment, state, settings, course)
+    choice = choose_weights(run, context, state, settings, num_steps)
+    final = evaluate_model(choice.context)
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    saved = describe_result(choice, final, state, settings, history)
     output = run.folder.parent
-    saved = write_model(output, run, choice.materials, judgment, saved, course)
+    saved = write_model(output, run, choice.context, final, saved, history)
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
     return Seq2SeqResult(output, saved)
@@ -56,56 +61,54 @@ def finish(
 
 def describe_result(
     choice: Choice,
-    judgment: Seq2SeqEvaluation,
+    final: Seq2SeqEvaluation,
     state: RunState,
     settings: Seq2SeqSettings,
-    course: TrainingHistory,
+    history: TrainingHistory,
 ) -> SavedResult:
     """What is told of the run for good."""
-    materials = choice.materials
-    metric = materials.kind.metric
+    context = choice.context
+    metric = context.kind.metric
     return SavedResult(
-        kind=materials.saved.kind,
+        kind=context.saved.kind,
         metric=metric,
-        metrics=define(judgment.metrics),
-        signatures=judgment.signatures,
-        baseline=define(judgment.baseline),
+        metrics=define(final.metrics),
+        signatures=final.signatures,
+        baseline=define(final.baseline),
         warnings=(
             *choice.warnings,
-            *judgment.warnings,
-            *warn_of_best_step(metric, course.held_out[metric]),
+            *final.warnings,
+            *warn_of_best_step(metric, history.held_out[metric]),
         ),
         num_steps=state.step,
-        num_epochs=count_epochs(order_pairs(materials.train, settings), state.step),
+        num_epochs=count_epochs(order_pairs(context.train, settings), state.step),
         best_step=choice.best_step,
         averaged_steps=choice.averaged_steps,
         has_ended_early=state.has_ended_early,
-        train=materials.counts["train"],
-        dev=materials.counts["dev"],
+        train=context.counts["train"],
+        dev=context.counts["dev"],
     )
 
 
 def write_model(
     output: Path,
     run: Run,
-    materials: Seq2SeqContext,
-    judgment: Seq2SeqEvaluation,
+    context: Seq2SeqContext,
+    final: Seq2SeqEvaluation,
     saved: SavedResult,
-    course: TrainingHistory,
+    history: TrainingHistory,
 ) -> SavedResult:
     """Write a model's folder; returns what is saved with the checksums of its files."""
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"
     files = {
-        **materials.model.save_pretrained(output),
-        **materials.save_tokenizer(output),
-        **write_seq2seq_file(output, materials.saved),
+        **context.model.save_pretrained(output),
+        **context.save_tokenizer(output),
+        **write_seq2seq_file(output, context.saved),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
-    facts = Seq2SeqFacts(
-        output.resolve().name, record, materials.kind, saved, materials.model.config
-    )
-    page = build_page(facts, course, materials.data.dev.pairs, judgment.answers)
+    facts = Seq2SeqFacts(output.resolve().name, record, context.kind, saved, context.model.config)
+    page = build_page(facts, history, context.data.dev.pairs, final.answers)
     write_report(output / REPORT_FILE, page)
     write_file(output / CARD_FILE, build_card(facts).encode())
     saved.write(output)

@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.base.progress import announce
 from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq.evaluation import measure_judging
+from bertkit.recipes.seq2seq.evaluation import estimate_evaluation_seconds
 from bertkit.recipes.seq2seq.examples import (
     Data,
     Files,
@@ -194,7 +194,7 @@ def _train(
     num_steps = record.num_steps
     if not num_steps:
         order = order_pairs(context.train, settings)
-        measure = partial(measure_judging, context)
+        measure = partial(estimate_evaluation_seconds, context)
         num_steps = decide_steps(job, order, settings, context.machine, measure)
     record = record.model_copy(update={"num_steps": num_steps})
     run.write_record(record)

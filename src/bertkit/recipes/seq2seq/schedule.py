@@ -26,7 +26,7 @@ def decide_steps(
     order: TokenBatchOrder,
     settings: Seq2SeqSettings,
     machine: Machine,
-    measure_judging: Callable[[], float],
+    estimate_evaluation_seconds: Callable[[], float],
 ) -> int:
     """Return the number of steps, at least 1; a budget in minutes covers all but reading the data.
 
@@ -35,7 +35,7 @@ def decide_steps(
         order: the order of its pairs.
         settings: the settings, with the budget.
         machine: the device to compute on.
-        measure_judging: estimates the seconds that the final evaluation will take.
+        estimate_evaluation_seconds: estimates the seconds that the final evaluation will take.
     """
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
@@ -44,8 +44,8 @@ def decide_steps(
     announce("measuring a few steps to convert the minutes to steps")
     end = time.monotonic() + 60.0 * (settings.minutes or DEFAULT_MINUTES)
     pace = budget.measure_pace(job, settings, machine)
-    judging_seconds = measure_judging()
-    seconds = max(1.0, end - time.monotonic() - judging_seconds)
+    evaluation_seconds = estimate_evaluation_seconds()
+    seconds = max(1.0, end - time.monotonic() - evaluation_seconds)
     limited = settings.model_copy(update={"minutes": seconds / 60.0})
     # `count_steps` assumes the loop's default number of evaluations; scale their cost to ours.
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
@@ -53,25 +53,25 @@ def decide_steps(
     num_steps = budget.count_steps(job, limited, machine, frequent)
     if settings.minutes is None:
         num_steps = limit_epochs(order, num_steps)
-    tell_share(pace, settings, num_steps, judging_seconds)
+    tell_share(pace, settings, num_steps, evaluation_seconds)
     return num_steps
 
 
 def tell_share(
-    pace: StepPace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
+    pace: StepPace, settings: Seq2SeqSettings, num_steps: int, evaluation_seconds: float
 ) -> None:
     """Warn if evaluation takes more of the run's time than training, and say what to do."""
     minutes = settings.minutes or DEFAULT_MINUTES
-    if judging_seconds > 60.0 * minutes / 2:
+    if evaluation_seconds > 60.0 * minutes / 2:
         announce(
-            f"generating all held-out texts at the end takes about {judging_seconds / 60:,.1f}"
+            f"generating all held-out texts at the end takes about {evaluation_seconds / 60:,.1f}"
             f" minutes, and the budget is {minutes:g}; hold out fewer pairs (--dev with fewer, or a"
             " smaller --held-out) or give a larger --minutes"
         )
         return
     learning = num_steps * pace.step_seconds
     paced = choose_schedule(settings, num_steps)
-    whole = budget.seconds_of_run(pace, paced, num_steps) + judging_seconds
+    whole = budget.seconds_of_run(pace, paced, num_steps) + evaluation_seconds
     if learning < whole / 2:
         announce(
             f"held-out texts take about {1 - learning / whole:.0%} of {whole / 60:,.1f} minutes;"

@@ -15,7 +15,7 @@ REASONS = {
 Metrics = Mapping[str, float]
 
 
-def doubt_metric(
+def warn_of_metric(
     metric: str, written: Metrics, copied: Metrics, measure_right: Callable[[], Metrics]
 ) -> Iterable[str]:
     """Warn if the model isn't better than the copying baseline, or the metric can't tell.
@@ -56,7 +56,7 @@ def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
         )
 
 
-def doubt_ends(counts: GenerationCounts) -> Iterable[str]:
+def warn_of_ends(counts: GenerationCounts) -> Iterable[str]:
     """Warn if many outputs didn't end by themselves."""
     if counts.unfinished > MOST_UNFINISHED * counts.texts:
         yield (

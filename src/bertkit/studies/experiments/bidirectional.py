@@ -1,4 +1,4 @@
-"""Study: bidirectional against left-to-right models, over the course of pre-training."""
+"""Study: bidirectional against left-to-right models, over the history of pre-training."""
 
 from typing import final
 

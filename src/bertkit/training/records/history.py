@@ -82,21 +82,21 @@ class TrainingHistory:
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Self:
         """Build the history from a log's rows, such as `read_log` yields."""
-        course, elapsed_seconds = cls(), 0.0
+        history, elapsed_seconds = cls(), 0.0
         for row in rows:
-            course.num_steps = max(course.num_steps, int(_read_number(row["step"]) or 0))
+            history.num_steps = max(history.num_steps, int(_read_number(row["step"]) or 0))
             if row["event"] == "train":
-                course.train.add(row)
+                history.train.add(row)
                 elapsed_seconds = row.get("elapsed_seconds", elapsed_seconds)
             elif row["event"] == "eval":
-                course.held_out.add({"elapsed_seconds": elapsed_seconds, **row})
+                history.held_out.add({"elapsed_seconds": elapsed_seconds, **row})
             elif row["event"] == "ended-early":
-                course.has_ended_early = True
+                history.has_ended_early = True
             else:
-                course.num_incidents[row["event"]] += 1
-                if len(course.incidents) < MAX_INCIDENTS:
-                    course.incidents.append(row)
-        return course
+                history.num_incidents[row["event"]] += 1
+                if len(history.incidents) < MAX_INCIDENTS:
+                    history.incidents.append(row)
+        return history
 
     @property
     def is_empty(self) -> bool:

@@ -77,14 +77,14 @@ SPEED = (
 
 
 def draw_curves(
-    course: TrainingHistory, curves: Sequence[Curve], across: Across = STEPS
+    history: TrainingHistory, curves: Sequence[Curve], across: Across = STEPS
 ) -> list[LineChart]:
     """Draw a chart for each curve that has points, with a training and a held-out line."""
     charts = []
     for curve in curves:
         series = [
-            Series("training", _line(course.train, curve, across, is_averaged=True)),
-            Series("held out", _line(course.held_out, curve, across)),
+            Series("training", _line(history.train, curve, across, is_averaged=True)),
+            Series("held out", _line(history.held_out, curve, across)),
         ]
         charts.append(_chart(curve, curve.title, across, series))
     return [chart for chart in charts if any(one.points for one in chart.series)]
@@ -97,10 +97,12 @@ def compare_curves(
     charts = []
     for curve in curves:
         training = [
-            Series(name, _line(course.train, curve, across, is_averaged=True))
-            for name, course in courses
+            Series(name, _line(history.train, curve, across, is_averaged=True))
+            for name, history in courses
         ]
-        held_out = [Series(name, _line(course.held_out, curve, across)) for name, course in courses]
+        held_out = [
+            Series(name, _line(history.held_out, curve, across)) for name, history in courses
+        ]
         charts.append(_chart(curve, f"{curve.title}, training", across, training))
         charts.append(_chart(curve, f"{curve.title}, held out", across, held_out))
     return [chart for chart in charts if any(one.points for one in chart.series)]
@@ -124,17 +126,17 @@ def _chart(curve: Curve, title: str, across: Across, series: Sequence[Series]) -
     )
 
 
-def tabulate_speed(course: TrainingHistory) -> Table:
+def tabulate_speed(history: TrainingHistory) -> Table:
     """Tabulate the run's size and speed: the median, and the slowest and fastest tenth."""
-    rows: list[list[Cell]] = [["steps", course.num_steps]]
+    rows: list[list[Cell]] = [["steps", history.num_steps]]
     for name, words, unit in (
         ("tokens", "real tokens read", 1.0),
         ("elapsed_seconds", "minutes of training, with evaluations", 60.0),
     ):
-        value = course.train.last(name)
+        value = history.train.last(name)
         rows.append([words, math.nan if value is None else value / unit])
     for curve in SPEED:
-        values = sorted(filter(math.isfinite, course.train[curve.name]))
+        values = sorted(filter(math.isfinite, history.train[curve.name]))
         if values:
             tenth = len(values) // 10
             middle, low, high = median(values), values[tenth], values[-1 - tenth]
@@ -147,12 +149,12 @@ def tabulate_speed(course: TrainingHistory) -> Table:
     )
 
 
-def tabulate_incidents(course: TrainingHistory) -> Section:
+def tabulate_incidents(history: TrainingHistory) -> Section:
     """Tabulate loss spikes and steps that weren't applied."""
     title = "Spikes and skipped steps"
-    if not course.incidents:
+    if not history.incidents:
         return Paragraph("None.", title=title)
-    shown = course.incidents[:MAX_SHOWN_INCIDENTS]
+    shown = history.incidents[:MAX_SHOWN_INCIDENTS]
     rows: list[list[Cell]] = [
         [
             _show(row["step"]),
@@ -165,7 +167,7 @@ def tabulate_incidents(course: TrainingHistory) -> Section:
     ]
     counts = ", ".join(
         f"{number:,} × {INCIDENTS.get(event, _show(event))}"
-        for event, number in course.num_incidents.most_common(MAX_SHOWN_EVENTS)
+        for event, number in history.num_incidents.most_common(MAX_SHOWN_EVENTS)
     )
     return Table(
         ["Step", "What", "Loss", "Expected", "Examples"],

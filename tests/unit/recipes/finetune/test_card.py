@@ -55,10 +55,8 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> FineTuningFac
         versions={},
         source={"commit": None, "sha256": {"model.safetensors": "1" * 64}},
     )
-    judgment = FinalEvaluation(task, [], evaluation, evaluation, {"accuracy": 0.5})
-    facts = FineTuningFacts(
-        name, record, judgment, {"train": counts, "dev": counts}, 9, 2.5, 3, True
-    )
+    final = FinalEvaluation(task, [], evaluation, evaluation, {"accuracy": 0.5})
+    facts = FineTuningFacts(name, record, final, {"train": counts, "dev": counts}, 9, 2.5, 3, True)
     return replace(facts, **changes)
 
 
@@ -139,8 +137,8 @@ def test_marks_that_turn_what_follows_are_no_part_of_a_cell():
 def test_a_metric_for_each_of_many_labels_is_no_endless_card():
     facts = make_facts()
     metrics = {"accuracy": 0.75, **{f"f1 label {number}": 0.5 for number in range(300)}}
-    evaluation = replace(facts.judgment.evaluation, metrics=metrics)
-    text = build_card(replace(facts, judgment=replace(facts.judgment, evaluation=evaluation)))
+    evaluation = replace(facts.final.evaluation, metrics=metrics)
+    text = build_card(replace(facts, final=replace(facts.final, evaluation=evaluation)))
     assert text.count("f1 label") == 2 * 99
     assert "… and 201 metrics more" in text
 
@@ -171,8 +169,8 @@ def test_the_page_shows_curves_labels_and_mistakes():
 def test_a_task_without_labels_has_neither_baseline_nor_label_table():
     facts = make_facts()
     counts = facts.counts["train"].model_copy(update={"labels": {}})
-    judgment = replace(facts.judgment, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
-    facts = replace(facts, judgment=judgment, counts={"train": counts, "dev": counts})
+    final = replace(facts.final, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
+    facts = replace(facts, final=final, counts={"train": counts, "dev": counts})
     page = render_report(build_page(facts, TrainingHistory()))
     assert "most frequent" not in page
     assert "| label |" not in build_card(facts)

@@ -123,10 +123,10 @@ def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
 
 @pytest.mark.parametrize("settings", [LINEAR, BILSTM], ids=["linear", "bilstm"])
 def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path, settings):
-    materials, _ = gather(deep_sources, TASK, settings)
-    expected = held_out_logits(materials)
-    with remember_states(tmp_path, materials, settings) as states:
-        found = head_logits(materials, states.dev, range(len(materials.dev)))
+    context, _ = gather(deep_sources, TASK, settings)
+    expected = held_out_logits(context)
+    with remember_states(tmp_path, context, settings) as states:
+        found = head_logits(context, states.dev, range(len(context.dev)))
         assert (len(states.train.rows) == 40) == (settings.features == "linear")
         assert len(list((tmp_path / "states").iterdir())) == 2
     assert not (tmp_path / "states").exists()

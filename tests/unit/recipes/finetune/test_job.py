@@ -16,7 +16,11 @@ from bertkit.models.bert.fine_tuning import (
     BertForTokenClassification,
 )
 from bertkit.recipes.finetune import job
-from bertkit.recipes.finetune.evaluation import compare_to_baseline, judge, measure_baseline
+from bertkit.recipes.finetune.evaluation import (
+    compare_to_baseline,
+    evaluate_model,
+    measure_baseline,
+)
 from bertkit.recipes.finetune.job import (
     build_job,
     decode_all,
@@ -35,14 +39,14 @@ from bertkit.training.run import Run
 
 
 @pytest.fixture
-def materials(sources):
+def context(sources):
     found, _ = gather(sources, TASK, QUICK)
     return found
 
 
-def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(materials):
-    whole = build_job(materials, QUICK)
-    parted = build_job(materials, QUICK.model_copy(update={"accumulate": 3}))
+def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(context):
+    whole = build_job(context, QUICK)
+    parted = build_job(context, QUICK.model_copy(update={"accumulate": 3}))
     seen = [number for step in range(5) for number in whole.batches_at(step)[0].numbers]
     assert sorted(seen) == list(range(40))
     parts = parted.batches_at(0)
@@ -50,21 +54,21 @@ def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(material
     assert [n for part in parts for n in part.numbers] == list(whole.batches_at(0)[0].numbers)
 
 
-def test_layers_learn_at_the_rates_that_were_asked_for(materials):
-    job = build_job(materials, QUICK.model_copy(update={"layer_decay": 0.5}))
+def test_layers_learn_at_the_rates_that_were_asked_for(context):
+    job = build_job(context, QUICK.model_copy(update={"layer_decay": 0.5}))
     assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
     assert job.learning_rate_scale("classifier.weight") == 1.0
 
 
-def test_what_is_watched(materials):
-    watched = build_job(materials, QUICK.model_copy(update={"patience": 2})).watched
+def test_what_is_watched(context):
+    watched = build_job(context, QUICK.model_copy(update={"patience": 2})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("accuracy", True, 2)
-    watched = build_job(materials, QUICK.model_copy(update={"best_by": "loss"})).watched
+    watched = build_job(context, QUICK.model_copy(update={"best_by": "loss"})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
 
 
-def test_logits_in_parts_give_the_same_metrics_and_answers(materials, monkeypatch):
-    whole, judgment = build_job(materials, QUICK).evaluate(), judge(materials)
+def test_logits_in_parts_give_the_same_metrics_and_answers(context, monkeypatch):
+    whole, final = build_job(context, QUICK).evaluate(), evaluate_model(context)
     computed = []
     compute = job.compute_logits
 
@@ -74,28 +78,27 @@ def test_logits_in_parts_give_the_same_metrics_and_answers(materials, monkeypatc
 
     monkeypatch.setattr(job, "compute_logits", note)
     monkeypatch.setattr(logits_module, "MAX_SCORES", 10)  # of two labels and sixteen examples
-    assert build_job(materials, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
+    assert build_job(context, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
     assert computed == [5, 5, 5, 1]
-    parted = judge(materials)
+    parted = evaluate_model(context)
     assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
-    assert [each.label for each in parted.predictions] == [
-        each.label for each in judgment.predictions
-    ]
-    assert parted.baseline == judgment.baseline
+    assert [each.label for each in parted.predictions] == [each.label for each in final.predictions]
+    assert parted.baseline == final.baseline
 
 
-def test_the_held_out_loss_is_the_mean_over_labels(materials):
-    logits = held_out_logits(materials)
+def test_the_held_out_loss_is_the_mean_over_labels(context):
+    logits = held_out_logits(context)
     log_shares = [row[0] - math.log(np.exp(row[0].astype(float)).sum()) for row in logits]
-    labels = [one.labels[0] for one in materials.dev]
+    labels = [one.labels[0] for one in context.dev]
     expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
-    loss, num_labels = sum_loss(materials.task, materials.dev, logits)
+    loss, num_labels = sum_loss(context.task, context.dev, logits)
     assert loss / num_labels == pytest.approx(expected, rel=1e-5)
-    found = build_job(materials, QUICK).evaluate()
+    found = build_job(context, QUICK).evaluate()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
-    predictions = decode_all(materials.task, materials.dev_examples, materials.dev, logits)
+    predictions = decode_all(context.task, context.data.dev.examples, context.dev, logits)
     assert (
-        found["accuracy"] == materials.task.measure(materials.dev_examples, predictions)["accuracy"]
+        found["accuracy"]
+        == context.task.measure(context.data.dev.examples, predictions)["accuracy"]
     )
 
 
@@ -112,18 +115,18 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
     with pytest.raises(StoppedError):
         finetune(sources, tmp_path / "out", TASK, settings)
     run = Run(tmp_path / "out" / "run")
-    materials, source = gather(sources, TASK, settings, run)
+    context, source = gather(sources, TASK, settings, run)
     assert source == {}
-    loaded = load_checkpoint(run, 4, materials)
+    loaded = load_checkpoint(run, 4, context)
     frozen = {name for name, each in loaded.model.named_parameters() if not each.requires_grad}
     assert "encoder.layers.0.attention.output.weight" in frozen
     assert "encoder.layers.1.attention.output.weight" not in frozen
     with pytest.raises(ResumeError, match="is missing; remove"):
-        load_checkpoint(run, 3, materials)
+        load_checkpoint(run, 3, context)
 
 
-def test_checkpoints_and_dumps_say_which_task_they_are_for(materials, tmp_path):
-    job = build_job(materials, QUICK)
+def test_checkpoints_and_dumps_say_which_task_they_are_for(context, tmp_path):
+    job = build_job(context, QUICK)
     for save in (job.save_model, job.save_architecture):
         folder = tmp_path / save.__name__
         folder.mkdir()
@@ -134,8 +137,8 @@ def test_checkpoints_and_dumps_say_which_task_they_are_for(materials, tmp_path):
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
 
 
-def test_the_baseline_says_the_most_frequent_label(materials):
-    assert measure_baseline(materials)["accuracy"] == 0.5
+def test_the_baseline_says_the_most_frequent_label(context):
+    assert measure_baseline(context)["accuracy"] == 0.5
 
 
 def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources, tmp_path):
@@ -143,11 +146,11 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     path = tmp_path / "train.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     several = dataclasses.replace(sources, train=str(path), dev=str(path))
-    materials, _ = gather(several, TASK.model_copy(update={"multi_label": True}), QUICK)
-    job = build_job(materials, QUICK)
+    context, _ = gather(several, TASK.model_copy(update={"multi_label": True}), QUICK)
+    job = build_job(context, QUICK)
     assert job.batches_at(0)[0].labels.shape[1] == 2
     assert np.isfinite(job.evaluate()["loss"])
-    baseline = measure_baseline(materials)
+    baseline = measure_baseline(context)
     assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
     assert baseline["subset_accuracy"] == 0.5
 
@@ -155,8 +158,8 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
 def test_a_number_has_no_baseline(sources, tmp_path):
     path = write_rows(tmp_path / "train.csv", ["the cat,1", "a dog,2.5"])
     numbers = dataclasses.replace(sources, task="regress", train=str(path), dev=str(path))
-    materials, _ = gather(numbers, RegressSettings(max_length=12), QUICK)
-    assert measure_baseline(materials) == {}
+    context, _ = gather(numbers, RegressSettings(max_length=12), QUICK)
+    assert measure_baseline(context) == {}
 
 
 def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path, capsys):
@@ -179,19 +182,19 @@ def test_labels_steer_no_terminal(sources, tmp_path, capsys):
     assert "\x1b" not in told
 
 
-def test_a_judgment_has_the_finished_task(materials):
-    judgment = judge(materials)
-    assert len(judgment.predictions) == 16
-    assert judgment.task.labels == ("bad", "good")
-    has_temperature = "temperature" in judgment.task.numbers
-    assert has_temperature == (judgment.before is not None)
+def test_a_judgment_has_the_finished_task(context):
+    final = evaluate_model(context)
+    assert len(final.predictions) == 16
+    assert final.task.labels == ("bad", "good")
+    has_temperature = "temperature" in final.task.numbers
+    assert has_temperature == (final.before is not None)
 
 
-def test_without_a_temperature_there_is_nothing_before_it(materials, monkeypatch):
+def test_without_a_temperature_there_is_nothing_before_it(context, monkeypatch):
     def number(name):
         fit = lambda task, *_: dataclasses.replace(task, numbers={name: 0.7})  # noqa: E731
         monkeypatch.setattr(Classify, "fit_numbers", fit)
-        return judge(materials)
+        return evaluate_model(context)
 
     assert number("threshold").before is None
     found = number("temperature")
@@ -217,11 +220,11 @@ def test_no_better_than_the_baseline_is_told(value, baseline, is_told):
 
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForTokenClassification])
 @pytest.mark.parametrize("freeze", ["none", "encoder"])
-def test_operations_are_those_that_pytorch_counts(materials, kind, freeze):
-    (batch,) = build_job(materials, QUICK).batches_at(0)
+def test_operations_are_those_that_pytorch_counts(context, kind, freeze):
+    (batch,) = build_job(context, QUICK).batches_at(0)
     # With dropout, attention is matrix products that PyTorch counts.
     changes = {"num_hidden_layers": 2, "attention_probs_dropout_prob": 0.1}
-    config = materials.model.config.model_copy(update=changes)
+    config = context.model.config.model_copy(update=changes)
     model = kind(config)
     freeze_parameters(model, freeze, config.num_hidden_layers)
     is_pooled = kind is BertForSequenceClassification

@@ -164,6 +164,6 @@ def test_a_result_tells_how_much_its_task_reads(made, tmp_path, told, more):
     Tokenizer.load(made / "model").save(tmp_path / "told", max_length=told)
     settings = validate(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
     sources = Sources("classify", str(tmp_path / "told"), str(made / "train.csv"))
-    materials, _ = gather(sources, TASK, settings)
-    materials.save_tokenizer(tmp_path / "written")
+    context, _ = gather(sources, TASK, settings)
+    context.save_tokenizer(tmp_path / "written")
     assert read_max_length(tmp_path / "written") == TASK.max_length

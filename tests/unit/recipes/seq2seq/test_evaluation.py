@@ -7,7 +7,7 @@ import pytest
 from bertkit.recipes.seq2seq.evaluation import RIGHT_CHARS, copy_beginnings, measure_right
 
 
-def materials(sources, targets, kind=None):
+def context(sources, targets, kind=None):
     part = SimpleNamespace(sources=sources, targets=targets)
     saved = SimpleNamespace(max_target_length=16)
     return SimpleNamespace(data=SimpleNamespace(train=part, dev=part), saved=saved, kind=kind)
@@ -24,7 +24,7 @@ def materials(sources, targets, kind=None):
     ],
 )
 def test_as_many_words_are_copied_as_are_right(sources, targets, copied):
-    assert copy_beginnings(materials(sources, targets)) == copied
+    assert copy_beginnings(context(sources, targets)) == copied
 
 
 def test_right_texts_are_not_measured_whole():
@@ -33,4 +33,4 @@ def test_right_texts_are_not_measured_whole():
         return {"chars": max(map(len, written))}
 
     kind = SimpleNamespace(load_measure=lambda: measure)
-    assert measure_right(materials([], ["a" * 9999, "b"], kind)) == {"chars": RIGHT_CHARS}
+    assert measure_right(context([], ["a" * 9999, "b"], kind)) == {"chars": RIGHT_CHARS}

@@ -11,7 +11,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.generation.seq2seq_generator import GeneratedText
-from bertkit.recipes.seq2seq.evaluation import judge
+from bertkit.recipes.seq2seq.evaluation import evaluate_model
 from bertkit.recipes.seq2seq.generated_texts import read_references, score_texts
 from bertkit.recipes.seq2seq.run import gather
 
@@ -66,7 +66,7 @@ def test_the_signature_is_that_of_as_many_texts(files):
         found = score_texts("translate", [ANSWER] * number, ["zwei Hunde"] * number)
         assert way in found.signatures["bleu"]
     assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
-    materials, _ = gather(files, SHORT)
-    dev = replace(materials.data.dev, pairs=materials.data.dev.pairs[:1])
-    alone = replace(materials, data=replace(materials.data, dev=dev))
-    assert "eff:yes" in judge(alone).signatures["bleu"]
+    context, _ = gather(files, SHORT)
+    dev = replace(context.data.dev, pairs=context.data.dev.pairs[:1])
+    alone = replace(context, data=replace(context.data, dev=dev))
+    assert "eff:yes" in evaluate_model(alone).signatures["bleu"]

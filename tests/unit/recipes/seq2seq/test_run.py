@@ -21,7 +21,7 @@ from bertkit.generation.summarizer import AbstractiveSummarizer
 from bertkit.generation.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq import evaluation as judging
+from bertkit.recipes.seq2seq import evaluation as evaluation_module
 from bertkit.recipes.seq2seq import examples, job
 from bertkit.recipes.seq2seq import result as result_module
 from bertkit.recipes.seq2seq import run as recipe
@@ -88,7 +88,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert "Loss (training loss with label smoothing)" in page
     card = (whole / "README.md").read_text()
     assert "pipeline_tag: translation" in card
-    assert "trained from nothing" in card.lower()
+    assert "trained from random weights" in card.lower()
 
 
 @pytest.mark.parametrize("step", [2, 9])
@@ -137,7 +137,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for place, name in ((result_module, "judge"), (result_module.SavedResult, "write")):
+    for place, name in ((result_module, "evaluate_model"), (result_module.SavedResult, "write")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="resumes from"):
@@ -211,15 +211,15 @@ def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
 def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
-    materials, _ = gather(long, QUICK)
-    assert (len(materials.train), materials.counts["train"].num_too_long) == (20, 2)
+    context, _ = gather(long, QUICK)
+    assert (len(context.train), context.counts["train"].num_too_long) == (20, 2)
     cutting = QUICK.model_copy(update={"too_long": "cut"})
-    materials, _ = gather(long, cutting)
-    counts = materials.counts["train"]
-    assert (len(materials.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
+    context, _ = gather(long, cutting)
+    counts = context.counts["train"]
+    assert (len(context.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
     assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
-    assert materials.train.sources.lengths.max() == 16
-    assert materials.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
+    assert context.train.sources.lengths.max() == 16
+    assert context.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
     only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
     with pytest.raises(InputError, match="all 2 pairs"):
         gather(only, QUICK)
@@ -249,25 +249,25 @@ def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monk
 
 
 def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
-    materials, _ = gather(files, SHORT)
+    context, _ = gather(files, SHORT)
     now = [0.0]
 
-    def write(materials, decoding, num_pairs):
+    def write(context, decoding, num_pairs):
         now[0] += decoding.beams * num_pairs
 
-    monkeypatch.setattr(judging, "SAMPLED_TEXTS", {"cpu": 3})
-    monkeypatch.setattr(judging, "write_held_out", write)
-    monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
-    assert judging.measure_judging(materials) == pytest.approx(5 * 12)
+    monkeypatch.setattr(evaluation_module, "SAMPLED_TEXTS", {"cpu": 3})
+    monkeypatch.setattr(evaluation_module, "write_held_out", write)
+    monkeypatch.setattr(evaluation_module.time, "monotonic", lambda: now[0])
+    assert evaluation_module.estimate_evaluation_seconds(context) == pytest.approx(5 * 12)
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
     save_small(tmp_path / "encoder", max_position_embeddings=16)
     warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
     settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
-    materials, source = gather(files, settings)
+    context, source = gather(files, settings)
     parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
-    model, layer = materials.model, parent.encoder.layers[1].feed_forward
+    model, layer = context.model, parent.encoder.layers[1].feed_forward
     for half in (model.encoder, model.decoder):
         for name, weight in half.layers[1].feed_forward.state_dict().items():
             assert torch.equal(weight, layer.state_dict()[name]), name
@@ -309,15 +309,15 @@ def test_a_folder_is_the_same_with_a_slash_whether_it_is_there_or_not(files, tmp
 
 def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     taken = []
-    average = judging.average_weights
+    average = evaluation_module.average_weights
 
     def remember(states):
         found = [dict(state) for state in states]
         taken.append((found, average(found)))
         return taken[-1][1]
 
-    monkeypatch.setattr(judging, "average_weights", remember)
-    monkeypatch.setattr(judging, "evaluate", lambda *_: {"bleu": 101.0})
+    monkeypatch.setattr(evaluation_module, "average_weights", remember)
+    monkeypatch.setattr(evaluation_module, "evaluate", lambda *_: {"bleu": 101.0})
     keeping = SHORT.model_copy(update={"keep_checkpoints": True})
     result = train_seq2seq(files, tmp_path / "out", keeping)
     ((found, mean),) = taken
@@ -336,17 +336,17 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 ):
     choose = result_module.choose_weights
 
-    def lose(run, materials, state, *rest):
+    def lose(run, context, state, *rest):
         (other,) = {8, 12} - {state.best_step}
         weights = run.folder / "checkpoints" / f"step-{other:08}" / "model.safetensors"
         weights.unlink() if content is None else weights.write_bytes(content)
-        return choose(run, materials, state, *rest)
+        return choose(run, context, state, *rest)
 
     values = iter((0.0, 1.0, 2.0, 3.0))
     monkeypatch.setattr(job, "measure", lambda *_: {"bleu": next(values)})
     monkeypatch.setattr(result_module, "choose_weights", lose)
     with monkeypatch.context() as patch:
-        patch.setattr(judging, "measure", lambda *_: {"bleu": 3.0})
+        patch.setattr(evaluation_module, "measure", lambda *_: {"bleu": 3.0})
         saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
     assert (saved.best_step, saved.averaged_steps) == (12, ())
     assert "step-00000008" in (told := capsys.readouterr().err)
@@ -355,18 +355,18 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 
 
 def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
-    materials, _ = gather(files, SHORT)
-    materials = replace(materials, machine=replace(materials.machine, precision="bf16"))
+    context, _ = gather(files, SHORT)
+    context = replace(context, machine=replace(context.machine, precision="bf16"))
     is_mixed = []
-    stream = judging.Seq2SeqGenerator.stream
+    stream = evaluation_module.Seq2SeqGenerator.stream
 
     def watch(*arguments):
         is_mixed.append(torch.is_autocast_enabled("cpu"))
         return stream(*arguments)
 
-    monkeypatch.setattr(judging.Seq2SeqGenerator, "stream", watch)
-    judging.judge(materials)
-    judging.measure_judging(materials)
+    monkeypatch.setattr(evaluation_module.Seq2SeqGenerator, "stream", watch)
+    evaluation_module.evaluate_model(context)
+    evaluation_module.estimate_evaluation_seconds(context)
     assert is_mixed == [False, False]
 
 

@@ -16,8 +16,8 @@ from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace
 
 
-def decide(settings: TranslateSettings, judging_seconds: float = 0.0) -> int:
-    return decide_steps(None, ORDER, settings, None, lambda: judging_seconds)
+def decide(settings: TranslateSettings, evaluation_seconds: float = 0.0) -> int:
+    return decide_steps(None, ORDER, settings, None, lambda: evaluation_seconds)
 
 
 ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch

@@ -12,10 +12,10 @@ from bertkit.generation.seq2seq_generator import GenerationCounts
 from bertkit.metrics.translation import measure_translation
 from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.warnings import (
-    doubt_ends,
-    doubt_metric,
     warn_of_best_step,
+    warn_of_ends,
     warn_of_letters,
+    warn_of_metric,
 )
 from bertkit.tokenization.settings import CASED, UNCASED
 
@@ -24,11 +24,11 @@ WARM = {"layers": None, "hidden_size": None, "heads": None, "vocab_size": 6000}
 
 def test_a_metric_that_can_not_tell_is_not_taken_for_a_model_that_learned_nothing():
     right = measure_translation(["eins zwei"] * 2, ["eins zwei"] * 2)
-    (line,) = doubt_metric("bleu", right, {"bleu": 0.0}, lambda: right)
+    (line,) = warn_of_metric("bleu", right, {"bleu": 0.0}, lambda: right)
     assert line.startswith(
         "bleu is uninformative here: the references themselves have 0; it counts"
     )
-    (line,) = doubt_metric("bleu", {"bleu": 3.0}, {"bleu": 4.0}, lambda: {"bleu": 100.0})
+    (line,) = warn_of_metric("bleu", {"bleu": 3.0}, {"bleu": 4.0}, lambda: {"bleu": 100.0})
     assert "bleu (3.0000) isn't above that of copying" in line
 
 
@@ -36,7 +36,7 @@ def test_right_texts_are_measured_only_where_a_model_is_no_better_than_copying()
     def measure():
         pytest.fail("measured")
 
-    assert not list(doubt_metric("bleu", {"bleu": 5.0}, {"bleu": 4.0}, measure))
+    assert not list(warn_of_metric("bleu", {"bleu": 5.0}, {"bleu": 4.0}, measure))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_evaluations_that_were_all_alike_are_told(values, is_told):
 
 
 def test_answers_without_an_end_are_told_where_they_are_many():
-    assert not list(doubt_ends(GenerationCounts(texts=100, unfinished=2)))
-    (line,) = doubt_ends(GenerationCounts(texts=100, unfinished=3))
+    assert not list(warn_of_ends(GenerationCounts(texts=100, unfinished=2)))
+    (line,) = warn_of_ends(GenerationCounts(texts=100, unfinished=3))
     assert line.startswith("3 of 100 answers had no end")
 
 

@@ -28,7 +28,7 @@ def build(**changes) -> Translation:
 
 
 @pytest.fixture(scope="module")
-def materials(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqContext:
+def context(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqContext:
     folder = tmp_path_factory.mktemp("pairs")
     files = PairFiles(
         write_sides(folder, "train", make_pairs(40, 1)),
@@ -100,9 +100,9 @@ def test_minutes_become_the_tokens_of_the_slower_net(monkeypatch, minutes, token
     }
 
 
-def test_each_text_is_translated_as_it_would_be_alone(materials, monkeypatch):
+def test_each_text_is_translated_as_it_would_be_alone(context, monkeypatch):
     torch.manual_seed(0)
-    tokenizer = materials.tokenizer
+    tokenizer = context.tokenizer
     config = TranslatorConfig(
         vocab_size=tokenizer.vocab_size,
         embedding_size=8,
@@ -112,23 +112,23 @@ def test_each_text_is_translated_as_it_would_be_alone(materials, monkeypatch):
         eos_token_id=tokenizer.sep_id,
     )
     net = AttentionalTranslator(config).eval()
-    together = translators.write_translations(net, materials)
+    together = translators.write_translations(net, context)
     monkeypatch.setitem(seq2seq_generator.TOKENS_PER_BATCH, "cpu", 1)
-    assert translators.write_translations(net, materials) == together
+    assert translators.write_translations(net, context) == together
     assert len(together) == 9
     assert len(set(together)) > 1
     assert "[" not in "".join(together)  # no special token is ever written
-    short = replace(materials, saved=materials.saved.model_copy(update={"max_target_length": 3}))
+    short = replace(context, saved=context.saved.model_copy(update={"max_target_length": 3}))
     for text in translators.write_translations(net, short):
         assert len(tokenizer.piece_ids([text])[0]) <= 3
 
 
-def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(materials, tmp_path):
+def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(context, tmp_path):
     from bertkit.models.bert.config import BertConfig
     from bertkit.models.bert.heads import BertForMaskedLM
 
     config = BertConfig(
-        vocab_size=materials.tokenizer.vocab_size,
+        vocab_size=context.tokenizer.vocab_size,
         hidden_size=8,
         num_hidden_layers=1,
         num_attention_heads=2,
@@ -137,7 +137,7 @@ def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(materials, tmp_path):
     )
     model = BertForMaskedLM(config)
     model.save_pretrained(tmp_path / "M")
-    materials.tokenizer.save(tmp_path / "M")
+    context.tokenizer.save(tmp_path / "M")
     folders = [
         translators.draw_encoder(str(tmp_path / "M"), tmp_path / f"drawn{number}", seed)
         for number, seed in enumerate((1, 1, 2))
@@ -152,17 +152,17 @@ def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(materials, tmp_path):
     assert (folders[0] / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_both_translators_write_in_the_precision_of_the_device(materials, monkeypatch, tmp_path):
-    materials = replace(materials, machine=replace(materials.machine, precision="bf16"))
+def test_both_translators_write_in_the_precision_of_the_device(context, monkeypatch, tmp_path):
+    context = replace(context, machine=replace(context.machine, precision="bf16"))
     seen = []
 
-    def write(net, materials):
+    def write(net, context):
         seen.append(torch.is_autocast_enabled("cpu"))
-        return ["eins"] * len(materials.dev)
+        return ["eins"] * len(context.dev)
 
     net = torch.nn.Linear(1, 1)
     result = SimpleNamespace(checkpoint=tmp_path, metrics={"word_loss": 1.0})
-    monkeypatch.setattr(translators, "gather", lambda *inputs: (materials, {}))
+    monkeypatch.setattr(translators, "gather", lambda *inputs: (context, {}))
     monkeypatch.setattr(translators, "train_translator", lambda *inputs: result)
     monkeypatch.setattr(AttentionalTranslator, "from_pretrained", lambda folder: net)
     monkeypatch.setattr(translators, "read_speed", lambda run: 1.0)

@@ -58,9 +58,9 @@ def test_a_log_with_endless_names_has_an_end():
     columns.add({f"n{number}": number for number in range(3 * MAX_COLUMNS)})
     assert columns.names == [f"n{number}" for number in range(MAX_COLUMNS)]
     events = ({"event": "spike", "step": step} for step in range(2 * MAX_INCIDENTS))
-    course = TrainingHistory.from_rows(events)
-    assert len(course.incidents) == MAX_INCIDENTS
-    assert course.num_incidents == {"spike": 2 * MAX_INCIDENTS}
+    history = TrainingHistory.from_rows(events)
+    assert len(history.incidents) == MAX_INCIDENTS
+    assert history.num_incidents == {"spike": 2 * MAX_INCIDENTS}
 
 
 def test_an_evaluation_is_at_the_time_of_the_step_before():
@@ -83,9 +83,9 @@ def test_steps_are_counted_where_the_last_was_not_applied():
 
 
 def test_an_early_end_is_no_incident():
-    course = TrainingHistory.from_rows([{"event": "ended-early", "step": 4, "best_step": 2}])
-    assert course.has_ended_early
-    assert not course.incidents
+    history = TrainingHistory.from_rows([{"event": "ended-early", "step": 4, "best_step": 2}])
+    assert history.has_ended_early
+    assert not history.incidents
 
 
 def test_a_log_without_a_row_is_empty():

@@ -1,4 +1,4 @@
-"""What curves and tables say of a course."""
+"""What curves and tables say of a history."""
 
 from bertkit.reports.report import Charts, Paragraph, Report, Table, render_report
 from bertkit.training.records.history import TrainingHistory

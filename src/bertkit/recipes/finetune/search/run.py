@@ -18,7 +18,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
-from bertkit.recipes.finetune.evaluation import judge
+from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.pretrained_checkpoint import open_pretrained
@@ -264,9 +264,9 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         remove_folder(place)
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
-    materials = assemble(prepared, parent, settings)
+    context = assemble(prepared, parent, settings)
     run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
-    write_model(plan.output, run, materials, judge(materials), saved, comparison)
+    write_model(plan.output, run, context, evaluate_model(context), saved, comparison)
 
 
 def read_finished_search(plan: Search) -> FineTuneResult | None:

@@ -160,33 +160,6 @@ def find_null_threshold(
     return NullThreshold(100.0 * float(running[best]) / len(odds), float(threshold))
 
 
-def find_official_threshold(
-    values: ArrayLike, predictions: Sequence[str], has_answer: ArrayLike, null_odds: ArrayLike
-) -> NullThreshold:
-    """Return `best_exact` or `best_f1` of evaluate-v2.0.py and its threshold, for comparison.
-
-    The script separates questions with equal odds, in their given order; its threshold is 0 if
-    answering nothing is best; and it counts any answer to an unanswerable question as wrong. So its
-    threshold may not give its score: for predictions, use `find_null_threshold`.
-
-    Args:
-        values: the `exact` or `f1` scores of the questions.
-        predictions: the answers.
-        has_answer: True where a question has a gold answer.
-        null_odds: the model's score for "no answer".
-    """
-    scores = read_numbers(values, "values")
-    is_answerable, odds = _read_questions(AnswerScores(scores, scores), has_answer, null_odds)
-    check_lengths(values=scores, predictions=predictions)
-    is_answered = np.array([bool(prediction) for prediction in predictions])
-    gains = np.where(is_answerable, scores, np.where(is_answered, -1.0, 0.0))
-    order = np.argsort(odds, kind="stable")
-    running = np.cumsum([(~is_answerable).sum(), *gains[order]])
-    best = int(np.argmax(running))
-    threshold = float(odds[order[best - 1]]) if best else 0.0
-    return NullThreshold(100.0 * float(running[best]) / len(odds), threshold)
-
-
 def _read_questions(
     scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike
 ) -> tuple[NDArray[np.bool_], Numbers]:

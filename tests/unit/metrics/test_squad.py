@@ -8,7 +8,6 @@ from bertkit.metrics.squad import (
     AnswerScores,
     apply_threshold,
     find_null_threshold,
-    find_official_threshold,
     normalize_answer,
     score_answers,
     total_squad_1,
@@ -122,20 +121,10 @@ def test_the_best_threshold_gives_its_score():
             assert best.score == pytest.approx(means[best.threshold])
 
 
-def test_the_official_threshold_has_the_official_faults():
-    # Questions of equal odds are parted: the second alone would have to stay without an answer.
-    odds = [-1.0, -1.0]
+def test_questions_of_equal_odds_are_not_separated():
     scores = score_answers(["cat", "dog"], [["cat"], []], "2.0")
-    best = find_official_threshold(scores.exact, ["cat", "dog"], [True, False], odds)
-    assert (best.score, best.threshold) == (100.0, -1.0)
-    ours = find_null_threshold(scores, "exact", [True, False], odds)
-    assert (ours.score, ours.threshold) == (50.0, -2.0)
-    # What isn't answered costs nothing, whatever its odds.
-    best = find_official_threshold([1.0, 1.0], ["", "cat"], [False, True], [0.0, 1.0])
-    assert (best.score, best.threshold) == (100.0, 1.0)
-    # No answer at all is best, and 0 lets all through.
-    best = find_official_threshold([0.0], ["dog"], [False], [-1.0])
-    assert (best.score, best.threshold) == (100.0, 0.0)
+    best = find_null_threshold(scores, "exact", [True, False], [-1.0, -1.0])
+    assert (best.score, best.threshold) == (50.0, -2.0)
 
 
 def test_wrong_questions_are_refused():
@@ -149,5 +138,3 @@ def test_wrong_questions_are_refused():
         apply_threshold(SCORES, HAS_ANSWER, [1.0], 0.0)
     with pytest.raises(InputError, match="null_odds has nan in example 3"):
         find_null_threshold(SCORES, "f1", HAS_ANSWER, [0, 0, 0, np.nan])
-    with pytest.raises(InputError, match="values 4, predictions 1"):
-        find_official_threshold(SCORES.f1, ["x"], HAS_ANSWER, [0] * 4)

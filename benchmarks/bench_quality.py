@@ -57,7 +57,7 @@ def main() -> None:
 
 def write_initial_weights(data: Path, model: str, folder: Path) -> None:
     """The weights that both sides begin with."""
-    settings = PretrainSettings.model_validate({"model": model})
+    settings = PretrainSettings.model_validate({"model": model, "recipe": "paper"})
     torch.manual_seed(settings.seed)
     config = build_config(settings, ShardSet.open(data).load_tokenizer())
     BertForPreTraining(config).save_pretrained(folder)

@@ -206,7 +206,9 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
         given = {name: stored[name] for name in ("model",) if stored.get(name)}
         return validate(kind.settings, given, source).model_dump(mode="json")
     if stored.get("task") is None:
-        given = {name: stored[name] for name in ("model", "start_from") if stored.get(name)}
+        given = {
+            name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
+        }
         return validate(PretrainSettings, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}
     defaults = validate(FineTuneSettings, given, source).model_dump(mode="json")

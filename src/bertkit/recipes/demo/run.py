@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from bertkit.base.output import open_output
 from bertkit.data.shards import Shard, ShardSet
@@ -23,7 +22,7 @@ from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_repo
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
-from bertkit.recipes.pretrain.job import build_config, held_out_batches
+from bertkit.recipes.pretrain.job import build_config, build_new_model, held_out_batches
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
@@ -117,8 +116,8 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
 
 def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMask:
     """Return the model as initialized, before its first step."""
-    torch.manual_seed(settings.seed)
-    model = BertForPreTraining(build_config(settings, tokenizer))
+    model = build_new_model(build_config(settings, tokenizer), settings)
+    assert isinstance(model, BertForPreTraining)
     return FillMask(LoadedModel(model.eval(), tokenizer))
 
 

@@ -32,7 +32,6 @@ class DemoSettings(Settings):
             max_length=64,
             batch_size=16,
             learning_rate=1e-3,
-            dropout=0.0,
             eval_sequences=512,
             device=self.device,
         )

@@ -1,5 +1,6 @@
 """The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -18,6 +19,7 @@ from bertkit.data.shards import Shard, ShardSet
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import WordScoringBert
+from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.objective import Objective, WordBatch
 from bertkit.objectives.table import OBJECTIVES
@@ -29,6 +31,8 @@ from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.step import evaluate_batches
 
+# With neighbor heads, random weights have a standard deviation of this / √hidden_size.
+SCALED_DEVIATION = 0.7
 # Held-out examples are planned and masked with a fixed seed, the same for every run.
 EVALUATION_SEED = 2**31
 
@@ -108,7 +112,12 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
         **settings.dropout_rates,
         **({"is_decoder": True} if is_causal else {}),
     }
+    if settings.initializer_range is not None:
+        changes["initializer_range"] = settings.initializer_range
     if settings.model in PRESETS or not settings.model.endswith(".json"):
+        if settings.initialization == "neighbors" and settings.model in PRESETS:
+            scaled = SCALED_DEVIATION / math.sqrt(PRESETS[settings.model]["hidden_size"])
+            changes = {"initializer_range": scaled, **changes}
         return BertConfig.preset(settings.model, **changes)
     path = Path(settings.model)
     content = read_json(path, limit_bytes=1 << 20)
@@ -152,12 +161,21 @@ def build_model(
 
 def begin_model(context: PretrainingContext, settings: PretrainSettings) -> WordScoringBert:
     """Build the model with the weights of the source, or random ones from the seed."""
-    torch.manual_seed(settings.seed)
     if context.source is None:
-        model = OBJECTIVES[settings.objective].model_kind(context.config)
+        model = build_new_model(context.config, settings)
     else:
+        torch.manual_seed(settings.seed)
         model = load_source(context.source, settings)
     return model.to(context.machine.device)
+
+
+def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScoringBert:
+    """Build a model with initial weights from the seed, on the CPU."""
+    torch.manual_seed(settings.seed)
+    model = OBJECTIVES[settings.objective].model_kind(config)
+    if settings.initialization == "neighbors":
+        attend_to_neighbors(model.encoder)
+    return model
 
 
 def build_job(

@@ -1,6 +1,6 @@
 """Settings of `bertkit pretrain`."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from cyclopts import Parameter
 from pydantic import Field, model_validator
@@ -15,9 +15,19 @@ TUNED: dict[str, dict[str, Any]] = {
     "mini": {"learning_rate": 1e-3, "batch_size": 32},
 }
 
+Recipe = Literal["modern", "paper"]
+# Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
+# behind "modern" are in docs/results.md.
+RECIPES: dict[str, dict[str, Any]] = {
+    "modern": {"initialization": "neighbors", "dropout": 0.0},
+    "paper": {"initialization": "random", "dropout": 0.1},
+}
 
 DEFAULT_MODEL = "mini"
-BY_MODEL: JsonDict = {"depends_on": "model"}  # for the reference: there is no single default
+DEFAULT_RECIPE: Recipe = "modern"
+# For the reference: there is no single default.
+BY_MODEL: JsonDict = {"depends_on": "model"}
+BY_RECIPE: JsonDict = {"depends_on": "recipe"}
 
 
 def _describe_tuned(name: str, otherwise: float) -> str:
@@ -45,6 +55,24 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         False,
         description="Initialize heads that --from lacks; without this flag, they are an error.",
     )
+    recipe: Recipe = Field(
+        DEFAULT_RECIPE,
+        description="Defaults for a new model. modern: heads that attend to neighboring tokens from"
+        " the start, and no dropout; it learns several times as fast. paper: as in Devlin et al."
+        " 2018. With --from, paper by default, and only dropout follows it.",
+    )
+    initialization: Literal["neighbors", "random"] = Field(
+        "random",
+        description="Initial weights of a new model. random: a truncated normal distribution."
+        " neighbors: the first layer's heads attend to the tokens beside each token, positions are"
+        " sines and cosines, and the other weights are random; by default as --recipe says.",
+        json_schema_extra=BY_RECIPE,
+    )
+    initializer_range: Positive | None = Field(
+        None,
+        description="Standard deviation of a new model's random weights; by default 0.02, with"
+        " neighbors 0.7 / √hidden_size, and with a config.json what it says.",
+    )
     batch_size: Count = Field(
         32,
         description=f"Sequences per optimizer step; {_describe_tuned('batch_size', 32)}",
@@ -56,7 +84,9 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         json_schema_extra=BY_MODEL,
     )
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.1, description="Dropout on features and on attention weights."
+        0.1,
+        description="Dropout on features and on attention weights; by default as --recipe says.",
+        json_schema_extra=BY_RECIPE,
     )
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
         256, description="Held-out examples per evaluation, the same ones every time."
@@ -67,13 +97,22 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     def _fill_in(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        model = values.get("model", DEFAULT_MODEL if values.get("start_from") is None else None)
-        return {**TUNED.get(str(model), {}), **values, "model": model}
+        is_new = values.get("start_from") is None
+        model = values.get("model", DEFAULT_MODEL if is_new else None)
+        recipe = values.get("recipe", DEFAULT_RECIPE if is_new else "paper")
+        chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get(str(model), {})}
+        if not is_new:
+            chosen["initialization"] = "random"  # of new heads
+        return {**chosen, **values, "model": model, "recipe": recipe}
 
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
         if (self.model is None) == (self.start_from is None):
             raise ValueError("give either a model or start_from (--from)")
+        if self.start_from is not None and (
+            self.initialization != "random" or self.initializer_range is not None
+        ):
+            raise ValueError("initialization and initializer_range are for new models, not --from")
         if self.start_from is None and (self.from_revision is not None or self.new_heads):
             raise ValueError("from_revision and new_heads need start_from (--from)")
         return self

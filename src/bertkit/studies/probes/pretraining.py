@@ -163,7 +163,13 @@ class PretrainingStudy(Study[PretrainingSettings]):
             budget = {"steps": steps}
             if len(self.parts) > 1:
                 budget |= {"checkpoint_every": _interval(steps), "keep": KEPT}
-        common = {**self.scale.pretraining, "seed": seed, "device": self.settings.device}
+        # The figures of the papers are those of their recipe.
+        common = {
+            "recipe": "paper",
+            **self.scale.pretraining,
+            "seed": seed,
+            "device": self.settings.device,
+        }
         values = {**common, **owner.changes, **budget}
         return validate(PretrainSettings, values, f"arm {owner.name}")
 

@@ -9,8 +9,7 @@ from bertkit.base.errors import InputError
 NUM_SHOWN_BROKEN = 5
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """The content of a row, independent of the file's format.
 
     Attributes:

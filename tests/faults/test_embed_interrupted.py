@@ -20,7 +20,7 @@ from bertkit.base import storage
 from bertkit.base.errors import BertkitError
 from bertkit.batch_jobs.embed import unfinished
 from bertkit.batch_jobs.embed.run import embed
-from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, write_record
+from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, record_path
 from bertkit.cli.main import main
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference import stream
@@ -150,7 +150,7 @@ def test_a_power_cut_anywhere_leaves_what_can_be_gone_on_with(texts, tmp_path, f
 
 def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, tmp_path):
     def save_without_syncing(vectors: UnfinishedVectors) -> None:
-        write_record(vectors.path.with_suffix(""), vectors.state)
+        vectors.state.save(record_path(vectors.path.with_suffix("")))
 
     def bug(patches: pytest.MonkeyPatch) -> None:
         patches.setattr(UnfinishedVectors, "save", save_without_syncing)

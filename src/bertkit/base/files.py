@@ -137,6 +137,17 @@ def write_json(path: Path, content: Any) -> FileRecord:
     return write_file(path, (text + "\n").encode(errors="backslashreplace"))
 
 
+def with_nulls(value: Any) -> Any:
+    """Replace NaN and infinity by None, which JSON can represent."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_nulls(part) for part in value]
+    return value
+
+
 @contextmanager
 def durable_folder(path: Path) -> Iterator[Path]:
     """Yield a new empty folder that becomes `path` when the block ends without an error.

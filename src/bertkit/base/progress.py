@@ -43,6 +43,11 @@ class _Bar:
         self._progress.advance(self._task, amount)
 
 
+class _Hidden:
+    def advance(self, amount: int) -> None:
+        pass
+
+
 class _Lines:
     def __init__(self, description: str, total: int | None, is_bytes: bool) -> None:
         self._description, self._total, self._is_bytes = description, total, is_bytes
@@ -55,14 +60,21 @@ class _Lines:
         if now - self._last < LINE_INTERVAL_SECONDS:
             return
         self._last = now
-        rate = self._done / (now - self._started)
+        seconds = now - self._started
+        rate = self._done / seconds
         scale, unit = 1.0, ""
         if self._is_bytes:
             scale, unit = (1e6, " MB") if rate >= 1e6 else (1e3, " kB")
         text = f"{self._description}: {self._done / scale:,.0f}{unit}, {rate / scale:,.1f}{unit}/s"
         if self._total and rate:
-            text += f", {max(0.0, self._total - self._done) / rate:,.0f} s left"
+            left = max(0, self._total - self._done)
+            text += f", {estimate_seconds_left(seconds, self._done, left):,.0f} s left"
         announce(text)
+
+
+def estimate_seconds_left(seconds: float, done: float, left: float) -> float:
+    """Estimate the time for the rest of some work from the time that its first part took."""
+    return seconds / done * left
 
 
 def announce(text: str) -> None:
@@ -81,7 +93,7 @@ def open_console() -> Console:
 
 @contextmanager
 def show_progress(
-    description: str, total: int | None, *, is_bytes: bool = False
+    description: str, total: int | None, *, is_bytes: bool = False, is_hidden: bool = False
 ) -> Iterator[ProgressBar]:
     """Show the progress of some work, with its rate and the time left.
 
@@ -89,7 +101,11 @@ def show_progress(
         description: the label of the display.
         total: the amount of work, or None if unknown.
         is_bytes: the unit is a byte, shown as MB and MB/s.
+        is_hidden: show nothing, because printed results show the progress.
     """
+    if is_hidden:
+        yield _Hidden()
+        return
     console = open_console()
     if not console.is_terminal:
         yield _Lines(description, total, is_bytes)

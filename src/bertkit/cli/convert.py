@@ -1,17 +1,13 @@
 """`bertkit convert`: convert a checkpoint of any format into a Hugging Face folder."""
 
-import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.convert.settings import ConvertSettings
-from bertkit.cli.results import files_to_json
-
-if TYPE_CHECKING:
-    from bertkit.batch_jobs.convert.run import ConvertResult
+from bertkit.cli.results import describe_folder
 
 
 def convert(
@@ -47,7 +43,7 @@ def convert(
 
     result = run(source, output, settings, revision=revision)
     if json:
-        print(json_module.dumps(_list_facts(result)))
+        print(describe_folder(result))
         return
     heads = ", ".join(result.heads) or "no heads"
     dtypes = " and ".join(result.dtypes)
@@ -59,17 +55,3 @@ def convert(
         print(f"dropped, because they are copies or not weights: {', '.join(result.dropped)}")
     for note in result.notes:
         print(f"note: {note}")
-
-
-def _list_facts(result: "ConvertResult") -> dict[str, object]:
-    return {
-        "folder": str(result.folder),
-        "format": result.format,
-        "architecture": result.architecture,
-        "heads": result.heads,
-        "num_parameters": result.num_parameters,
-        "dtypes": result.dtypes,
-        "dropped": result.dropped,
-        "notes": result.notes,
-        "files": files_to_json(result.files),
-    }

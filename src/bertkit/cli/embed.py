@@ -75,7 +75,7 @@ def embed(
         from bertkit.embeddings.embedder import Embedder
 
         table = open_texts(texts, settings)
-        embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
+        embedder = Embedder.load(model, settings, device=device, revision=revision)
         result = embed_lines(embedder, table, print)
         announce(_describe(result, json=json))
         return

@@ -1,6 +1,5 @@
 """`bertkit export`: export a model for other programs."""
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.export.settings import ExportSettings
-from bertkit.cli.results import files_to_json
+from bertkit.cli.results import describe_folder
 
 
 def export(
@@ -42,14 +41,7 @@ def export(
 
     result = run(model, output, settings, revision=revision)
     if json:
-        facts = {
-            "folder": str(result.folder),
-            "target": result.target,
-            "outputs": result.outputs,
-            "notes": result.notes,
-            "files": files_to_json(result.files),
-        }
-        print(json_module.dumps(facts))
+        print(describe_folder(result))
         return
     print(
         f"{result.folder}: {result.target} with outputs {', '.join(result.outputs)};"

@@ -4,8 +4,9 @@ import json as json_module
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from bertkit.base.files import with_nulls
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import shorten
 
@@ -39,7 +40,7 @@ def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
 
     result = run(dump, fp64=fp64)
     if json:
-        print(json_module.dumps(_without_infinities(asdict(result)), allow_nan=False))
+        print(json_module.dumps(with_nulls(asdict(result)), allow_nan=False))
         return
     print("\n".join(describe_replay(result, fp64=fp64)))
 
@@ -78,12 +79,3 @@ def _compare(result: "Replay") -> str:
     if not result.differences:
         return f"In the run it was {recorded}, although software and machine are the same."
     return f"In the run it was {recorded}. Differences: {'; '.join(result.differences)}."
-
-
-def _without_infinities(value: Any) -> Any:
-    """Replace NaN and infinity by None, which JSON can represent."""
-    if isinstance(value, dict):
-        return {name: _without_infinities(part) for name, part in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

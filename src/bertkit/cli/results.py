@@ -1,16 +1,20 @@
 """Results of a command: output files, problems of texts, and pages to open."""
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.cli.output import check_standard_output
+
+if TYPE_CHECKING:
+    from bertkit.batch_jobs.convert.run import ConvertResult
+    from bertkit.batch_jobs.export.run import ExportResult
 
 
 def open_result(
@@ -65,12 +69,13 @@ def list_problems(
     return problems
 
 
-def files_to_json(files: Mapping[str, FileRecord]) -> dict[str, dict[str, Any]]:
-    """Return size and SHA-256 of each file, by name."""
-    return {
+def describe_folder(result: "ConvertResult | ExportResult") -> str:
+    """Format the result of writing a folder as JSON, with size and SHA-256 of each file."""
+    files = {
         name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
-        for name, record in files.items()
+        for name, record in result.files.items()
     }
+    return json.dumps({**vars(result), "folder": str(result.folder), "files": files})
 
 
 def open_in_browser(page: Path) -> None:

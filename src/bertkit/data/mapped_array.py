@@ -4,6 +4,7 @@ import io
 import zlib
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from bertkit.base.checksums import (
     verify_size,
 )
 from bertkit.base.errors import DamagedFileError, storage_errors
-from bertkit.base.files import write_file
+from bertkit.base.files import durable_file
 
 MAX_MAPPED_FILES = 256
 
@@ -93,8 +94,11 @@ def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
     return mapped.view(np.ndarray), mapped.offset
 
 
-def write_array(path: Path, array: NDArray[np.unsignedinteger]) -> FileRecord:
-    """Write a `.npy` file durably."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return write_file(path, buffer.getbuffer())
+def write_array(path: Path, array: NDArray[Any]) -> FileRecord:
+    """Write a `.npy` file durably, without copying the array in memory."""
+    array, header = np.ascontiguousarray(array), io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    with durable_file(path) as file:
+        file.write(header.getvalue())
+        file.write(array.data)
+    return file.record()

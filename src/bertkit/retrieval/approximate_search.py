@@ -9,7 +9,6 @@ Source: Sivic and Zisserman 2003 (cells); Johnson, Douze and Jégou 2017 (faiss)
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Self
@@ -69,13 +68,14 @@ class Cells:
             (self.rows, (num_rows,), np.int64),
             (self.codes, (num_rows, num_features), np.uint8),
         )
-        fits = all(array.shape == shape and array.dtype == kind for array, shape, kind in shapes)
-        fits = fits and 0 < self.num_probes <= num_cells
-        fits = fits and bool(
-            ((self.sizes >= 0) & (self.sizes <= num_rows)).all()
-        )  # no sum overflows
-        fits = fits and int(self.sizes.sum()) == num_rows
-        if not fits or not np.array_equal(np.sort(self.rows), np.arange(num_rows)):
+        fits = (
+            all(array.shape == shape and array.dtype == kind for array, shape, kind in shapes)
+            and 0 < self.num_probes <= num_cells
+            and bool(((self.sizes >= 0) & (self.sizes <= num_rows)).all())  # no sum overflows
+            and int(self.sizes.sum()) == num_rows
+            and np.array_equal(np.sort(self.rows), np.arange(num_rows))
+        )
+        if not fits:
             raise DamagedFileError(
                 f"the approximate index doesn't fit {num_rows:,} vectors of {num_features}"
                 " features; rebuild it with --rebuild"
@@ -135,7 +135,8 @@ class ApproximateSearch:
         announce(f"Clustering {pluralize(num_rows, 'vector')} into {pluralize(num_cells, 'cell')}")
         index.train(_prepare(_sample(vectors, num_cells * TRAINING_ROWS_OF_A_CELL), similarity))
         with show_progress("Filling the cells", num_rows) as progress:
-            for block in _cut_blocks(vectors):
+            for start in range(0, num_rows, NUM_ROWS_AT_ONCE):
+                block = vectors[start : start + NUM_ROWS_AT_ONCE]
                 index.add(_prepare(block, similarity))
                 progress.advance(len(block))
         search = cls(_take_apart(faiss, index), vectors, similarity)
@@ -258,8 +259,3 @@ def _prepare(vectors: NDArray[np.float32], similarity: Similarity) -> NDArray[np
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     units: NDArray[np.float32] = (vectors / np.maximum(norms, LEAST_NORM)).astype(np.float32)
     return units
-
-
-def _cut_blocks(vectors: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
-    for start in range(0, len(vectors), NUM_ROWS_AT_ONCE):
-        yield vectors[start : start + NUM_ROWS_AT_ONCE]

@@ -7,7 +7,7 @@ of float64 over all rows, at hardly more than the cost of the product.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -32,34 +32,20 @@ RowNorms = Float[Tensor, " rows"]
 Scores = Float[Tensor, "queries rows"]
 
 
-def _rank_cosine(queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms) -> Scores:
-    inverse = torch.where(norms < LEAST_NORM, 0, 1 / norms)
-    units = queries * torch.where(query_norms < LEAST_NORM, 0, 1 / query_norms)
-    return torch.mm(units, rows.T).mul_(inverse)
-
-
-def _rank_dot(queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms) -> Scores:
-    return torch.mm(queries, rows.T)
-
-
-def _rank_euclidean(
-    queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms
+def _rank(
+    similarity: Similarity, queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms
 ) -> Scores:
-    return torch.mm(queries, rows.T).mul_(2).sub_(norms.square()).sub_(query_norms.square())
-
-
-def _rank_manhattan(
-    queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms
-) -> Scores:
-    return torch.cdist(queries, rows, p=1).neg_()
-
-
-_RANKS: dict[Similarity, Callable[[Queries, QueryNorms, Rows, RowNorms], Scores]] = {
-    "cosine": _rank_cosine,
-    "dot": _rank_dot,
-    "euclidean": _rank_euclidean,
-    "manhattan": _rank_manhattan,
-}
+    """Score rows in float32; a Euclidean distance as its negative square."""
+    if similarity == "manhattan":
+        return torch.cdist(queries, rows, p=1).neg_()
+    if similarity == "cosine":
+        queries = queries * torch.where(query_norms < LEAST_NORM, 0, 1 / query_norms)
+    products = torch.mm(queries, rows.T)
+    if similarity == "cosine":
+        products.mul_(torch.where(norms < LEAST_NORM, 0, 1 / norms))
+    elif similarity == "euclidean":
+        products.mul_(2).sub_(norms.square()).sub_(query_norms.square())
+    return products
 
 
 class ExactSearch:
@@ -97,7 +83,7 @@ class ExactSearch:
         best: Candidates | None = None
         for start, stop in _list_blocks(len(self._vectors), 4 * top_k):
             block = self._rows[start:stop], self._norms[start:stop]
-            ranks = _RANKS[self._similarity](*inputs, *block)
+            ranks = _rank(self._similarity, *inputs, *block)
             if best is None:
                 lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
             else:

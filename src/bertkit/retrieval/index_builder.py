@@ -49,11 +49,11 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
     """Return the record of an existing index that matches the plan; None if one must be built."""
     if plan.settings.rebuild:
         return None
-    record = IndexRecord.read(plan.location.folder)
+    record = IndexRecord.read(plan.folder)
     if record is None:
         return None
     plan.check_embedding(record.embedding)
-    return record if record.corpus.describes(plan.location.corpus, plan.reading) else None
+    return record if record.corpus.describes(plan.corpus, plan.reading) else None
 
 
 def check_folder(folder: Path) -> None:
@@ -74,21 +74,19 @@ def build_index(plan: IndexPlan) -> IndexRecord:
     The caller must hold the lock of the folder.
     """
     can_resume = _can_resume(plan)
-    corpus = CorpusRecord.of(plan.location.corpus, plan.reading)
-    if (plan.location.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
-        announce(f"{plan.location.corpus} changed since it was embedded; embedding it again")
-    remove_folder(plan.location.folder / RECORD_FILE)
+    corpus = CorpusRecord.of(plan.corpus, plan.reading)
+    if (plan.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
+        announce(f"{plan.corpus} changed since it was embedded; embedding it again")
+    remove_folder(plan.folder / RECORD_FILE)
     result = _embed(plan, restart=not can_resume)
     if not result.num_rows:
-        raise InputError(f"{plan.location.corpus} has no texts")
+        raise InputError(f"{plan.corpus} has no texts")
     announce(_describe(plan, result))
-    files = {VECTORS_FILE: record_file(plan.location.folder / VECTORS_FILE)}
-    paths = plan.location.folder / TEXTS_FILE, plan.location.folder / TEXT_ENDS_FILE
+    files = {VECTORS_FILE: record_file(plan.folder / VECTORS_FILE)}
+    paths = plan.folder / TEXTS_FILE, plan.folder / TEXT_ENDS_FILE
     files[TEXTS_FILE], files[TEXT_ENDS_FILE] = write_texts(_read_texts(plan), *paths)
-    if not corpus.describes(plan.location.corpus, plan.reading):
-        raise ResumeError(
-            f"{plan.location.corpus} changed while it was read; run the command again"
-        )
+    if not corpus.describes(plan.corpus, plan.reading):
+        raise ResumeError(f"{plan.corpus} changed while it was read; run the command again")
     record = IndexRecord(
         corpus=corpus,
         embedding=plan.embedding,
@@ -97,7 +95,7 @@ def build_index(plan: IndexPlan) -> IndexRecord:
         counts=asdict(result.counts),
         files=files,
     )
-    record.write(plan.location.folder)
+    record.save(plan.folder / RECORD_FILE)  # marks the index as complete
     return record
 
 
@@ -108,14 +106,14 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
         for name, number in asdict(result.counts).items()
         if number and name not in ("texts", "tokens")
     ]
-    line = f"{plan.location.corpus}: {pluralize(result.num_rows, 'text')} embedded"
+    line = f"{plan.corpus}: {pluralize(result.num_rows, 'text')} embedded"
     return line + (f" ({', '.join(problems)})" if problems else "")
 
 
 def _can_resume(plan: IndexPlan) -> bool:
     """Whether an interrupted build of the same vectors can be resumed."""
-    output = plan.location.folder / VECTORS_FILE
-    table = open_texts(plan.location.corpus, plan.reading)
+    output = plan.folder / VECTORS_FILE
+    table = open_texts(plan.corpus, plan.reading)
     wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
     with _advising_to_remove(plan):
         state = read_record(output)
@@ -139,12 +137,12 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
     )
     with _advising_to_remove(plan):
         return embed(
-            plan.location.model,
-            plan.location.corpus,
-            plan.location.folder / VECTORS_FILE,
+            plan.model,
+            plan.corpus,
+            plan.folder / VECTORS_FILE,
             settings,
-            device=plan.location.device,
-            revision=plan.location.revision,
+            device=plan.device,
+            revision=plan.revision,
         )
 
 
@@ -155,12 +153,12 @@ def _advising_to_remove(plan: IndexPlan) -> Iterator[None]:
         yield
     except DamagedFileError as error:
         problem = str(error).partition(";")[0]
-        raise DamagedFileError(f"{problem}; remove {plan.location.folder} to start over") from None
+        raise DamagedFileError(f"{problem}; remove {plan.folder} to start over") from None
 
 
 def _read_texts(plan: IndexPlan) -> Iterator[str]:
     """Yield the texts of the corpus, showing progress."""
-    table = open_texts(plan.location.corpus, plan.reading)
+    table = open_texts(plan.corpus, plan.reading)
     with show_progress("Storing the texts", table.size_bytes, is_bytes=True) as progress:
         for row in table.rows():
             progress.advance(row.num_bytes)

@@ -1,6 +1,5 @@
 """The files of an index: memory-mapped arrays and concatenated texts."""
 
-import io
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,16 +25,6 @@ def rebuilding_advised() -> Iterator[None]:
     except (DamagedFileError, MissingFileError) as error:
         problem = str(error).rpartition(";")[0] or str(error)
         raise type(error)(f"{problem}; {ADVICE}") from None
-
-
-def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
-    """Write an array as a `.npy` file without copying it in memory."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(matrix))
-    with durable_file(path) as file:
-        file.write(header.getvalue())
-        file.write(np.ascontiguousarray(matrix).data)
-    return file.record()
 
 
 def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:

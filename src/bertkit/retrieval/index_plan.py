@@ -16,8 +16,8 @@ PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-
 
 
 @dataclass(frozen=True)
-class IndexLocation:
-    """The locations of model, corpus and index.
+class IndexPlan:
+    """Everything that determines an index.
 
     Attributes:
         model: the model as the user named it.
@@ -25,27 +25,16 @@ class IndexLocation:
         folder: the index folder, which may not exist yet.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
-    """
-
-    model: str | Path
-    corpus: Path
-    folder: Path
-    device: str = "auto"
-    revision: str | None = None
-
-
-@dataclass(frozen=True)
-class IndexPlan:
-    """Everything that determines an index.
-
-    Attributes:
-        location: the locations of model, corpus and index.
         settings: the search settings.
         passage_prompt: the prompt prepended to each text of the corpus.
         embedding: everything that the vectors of the corpus depend on.
     """
 
-    location: IndexLocation
+    model: str | Path
+    corpus: Path
+    folder: Path
+    device: str
+    revision: str | None
     settings: SearchSettings
     passage_prompt: str
     embedding: dict[str, Any]
@@ -61,22 +50,33 @@ class IndexPlan:
         changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if changes:
             raise SettingsError(
-                f"{self.location.folder} has vectors of {found.get('model')}, which differ from"
+                f"{self.folder} has vectors of {found.get('model')}, which differ from"
                 f" those of {self.embedding['model']} ({'; '.join(changes)}); use the earlier model"
                 " and settings, name another --index-folder, or rebuild the index with --rebuild"
             )
 
 
-def make_plan(location: IndexLocation, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
+def make_plan(
+    model: str | Path,
+    corpus: Path,
+    folder: Path,
+    settings: SearchSettings,
+    *,
+    device: str,
+    revision: str | None,
+) -> tuple[IndexPlan, Embedder]:
     """Load the model; return the plan of the index and the embedder of queries."""
-    embedder = Embedder.load(
-        location.model, settings.of_embedder, device=location.device, revision=location.revision
-    )
+    without_prompt = settings.model_copy(update={"prompt": None, "prompt_name": None})
+    embedder = Embedder.load(model, without_prompt, device=device, revision=revision)
     passage_prompt = settings.passage_prompt
     if passage_prompt is None:
         passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)
     plan = IndexPlan(
-        location=location,
+        model=model,
+        corpus=corpus,
+        folder=folder,
+        device=device,
+        revision=revision,
         settings=settings,
         passage_prompt=passage_prompt,
         embedding=embedder.identity | {"prompt": passage_prompt},
@@ -89,8 +89,8 @@ def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
     """Return the prompt for queries."""
     name = settings.prompt_name
     if name is None:
-        is_given = settings.prompt is not None
-        return str(settings.prompt) if is_given else _choose_prompt(embedder, QUERY_PROMPTS)
+        chosen = settings.prompt
+        return _choose_prompt(embedder, QUERY_PROMPTS) if chosen is None else chosen
     if settings.prompt is not None:
         raise SettingsError("prompt and prompt_name exclude each other; give one")
     if name not in embedder.prompts:

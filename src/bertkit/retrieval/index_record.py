@@ -121,10 +121,6 @@ class IndexRecord(ChecksummedModel):
     files: Annotated[Files, _check_names(VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)]
     cells: CellsRecord | None = None
 
-    def write(self, folder: Path) -> None:
-        """Write the record, which marks the index as complete."""
-        self.save(folder / RECORD_FILE)
-
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
         """Read the record of a folder; None if there is no complete index."""

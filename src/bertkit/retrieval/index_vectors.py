@@ -8,15 +8,21 @@ import numpy as np
 from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import make_folder
 from bertkit.base.output import open_output
+from bertkit.data.mapped_array import write_array
 from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import Cells
-from bertkit.retrieval.index_files import ADVICE, map_matrix, rebuilding_advised, write_matrix
+from bertkit.retrieval.index_files import ADVICE, map_matrix, rebuilding_advised
 from bertkit.retrieval.index_plan import IndexPlan
-from bertkit.retrieval.index_record import CELLS_ARRAYS, VECTORS_FILE, CellsRecord, IndexRecord
+from bertkit.retrieval.index_record import (
+    CELLS_ARRAYS,
+    RECORD_FILE,
+    VECTORS_FILE,
+    CellsRecord,
+    IndexRecord,
+)
 from bertkit.retrieval.vector_index import VectorIndex
 
 CELLS_FOLDER = "cells"
-ACTIVITY = "clustering the vectors of"
 ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells take minutes to build
 
 
@@ -24,7 +30,7 @@ def open_vectors(
     plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
     """Open the vectors, with cells if the settings ask for them; build the cells if missing."""
-    folder = plan.location.folder
+    folder = plan.folder
     with rebuilding_advised():
         vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
     if vectors.dtype != np.float32:
@@ -39,10 +45,15 @@ def open_vectors(
     if not _wants_cells(plan, record, similarity):
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
-        with open_output(folder, ACTIVITY, is_workplace=True, flag="--index-folder"):
+        activity = "clustering the vectors of"
+        with open_output(folder, activity, is_workplace=True, flag="--index-folder"):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
     with rebuilding_advised():
-        cells = _read_cells(folder / CELLS_FOLDER, record.cells)
+        arrays = {
+            name: map_matrix(folder / CELLS_FOLDER / f"{name}.npy", record.cells.files[name])
+            for name in CELLS_ARRAYS
+        }
+        cells = Cells(**arrays, num_probes=record.cells.num_probes, recall=record.cells.recall)
         return record, VectorIndex(vectors, similarity, cells=cells)
 
 
@@ -52,11 +63,6 @@ def _wants_cells(plan: IndexPlan, record: IndexRecord, similarity: Similarity) -
         return chosen == "approximate"
     is_large = record.num_rows > ROWS_SEARCHED_EXACTLY
     return is_large and similarity != "manhattan" and find_spec("faiss") is not None
-
-
-def _read_cells(place: Path, record: CellsRecord) -> Cells:
-    arrays = {name: map_matrix(place / f"{name}.npy", record.files[name]) for name in CELLS_ARRAYS}
-    return Cells(**arrays, num_probes=record.num_probes, recall=record.recall)
 
 
 def _add_cells(
@@ -69,11 +75,11 @@ def _add_cells(
     cells = index.cells
     assert cells is not None
     if record.cells is not None:  # for another similarity; their files are about to be replaced
-        record.model_copy(update={"cells": None}).write(folder)
+        record.model_copy(update={"cells": None}).save(folder / RECORD_FILE)
     place = folder / CELLS_FOLDER
     make_folder(place)
     files = {
-        name: write_matrix(place / f"{name}.npy", getattr(cells, name)) for name in CELLS_ARRAYS
+        name: write_array(place / f"{name}.npy", getattr(cells, name)) for name in CELLS_ARRAYS
     }
     cells_record = CellsRecord(
         similarity=index.similarity,
@@ -82,5 +88,5 @@ def _add_cells(
         files=files,
     )
     record = record.model_copy(update={"cells": cells_record})
-    record.write(folder)
+    record.save(folder / RECORD_FILE)
     return record, index

@@ -12,7 +12,7 @@ from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import check_approximate
 from bertkit.retrieval.index_builder import build_index, check_folder, find_index
 from bertkit.retrieval.index_files import StoredTexts, rebuilding_advised
-from bertkit.retrieval.index_plan import FOLDER_SUFFIX, IndexLocation, make_plan
+from bertkit.retrieval.index_plan import FOLDER_SUFFIX, make_plan
 from bertkit.retrieval.index_record import (
     TEXT_ENDS_FILE,
     TEXTS_FILE,
@@ -23,8 +23,6 @@ from bertkit.retrieval.index_vectors import open_vectors
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
-
-ACTIVITY = "building the index"
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,9 @@ class SearchIndex:
         corpus = Path(corpus)
         folder = Path(index_folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
         read_size_and_time(corpus)
-        location = IndexLocation(model, corpus, folder, device, revision)
-        plan, embedder = make_plan(location, settings or SearchSettings())
+        plan, embedder = make_plan(
+            model, corpus, folder, settings or SearchSettings(), device=device, revision=revision
+        )
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":
             check_approximate(similarity)
@@ -108,7 +107,7 @@ class SearchIndex:
         if record is None:
             with open_output(
                 folder,
-                ACTIVITY,
+                "building the index",
                 inputs=[corpus],
                 check=check_folder,
                 is_workplace=True,

@@ -36,9 +36,3 @@ class SearchSettings(TableSettings, EmbedderSettings):
         " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
     rebuild: bool = Field(False, description="Rebuild an existing index from scratch.")
-
-    @property
-    def of_embedder(self) -> EmbedderSettings:
-        """The embedder's settings, without the query prompt."""
-        names = set(EmbedderSettings.model_fields) - {"prompt", "prompt_name"}
-        return EmbedderSettings(**self.model_dump(include=names))

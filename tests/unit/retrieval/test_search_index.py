@@ -23,7 +23,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import write_file
 from bertkit.base.output import open_output
 from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.batch_jobs.embed.unfinished import ResumeState, write_record
+from bertkit.batch_jobs.embed.unfinished import ResumeState, record_path
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.data.tables.texts import open_texts
 from bertkit.embeddings.embedder import Embedder
@@ -257,7 +257,7 @@ def test_what_was_sealed_by_somebody_else_ends_in_a_message(model, corpus, name,
     index = open_index(model, corpus)
     folder = corpus.with_name("passages.jsonl.bertkit")
     files = {**index.record.files, name: write_file(folder / name, content)}
-    index.record.model_copy(update={"files": files}).write(folder)
+    index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
     with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--rebuild"):
         open_index(model, corpus).search("a hat", 6)
 
@@ -267,7 +267,7 @@ def test_a_record_that_lacks_a_file_is_refused(model, corpus, name):
     index = open_index(model, corpus)
     folder = corpus.with_name("passages.jsonl.bertkit")
     files = {key: file for key, file in index.record.files.items() if key != name}
-    index.record.model_copy(update={"files": files}).write(folder)
+    index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
     with pytest.raises(DamagedFileError, match=r"isn't the record of an index: files: .*must list"):
         open_index(model, corpus)
 
@@ -276,7 +276,7 @@ def test_a_process_killed_among_cells_harms_no_vectors(model, corpus, made, monk
     pytest.importorskip("faiss")
     expected = open_index(model, corpus, index="approximate").search("a hat", 2)
     with monkeypatch.context() as patches:
-        patches.setattr(vectors, "write_matrix", write_one_and_fail)
+        patches.setattr(vectors, "write_array", write_one_and_fail)
         with pytest.raises(ZeroDivisionError):
             open_index(model, corpus, index="approximate", similarity="dot")
     assert open_index(model, corpus, index="approximate").search("a hat", 2) == expected
@@ -349,7 +349,7 @@ def test_a_record_of_something_else_is_refused(model, corpus):
 def test_vectors_of_another_shape_are_refused(model, corpus):
     index = open_index(model, corpus)
     folder = corpus.with_name("passages.jsonl.bertkit")
-    index.record.model_copy(update={"num_rows": 5}).write(folder)
+    index.record.model_copy(update={"num_rows": 5}).save(folder / RECORD_FILE)
     with pytest.raises(DamagedFileError, match=r"has the shape \(6, 8\), and must have"):
         open_index(model, corpus)
 
@@ -360,7 +360,7 @@ def test_a_file_that_is_no_array_is_refused(model, corpus):
     index = open_index(model, corpus)
     folder = corpus.with_name("passages.jsonl.bertkit")
     files = {**index.record.files, VECTORS_FILE: write_file(folder / VECTORS_FILE, b"\x80\x04.")}
-    index.record.model_copy(update={"files": files}).write(folder)
+    index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
     with pytest.raises(DamagedFileError, match=r"isn't an array .*--rebuild"):
         open_index(model, corpus)
 
@@ -442,7 +442,7 @@ def test_what_another_model_began_is_refused_too(model, other_model, corpus, mad
         output.with_name(RECORD_FILE).unlink()
         output.unlink()
         beginning = VectorsFingerprint(embedding=embedding, input=open_texts(corpus).identity())
-        write_record(output, ResumeState(beginning=beginning))
+        ResumeState(beginning=beginning).save(record_path(output))
 
     leave_unfinished()
     with pytest.raises(SettingsError, match=r"which differ from those of other .*--rebuild"):

@@ -11,17 +11,14 @@ from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.batch_jobs.convert.settings import ConvertSettings
-from bertkit.batch_jobs.convert.tokenizer import copy_files, write_tokenizer
+from bertkit.batch_jobs.convert.tokenizer import write_companions
 from bertkit.batch_jobs.convert.weights import convert_weights, recast_modules
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import count_parameters
-from bertkit.checkpoints.sentence_transformers.folder import (
-    read_sentence_model,
-    write_sentence_model,
-)
+from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,9 @@ def _convert(
             files = write_huggingface(
                 folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes
             )
-            if modules is not None:
-                files |= write_sentence_model(folder, modules) | copy_files(path, folder)
-            tokenizer = write_tokenizer(checkpoint.folder, folder, weights.config)
-            files |= tokenizer.files | copy_files(checkpoint.folder, folder)
+            companions, notes = write_companions(
+                path, checkpoint.folder, folder, weights.config, modules
+            )
             check_output(output)  # again, because files may have appeared meanwhile
     shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
     dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
@@ -118,8 +114,8 @@ def _convert(
         num_parameters=sum(count_parameters(shapes).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
         dropped=weights.dropped,
-        notes=tokenizer.notes,
-        files=files,
+        notes=notes,
+        files=files | companions,
     )
 
 

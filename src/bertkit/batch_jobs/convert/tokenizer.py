@@ -1,12 +1,15 @@
-"""Write the tokenizer and other small files of a converted folder."""
+"""Write the tokenizer, sentence-embedding modules and other small files of a new model folder."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, storage_errors
 from bertkit.base.files import check_is_file, write_file
 from bertkit.base.members import find_member, has_member
+from bertkit.checkpoints.sentence_transformers.folder import (
+    SentenceModel,
+    write_sentence_model,
+)
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.additions import ADDED_FILE
 from bertkit.tokenization.folder import (
@@ -25,42 +28,45 @@ OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", "special_tokens_map.json")
 MAX_COPIED_BYTES = 64 << 20
 
 
-class WrittenTokenizer(NamedTuple):
-    """The result of writing the tokenizer.
-
-    Attributes:
-        files: the written files, by name.
-        notes: remarks for the user; empty if nothing is unusual.
-    """
-
-    files: dict[str, FileRecord]
-    notes: tuple[str, ...]
+Written = tuple[dict[str, FileRecord], tuple[str, ...]]
 
 
-def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTokenizer:
-    """Rewrite the tokenizer of a model folder, or copy one that isn't BERT's.
+def write_companions(
+    path: Path, encoder: Path, folder: Path, config: BertConfig, sentences: SentenceModel | None
+) -> Written:
+    """Write everything beside config and weights; return the files by name, and remarks.
 
     Args:
-        source: the model folder.
+        path: the model.
+        encoder: the folder in it that has the encoder and the tokenizer.
         folder: the destination.
         config: the model's config.
+        sentences: its sentence-embedding modules, if it has any.
     """
+    files: dict[str, FileRecord] = {}
+    if sentences is not None:
+        files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
+    written, notes = write_tokenizer(encoder, folder, config)
+    return files | written | copy_files(encoder, folder), notes
+
+
+def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> Written:
+    """Rewrite the tokenizer of a model folder, or copy one that isn't BERT's."""
     if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
-        return WrittenTokenizer({}, (note,))
+        return {}, (note,)
     try:
         vocabulary, settings = read_folder(source)
     except InputError as error:
         note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
-        return WrittenTokenizer(copy_files(source, folder, FOREIGN_FILES), (note,))
+        return copy_files(source, folder, FOREIGN_FILES), (note,)
     if len(vocabulary) > config.vocab_size:
         raise CheckpointError(
             f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
             f" {config.vocab_size:,}; the tokenizer doesn't belong to this model"
         )
     max_length = read_max_length(source) or config.max_position_embeddings
-    written = write_folder(folder, vocabulary, settings, max_length=max_length)
-    return WrittenTokenizer(written, ())
+    return write_folder(folder, vocabulary, settings, max_length=max_length), ()
 
 
 def copy_files(

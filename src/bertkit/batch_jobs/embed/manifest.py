@@ -100,11 +100,6 @@ def manifest_path(output: Path) -> Path:
     return output.with_name(output.name + MANIFEST_SUFFIX)
 
 
-def write_manifest(output: Path, manifest: VectorsManifest) -> None:
-    """Write the manifest of a vectors file."""
-    manifest.save(manifest_path(output))
-
-
 def read_manifest(output: Path) -> VectorsManifest | None:
     """Read the manifest of a vectors file; None if there is none."""
     path = manifest_path(output)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, ResumeError
 from bertkit.base.files import durable_file
@@ -23,7 +24,6 @@ from bertkit.batch_jobs.embed.manifest import (
     find_finished,
     manifest_path,
     measure_file,
-    write_manifest,
 )
 from bertkit.batch_jobs.embed.outputs import choose_writer, format_rows
 from bertkit.batch_jobs.embed.settings import EmbedSettings
@@ -114,14 +114,15 @@ def embed(
         stop_at_once(lambda: _describe_stop(table, output)),
         open_output(output, "writing", inputs=[source], check=check) as place,
     ):
-        embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
+        embedder = Embedder.load(model, settings, device=device, revision=revision)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
         finished = find_finished(
             place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
         )
         if finished is not None and not rows_path(place).exists():
             remove_unfinished(place)  # a leftover record if a job was killed in its last step
-            return _describe_finished(finished, embedder, place)
+            counts = TextCounts(**finished.counts)
+            return _summarize(embedder, place, finished.num_rows, counts, was_done=True)
         with UnfinishedVectors.open(
             place, fingerprint, embedder.dimension, restart=settings.restart
         ) as vectors:
@@ -152,15 +153,9 @@ def embed_lines(
             write_line(line)
         num_rows += len(vectors)
     seconds = time.monotonic() - started
-    return EmbedResult(
-        output=None,
-        num_rows=num_rows,
-        dimension=embedder.dimension,
-        counts=counts,
-        engine=embedder.engine.name,
-        max_length=embedder.text_encoder.max_length,
-        elapsed_seconds=seconds,
-        tokens_per_second=counts.tokens / max(seconds, 1e-9),
+    rate = counts.tokens / max(seconds, 1e-9)
+    return _summarize(
+        embedder, None, num_rows, counts, elapsed_seconds=seconds, tokens_per_second=rate
     )
 
 
@@ -209,13 +204,11 @@ def _embed_rest(
     if table.identity() != before.beginning.input:
         raise ResumeError(f"{table.name} changed while it was read; start over with --restart")
     seconds = time.monotonic() - started
-    return EmbedResult(
-        output=output,
-        num_rows=vectors.state.num_rows,
-        dimension=embedder.dimension,
-        counts=counts,
-        engine=embedder.engine.name,
-        max_length=embedder.text_encoder.max_length,
+    return _summarize(
+        embedder,
+        output,
+        vectors.state.num_rows,
+        counts,
         num_resumed=before.num_rows,
         elapsed_seconds=seconds,
         tokens_per_second=(counts.tokens - num_tokens) / max(seconds, 1e-9),
@@ -243,25 +236,26 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
         )
 
     if write is None:
-        write_manifest(output, describe(*measure_file(vectors.path)))
+        describe(*measure_file(vectors.path)).save(manifest_path(output))
         vectors.become(output)
         return
     with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
         write(file, vectors.blocks(progress), vectors.dimension, state.beginning.embedding)
         record = file.record()
-        write_manifest(output, describe(record.size_bytes, record.head_crc32))
+        describe(record.size_bytes, record.head_crc32).save(manifest_path(output))
 
 
-def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Path) -> EmbedResult:
-    """Return the result for an output that was already complete."""
+def _summarize(
+    embedder: Embedder, output: Path | None, num_rows: int, counts: TextCounts, **measured: Any
+) -> EmbedResult:
     return EmbedResult(
         output=output,
-        num_rows=manifest.num_rows,
-        dimension=manifest.dimension,
-        counts=TextCounts(**manifest.counts),
+        num_rows=num_rows,
+        dimension=embedder.dimension,
+        counts=counts,
         engine=embedder.engine.name,
         max_length=embedder.text_encoder.max_length,
-        was_done=True,
+        **measured,
     )
 
 

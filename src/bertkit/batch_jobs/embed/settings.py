@@ -15,8 +15,3 @@ class EmbedSettings(TableSettings, EmbedderSettings):
     overwrite: bool = Field(
         False, description="Replace an existing output of another input or other settings."
     )
-
-    @property
-    def of_embedder(self) -> EmbedderSettings:
-        """The settings of the embedder."""
-        return EmbedderSettings(**self.model_dump(include=set(EmbedderSettings.model_fields)))

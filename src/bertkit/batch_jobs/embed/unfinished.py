@@ -79,11 +79,6 @@ def remove_unfinished(output: Path) -> None:
     remove_folder(rows_path(output))
 
 
-def write_record(output: Path, state: ResumeState) -> None:
-    """Write the progress record of an output; its rows must already be synced to disk."""
-    state.save(record_path(output))
-
-
 def read_record(output: Path) -> ResumeState | None:
     """Read the progress record of an output; None if there is none."""
     path = record_path(output)
@@ -189,7 +184,7 @@ class UnfinishedVectors:
         if self.state != self._saved:
             with self._advising_to_resume():
                 storage.sync(self._descriptor)
-                write_record(self._output, self.state)
+                self.state.save(record_path(self._output))
             self._saved = self.state
         self._last_save = time.monotonic()
 

@@ -1,12 +1,11 @@
 """The files of an evaluation: report, metrics, answers, and inputs of official scorers."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, StorageError, storage_errors
-from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
+from bertkit.base.files import durable_file, make_folder, remove_folder, with_nulls, write_json
 from bertkit.base.output import list_names
 from bertkit.batch_jobs.evaluate.run import EvaluateResult
 from bertkit.batch_jobs.predict.outputs import write_jsonl
@@ -80,7 +79,8 @@ def summarize(result: EvaluateResult) -> dict[str, Any]:
         "mistakes": [vars(mistake) for mistake in evaluation.mistakes],
         "warnings": evaluation.warnings,
     }
-    return {key: with_nulls(value) for key, value in content.items()}
+    found: dict[str, Any] = with_nulls(content)
+    return found
 
 
 def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -98,11 +98,8 @@ def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
 
 def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
     """Return confidence, accuracy and calibration error; None if answers have no confidence."""
-    confidences, is_right, found = (
-        evaluation.confidences,
-        evaluation.is_right,
-        evaluation.calibration,
-    )
+    confidences, is_right = evaluation.confidences, evaluation.is_right
+    found = evaluation.calibration
     if confidences is None or is_right is None or found is None:
         return None
     return {
@@ -113,14 +110,3 @@ def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
         "interval": None if found.low is None else [found.low, found.high],
         "error_if_calibrated": found.if_calibrated,
     }
-
-
-def with_nulls(value: Any) -> Any:
-    """Replace NaN and infinity by None, which JSON can represent."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: with_nulls(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_nulls(part) for part in value]
-    return value

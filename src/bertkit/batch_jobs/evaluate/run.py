@@ -8,7 +8,6 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.data.tables.records import open_records
-from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.names import EngineName
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.predictor import Predictor
@@ -92,8 +91,7 @@ def evaluate(
             the labels are unknown to the model.
         BertkitError: file or model can't be read.
     """
-    layout = settings.model_dump(include=set(RecordSettings.model_fields))
-    table = open_records(source, RecordSettings(**layout), split=settings.split)
+    table = open_records(source, settings, split=settings.split)
     if table.identity() is None:
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = model.load()

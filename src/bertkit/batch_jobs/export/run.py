@@ -9,18 +9,14 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_folder, write_json
 from bertkit.base.output import open_output
 from bertkit.batch_jobs.convert.run import check_output
-from bertkit.batch_jobs.convert.tokenizer import copy_files, write_tokenizer
+from bertkit.batch_jobs.convert.tokenizer import write_companions
 from bertkit.batch_jobs.export.settings import ExportSettings
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.checkpoints.sentence_transformers.folder import (
-    SentenceModel,
-    read_sentence_model,
-    write_sentence_model,
-)
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, read_sentence_model
 from bertkit.checkpoints.sentence_transformers.modules import Pooling
 from bertkit.exporters.targets import EXPORTERS
 from bertkit.models.bert.encoder import BertModel
@@ -97,10 +93,9 @@ def _export(
         files = EXPORTERS[settings.to](folder, model, modules)
         config = describe_config(model.config.to_dict(), "BertModel", torch.float32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, config)
-        if sentences is not None:
-            files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
-        tokenizer = write_tokenizer(checkpoint.folder, folder, model.config)
-        files |= tokenizer.files | copy_files(checkpoint.folder, folder)
+        companions, remarks = write_companions(
+            path, checkpoint.folder, folder, model.config, sentences
+        )
         check_output(output)  # again, because files may have appeared meanwhile
     outputs = {"last_hidden_state": True, "pooler_output": model.pooler is not None}
     outputs["sentence_embedding"] = modules is not None
@@ -111,8 +106,8 @@ def _export(
         folder=output,
         target=settings.to,
         outputs=tuple(name for name, is_there in outputs.items() if is_there),
-        notes=notes + tokenizer.notes,
-        files=files,
+        notes=notes + remarks,
+        files=files | companions,
     )
 
 
@@ -125,5 +120,6 @@ def choose_modules(sentences: SentenceModel | None) -> tuple[SentenceModel | Non
         return sentences, ()
     note = (
         "there is no sentence_embedding: this model excludes prompt tokens from its pooling, and an"
+        " exported model can't distinguish them"
     )
-    return None, (f"{note} exported model can't distinguish them",)
+    return None, (note,)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.output import refuse_input
@@ -78,10 +77,10 @@ class FeatureStream:
         revision: str | None = None,
     ) -> None:
         self.table = open_texts(source, settings)
-        self.settings, chosen = settings, settings.of_extractor
+        self.settings = settings
         self._extractor = FeatureExtractor.load(model, device=device, revision=revision)
-        identity = self._extractor.identity(chosen)
-        self.form = OutputLayout(self._extractor.plan(chosen), settings.layout, identity)
+        plan, identity = self._extractor.plan(settings), self._extractor.identity(settings)
+        self.form = OutputLayout(plan, settings.layout, identity)
         self._counts = TextCounts()
         self._elapsed_seconds = 0.0
 
@@ -89,7 +88,7 @@ class FeatureStream:
         """Yield the features of each text; can be read once."""
         started = time.monotonic()
         texts = self._read_texts(progress)
-        yield from self._extractor.stream(texts, self.settings.of_extractor, self._counts)
+        yield from self._extractor.stream(texts, self.settings, self._counts)
         self._counts.undecodable = self.table.num_undecodable
         self._elapsed_seconds = time.monotonic() - started
 
@@ -139,16 +138,8 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
         WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
         result = stream.summarize(output)
         # First, so that a process killed between the two leaves no file without its manifest.
-        _write_manifest(output, result, stream, file.record())
-    return result
-
-
-def _write_manifest(
-    output: Path, result: FeaturesResult, stream: FeatureStream, record: FileRecord
-) -> None:
-    write_checksummed_json(
-        manifest_path(output),
-        {
+        record = file.record()
+        manifest = {
             "features": result.identity,
             "input": stream.table.identity(),
             "pairs": stream.settings.pairs,
@@ -156,8 +147,9 @@ def _write_manifest(
             "counts": asdict(result.counts),
             "size_bytes": record.size_bytes,
             "content_sha256": record.sha256,
-        },
-    )
+        }
+        write_checksummed_json(manifest_path(output), manifest)
+    return result
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:

@@ -28,8 +28,3 @@ class FeaturesSettings(TableSettings, FeatureSettings):
         if self.layout == "google" and self.combine != "none":
             raise ValueError(f"layout google needs combine none, and combine is {self.combine}")
         return self
-
-    @property
-    def of_extractor(self) -> FeatureSettings:
-        """The settings of the feature extractor."""
-        return FeatureSettings(**self.model_dump(include=set(FeatureSettings.model_fields)))

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bertkit.base.progress import announce, open_console
+from bertkit.base.progress import announce, estimate_seconds_left, open_console
 
 LINE_INTERVAL_SECONDS = 15.0
 SMOOTHING = 0.95
@@ -131,8 +131,9 @@ class _Lines:
         if now - self._last < LINE_INTERVAL_SECONDS and step < self._num_steps:
             return
         self._last = now
-        pace = (now - self._started) / max(1, step - self._first)
-        self._write(step, self._train.values, f"{pace * (self._num_steps - step):,.0f} s left")
+        seconds, num_done = now - self._started, max(1, step - self._first)
+        left = estimate_seconds_left(seconds, num_done, self._num_steps - step)
+        self._write(step, self._train.values, f"{left:,.0f} s left")
 
     def show_evaluation(
         self, step: int, values: Mapping[str, float], *, is_best: bool = False

@@ -11,8 +11,9 @@ import pytest
 from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier, save_tagger
 
 from bertkit.base import storage
+from bertkit.base.files import with_nulls
 from bertkit.base.output import list_names
-from bertkit.batch_jobs.evaluate.files import describe_calibration, describe_confusion, with_nulls
+from bertkit.batch_jobs.evaluate.files import describe_calibration, describe_confusion
 from bertkit.batch_jobs.evaluate.text import (
     align,
     render,

@@ -130,14 +130,14 @@ def test_without_the_extra_nothing_is_written(source, output, monkeypatch):
 def test_something_that_comes_meanwhile_is_not_lost(source, output, monkeypatch):
     from bertkit.batch_jobs.export import run as module
 
-    write = module.write_tokenizer
+    write = module.write_companions
 
     def write_and_meet(*words):
         output.mkdir()
         (output / "thesis.txt").write_text("all of it")
         return write(*words)
 
-    monkeypatch.setattr(module, "write_tokenizer", write_and_meet)
+    monkeypatch.setattr(module, "write_companions", write_and_meet)
     with pytest.raises(SettingsError, match="isn't empty"):
         export(source, output)
     assert [path.name for path in output.iterdir()] == ["thesis.txt"]

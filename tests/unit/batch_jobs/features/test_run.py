@@ -264,10 +264,3 @@ def test_outputs_that_are_new_or_may_be_replaced_are_taken(tmp_path):
 def test_the_layout_of_google_needs_layers_apart():
     with pytest.raises(ValueError, match="layout google needs combine none, and combine is sum"):
         FeaturesSettings(layout="google", combine="sum")
-    settings = FeaturesSettings(layers=(0,), max_length=9, pairs=True).of_extractor
-    assert settings.model_dump() == {
-        "layers": (0,),
-        "combine": "concat",
-        "max_length": 9,
-        "engine": "auto",
-    }

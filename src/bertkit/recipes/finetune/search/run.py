@@ -7,7 +7,7 @@ a held-out file, split once. Finished runs aren't repeated.
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import remove_folder
-from bertkit.base.progress import announce
+from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.recipes.finetune.evaluation import evaluate_model
@@ -203,7 +203,7 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
 def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
     """Run all trials; return the metric of each, NaN for failed ones."""
     values: dict[Trial, float] = {}
-    pace = SearchPace(plan.trials)
+    seconds, epochs = 0.0, 0.0  # of the runs in this process
     for number, trial in enumerate(plan.trials, start=1):
         if (plan.folder / trial.place / METRICS_FILE).exists():
             place = plan.folder / trial.place
@@ -212,11 +212,13 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
                 drop_left_checkpoints(run)
             values[trial] = _read_value(plan, trial, prepared)
         else:
-            words = f"{trial.cell.describe()}, seed {trial.seed}{pace.describe(number - 1)}"
+            left = describe_time_left(seconds, epochs, plan.trials[number - 1 :])
+            words = f"{trial.cell.describe()}, seed {trial.seed}{left}"
             announce(f"run {number:,} of {len(plan.trials):,}: {words}")
             started = time.monotonic()
             values[trial] = try_trial(plan, trial, prepared)
-            pace.add(trial, time.monotonic() - started)
+            seconds += time.monotonic() - started
+            epochs += trial.cell.epochs or 1.0
         drop_weights(plan, values, _keep_so_far(values, trial))
     return values
 
@@ -283,28 +285,10 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     return replace(load_best(plan), comparison=Comparison.build(saved.metric, values))
 
 
-@dataclass
-class SearchPace:
-    """Estimates the remaining time from the runs done so far.
-
-    Attributes:
-        trials: all runs.
-        seconds: total time of the runs done by this process.
-        epochs: total epochs of those runs.
-    """
-
-    trials: Sequence[Trial]
-    seconds: float = field(default=0.0, init=False)
-    epochs: float = field(default=0.0, init=False)
-
-    def add(self, trial: Trial, seconds: float) -> None:
-        """Add a finished run."""
-        self.seconds += seconds
-        self.epochs += trial.cell.epochs or 1.0
-
-    def describe(self, num_done: int) -> str:
-        """Describe the remaining time; empty if unknown."""
-        if not self.epochs:
-            return ""
-        left = sum(trial.cell.epochs or 1.0 for trial in self.trials[num_done:])
-        return f"; about {math.ceil(self.seconds / self.epochs * left / 60):,} min left in all"
+def describe_time_left(seconds: float, epochs: float, trials: Sequence[Trial]) -> str:
+    """Describe the time for the remaining runs, from that of the epochs so far; may be empty."""
+    if not epochs:
+        return ""
+    left = sum(trial.cell.epochs or 1.0 for trial in trials)
+    minutes = math.ceil(estimate_seconds_left(seconds, epochs, left) / 60)
+    return f"; about {minutes:,} min left in all"

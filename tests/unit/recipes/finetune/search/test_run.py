@@ -22,7 +22,7 @@ from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.finetune.search import cells as search_cells
 from bertkit.recipes.finetune.search import run as search_module
 from bertkit.recipes.finetune.search.cells import Cell, Trial
-from bertkit.recipes.finetune.search.run import SearchPace, search
+from bertkit.recipes.finetune.search.run import describe_time_left, search
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.training import loop
 from bertkit.training.run import Run
@@ -274,9 +274,6 @@ def test_a_damaged_record_is_told(whole, sources, tmp_path):
 
 def test_the_time_that_is_left_follows_from_epochs():
     trials = [Trial(Cell(1e-5, 8, epochs), 0) for epochs in (2.0, 3.0, 4.0, None)]
-    pace = SearchPace(trials)
-    assert pace.describe(0) == ""
-    pace.add(trials[0], 120.0)
-    assert pace.describe(1) == "; about 8 min left in all"
-    pace.add(trials[3], 60.0)
-    assert pace.describe(3) == "; about 1 min left in all"
+    assert describe_time_left(0.0, 0.0, trials) == ""
+    assert describe_time_left(120.0, 2.0, trials[1:]) == "; about 8 min left in all"
+    assert describe_time_left(180.0, 3.0, trials[3:]) == "; about 1 min left in all"

@@ -58,11 +58,8 @@ def fill_mask(
 
     fill = FillMask.load(model, device, revision=revision, engine=engine)
     filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
-    if sys.stdout.isatty():  # the printed results show the progress
-        for result in filled:
-            sys.stdout.write(describe(result, json=json))
-        return
-    with show_progress("Filling", find_size(texts, file), is_bytes=True) as progress:
+    size, is_watched = find_size(texts, file), sys.stdout.isatty()
+    with show_progress("Filling", size, is_bytes=True, is_hidden=is_watched) as progress:
         for result in filled:
             sys.stdout.write(describe(result, json=json))
             progress.advance(len(result.text.encode(errors="replace")) + 1)

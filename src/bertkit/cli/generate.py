@@ -3,7 +3,6 @@
 import json as json_module
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain, starmap
 from pathlib import Path
@@ -85,12 +84,10 @@ def generate(
     results = generator.stream(starmap(NamedText, named), settings)
     is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
     total = find_size(prompts, file)
-    bar = nullcontext() if is_watched else show_progress("Writing", total, is_bytes=True)
-    with bar as progress:
+    with show_progress("Writing", total, is_bytes=True, is_hidden=is_watched) as progress:
         for result in results:
             sys.stdout.write(describe(result, json=json))
-            if progress is not None:
-                progress.advance(len(result.prompt.encode(errors="replace")) + 1)
+            progress.advance(len(result.prompt.encode(errors="replace")) + 1)
 
 
 def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:

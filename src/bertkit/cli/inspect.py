@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bertkit.base.wording import pluralize
-from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import describe_metrics
 from bertkit.cli.texts import printable
 from bertkit.reports.text import show
 

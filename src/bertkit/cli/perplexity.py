@@ -3,6 +3,7 @@
 import json as json_module
 import math
 import sys
+from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,12 +83,6 @@ def perplexity(
 def describe(result: "TextPerplexity", *, json: bool) -> str:
     """Format a result as a line of text or JSON."""
     if json:
-        facts = {
-            "text": result.text,
-            "num_tokens": result.num_tokens,
-            "num_unknown": result.num_unknown,
-            "log_probability": result.log_probability,
-            "perplexity": result.perplexity,
-        }
+        facts = {**asdict(result), "perplexity": result.perplexity}
         return json_module.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n"
     return f"{result.perplexity:10,.1f} {shorten(printable(result.text), SHOWN_CHARS)}\n"

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,6 @@ from bertkit.tasks.table import TaskEntry
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.predict.run import Answers
-    from bertkit.inference.predictor import Predictor
 
 PROBLEMS = {
     "empty": "empty",
@@ -92,7 +90,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             predictor: Predictor[Any, Any, Any] = Predictor.load(
                 model, device=device, revision=revision, engine=engine
             )
-            check_task(predictor, name, model)
+            if (task := predictor.task.name) != name:
+                raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
             if source is None:
                 answers = answer_values(predictor, values)
             else:
@@ -109,23 +108,12 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     return predict
 
 
-def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> None:
-    """Check that the model is for this task.
-
-    Raises:
-        SettingsError: it is for another task.
-    """
-    task = predictor.task.name
-    if task != name:
-        raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
-
-
 def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print predictions or write them to a file, and announce problems of the inputs."""
     from bertkit.batch_jobs.predict.run import write_answers
 
     shows_results = answers.report is None or (output is None and sys.stdout.isatty())
-    with nullcontext() if shows_results else show_progress("Predicting", None) as progress:
+    with show_progress("Predicting", None, is_hidden=shows_results) as progress:
         if output is not None:
             write_answers(answers, output, progress)
         else:
@@ -148,7 +136,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
         announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *problems)))
 
 
-def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: bool) -> None:
+def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:
     """Print each prediction as soon as it is computed."""
     from bertkit.batch_jobs.predict.outputs import format_json
 

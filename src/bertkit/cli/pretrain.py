@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.wording import pluralize
-from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import describe_metrics
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.signals import stop_at_once
 
@@ -60,19 +60,15 @@ def pretrain(
     if json:
         print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
         return
+    command = f'fill-mask {output} "She opened the [MASK]."'
+    if settings.objective == "causal":
+        command = f'generate {output} "She opened the"'
     print(
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
-        f"Try: {suggest(settings, output)}"
+        f"Try: bertkit {command}"
     )
-
-
-def suggest(settings: PretrainSettings, output: Path) -> str:
-    """Suggest a command to try the model."""
-    if settings.objective == "causal":
-        return f'bertkit generate {output} "She opened the"'
-    return f'bertkit fill-mask {output} "She opened the [MASK]."'
 
 
 def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None:

@@ -1,11 +1,11 @@
-"""Results of a command: output files, problems of texts, and pages to open."""
+"""Results of a command: output files, problems of texts, metrics, and pages to open."""
 
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import open_output
@@ -15,6 +15,8 @@ from bertkit.cli.output import check_standard_output
 if TYPE_CHECKING:
     from bertkit.batch_jobs.convert.run import ConvertResult
     from bertkit.batch_jobs.export.run import ExportResult
+
+METRIC_WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
 
 
 def open_result(
@@ -76,6 +78,19 @@ def describe_folder(result: "ConvertResult | ExportResult") -> str:
         for name, record in result.files.items()
     }
     return json.dumps({**vars(result), "folder": str(result.folder), "files": files})
+
+
+def describe_metrics(metrics: Mapping[str, Any]) -> str:
+    """Describe loss, accuracies and perplexity, those that exist."""
+    parts = [f"loss {metrics['loss']:.3f}"]
+    for name, words in METRIC_WORDS.items():
+        if f"{name}_accuracy" in metrics:
+            perplexity = metrics.get(f"{name}_perplexity")
+            more = "" if perplexity is None else f" (perplexity {perplexity:,.1f})"
+            parts.append(f"{words} accuracy {metrics[f'{name}_accuracy']:.1%}{more}")
+    if "nsp_accuracy" in metrics:
+        parts.append(f"next-sentence accuracy {metrics['nsp_accuracy']:.1%}")
+    return ", ".join(parts)
 
 
 def open_in_browser(page: Path) -> None:

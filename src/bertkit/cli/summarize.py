@@ -4,9 +4,8 @@ import json as json_module
 import sys
 from collections import deque
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -92,28 +91,19 @@ def summarize(
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
     summaries, counts = stream_summaries(summarizer, texts, decoding, why=why)
-    with nullcontext() if sys.stdout.isatty() else show_progress("Summarizing", None) as bar:
+    with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
-            place = texts.places.popleft()
+            file, row = texts.places.popleft()
             if json:
-                sys.stdout.write(format_json(summary, place))
+                sys.stdout.write(format_json(summary, file, row))
             else:
-                heading = "" if len(files) == 1 and place.row is None else f"{place}\n"
+                place = file if row is None else f"{file}, row {row + 1}"
+                heading = "" if len(files) == 1 and row is None else f"{place}\n"
                 sys.stdout.write(legible(heading + describe(summary, why=why)))
-            if bar is not None:
-                bar.advance(1)
-    announce_counts(counts, texts.num_undecodable)
-
-
-class Place(NamedTuple):
-    """Where a text came from: its file, and the row, from 0, where it has several."""
-
-    file: str
-    row: int | None
-
-    def __str__(self) -> str:
-        """Describe the place; rows count from 1."""
-        return self.file if self.row is None else f"{self.file}, row {self.row + 1}"
+            bar.advance(1)
+    problems = list_problems(counts, PROBLEMS, num_undecodable=texts.num_undecodable)
+    if problems or counts.texts > 1:
+        announce("; ".join((f"{counts.texts:,} summarized", *problems)))
 
 
 class Texts:
@@ -124,13 +114,14 @@ class Texts:
         table: how they are read.
 
     Attributes:
-        places: of texts that were read and not yet summarized.
+        places: file and row, from 0, of texts that were read and not yet summarized; no row if the
+            whole file is the text.
         num_undecodable: texts so far that had bytes which aren't UTF-8.
     """
 
     def __init__(self, files: tuple[str, ...], table: TableSettings) -> None:
         self._files, self._table = files, table
-        self.places: deque[Place] = deque()
+        self.places: deque[tuple[str, int | None]] = deque()
         self.num_undecodable = 0
 
     def find(self) -> None:
@@ -154,7 +145,7 @@ class Texts:
 
         for file in self._files:
             for document in read_documents(file, self._table):
-                self.places.append(Place(document.name, document.row))
+                self.places.append((document.name, document.row))
                 self.num_undecodable += document.is_undecodable
                 yield document.text
 
@@ -187,9 +178,9 @@ def stream_summaries(
     return summarizer.stream(texts, counts), counts
 
 
-def format_json(summary: "ExtractiveSummary | GeneratedText", place: Place) -> str:
+def format_json(summary: "ExtractiveSummary | GeneratedText", file: str, row: int | None) -> str:
     """Format a summary as a line of JSON."""
-    found: dict[str, Any] = {**place._asdict(), "summary": summary.text, **asdict(summary)}
+    found = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
     found.pop("text", None)
     return json_module.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -209,10 +200,3 @@ def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
             reasons += f"{sentence.similarity:8.4f} to {sentence.similar_to:<6,}"
         lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
     return "".join(f"{line}\n" for line in lines)
-
-
-def announce_counts(counts: "SummaryCounts | GenerationCounts", num_undecodable: int) -> None:
-    """Announce the number of texts and their problems; nothing for a single text without any."""
-    problems = list_problems(counts, PROBLEMS, num_undecodable=num_undecodable)
-    if problems or counts.texts > 1:
-        announce("; ".join((f"{counts.texts:,} summarized", *problems)))

@@ -48,9 +48,7 @@ def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str,
     gathered = _gather(texts, file)
     first = next(gathered, None)
     if first is None:
-        raise InputError(
-            "there is no text: give one as an argument, --file, or - for standard input"
-        )
+        raise InputError(NO_TEXT)
     return chain([first], gathered)
 
 

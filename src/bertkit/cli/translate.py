@@ -3,7 +3,7 @@
 import json as json_module
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,7 +89,12 @@ def translate(
     )
     from bertkit.data.tables.texts import open_texts
     from bertkit.generation.translator import Translator
-    from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, count_texts, read_references
+    from bertkit.recipes.seq2seq.generated_texts import (
+        GeneratedTexts,
+        count_texts,
+        read_references,
+        score_texts,
+    )
 
     given = list(replace_surrogates(texts)) if source is None else open_texts(source, table)
     right = None
@@ -102,7 +107,9 @@ def translate(
         translator = Translator.load(model, device=device, revision=revision)
         work = GeneratedTexts(translator, given, translator.settings_with(decoding))
         if right is not None:
-            print(describe_scoring(score(work, right), json=json))
+            with show_bar(work) as progress:
+                scoring = score_texts("translate", work.read(progress), right)
+            print(describe_scoring(scoring, json=json))
         else:
             write(work, place, json=json)
     if summary := describe_counts(work, is_file=source is not None):
@@ -130,44 +137,35 @@ def check_scoring(
         raise SettingsError("--references compares one translation per text; remove --num-answers")
 
 
-def score(work: "GeneratedTexts", right: list[str]) -> "Scoring":
-    """Translate all texts and compare them with the references; errors as in `score_texts`."""
-    from bertkit.recipes.seq2seq.generated_texts import score_texts
-
-    with show_bar(work) as progress:
-        return score_texts("translate", work.read(progress), right)
-
-
 def write(work: "GeneratedTexts", output: Path | None, *, json: bool) -> None:
     """Print all translations, or write them to a file atomically.
 
     Raises:
         StorageError: writing failed.
     """
-    if output is None:
-        with show_bar(work, is_printing=True) as progress:
-            for line in format_lines(work, progress, json=json):
+    with show_bar(work, is_printing=output is None) as progress:
+        lines = format_lines(work, progress, json=json)
+        if output is None:
+            for line in lines:
                 sys.stdout.write(line)
-        return
-    with show_bar(work) as progress, durable_file(output) as stream:
-        for line in format_lines(work, progress, json=json):
-            stream.write(line.encode())
+            return
+        with durable_file(output) as stream:
+            for line in lines:
+                stream.write(line.encode())
 
 
 def show_bar(
     work: "GeneratedTexts", *, is_printing: bool = False
-) -> AbstractContextManager[ProgressBar | None]:
+) -> AbstractContextManager[ProgressBar]:
     """Show the progress through a file, unless printed translations show it."""
     from bertkit.data.tables.texts import TextTable
 
-    if not isinstance(work.texts, TextTable) or (is_printing and sys.stdout.isatty()):
-        return nullcontext()
-    return show_progress("Translating", work.texts.size_bytes, is_bytes=True)
+    size = work.texts.size_bytes if isinstance(work.texts, TextTable) else None
+    is_hidden = not isinstance(work.texts, TextTable) or (is_printing and sys.stdout.isatty())
+    return show_progress("Translating", size, is_bytes=True, is_hidden=is_hidden)
 
 
-def format_lines(
-    work: "GeneratedTexts", progress: ProgressBar | None, *, json: bool
-) -> Iterator[str]:
+def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -> Iterator[str]:
     """Yield each translation as a line, the best of a text first.
 
     Every text gets `num_answers` lines, some of them empty if it has fewer translations.

@@ -2,7 +2,7 @@
 
 import json as json_module
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,20 +119,19 @@ def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Pat
         BertkitError: as in `open_output`.
     """
 
-    def check(place: Path) -> None:
-        if place.suffix.lower() != ENDINGS[flag]:
-            raise SettingsError(f"{flag} {place} must end with {ENDINGS[flag]}")
-        check_new_file(place, overwrite=overwrite)
+    def open_place(flag: str, path: Path) -> AbstractContextManager[Path]:
+        def check(place: Path) -> None:
+            if place.suffix.lower() != ENDINGS[flag]:
+                raise SettingsError(f"{flag} {place} must end with {ENDINGS[flag]}")
+            check_new_file(place, overwrite=overwrite)
+
+        return open_output(path, "drawing", check=check, flag=flag)
 
     with ExitStack() as stack:
-        places: list[Path | None] = []
-        for flag, path in named.items():
-            place = None
-            if path is not None:
-                opened = open_output(path, "drawing", check=check, flag=flag)
-                place = stack.enter_context(opened)
-            places.append(place)
-        yield places
+        yield [
+            None if path is None else stack.enter_context(open_place(flag, path))
+            for flag, path in named.items()
+        ]
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:

@@ -54,7 +54,7 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
         if is_too_large(checkpoint):
             return [Paragraph("The model is too large to run for a report.", title=title)]
         build = continue_texts if is_causal else fill_blanks
-        rows, note = build(checkpoint, facts, texts)
+        rows = build(checkpoint, facts, texts)
     except BertkitError as error:
         if texts and isinstance(error, InputError):
             raise
@@ -64,52 +64,43 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     if not rows:
         return []
     output = "Most likely continuation" if is_causal else "Most likely words"
-    note = f"{note} The outputs are those of {checkpoint.name}."
+    note = USERS_NOTE if texts else GENERAL_NOTE if facts.shards is None else HELD_OUT_NOTE
+    note += f" The outputs are those of {checkpoint.name}."
     return [Table(["Text", output, "Original"], rows, title, note)]
 
 
-def fill_blanks(
-    checkpoint: Path, facts: RunFacts, texts: Sequence[str]
-) -> tuple[list[list[str]], str]:
-    """Return rows (text, most likely words, original word), and a note on the texts."""
+def fill_blanks(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
+    """Return rows: text, most likely words, original word."""
     fill = FillMask.load(checkpoint, "cpu")
     if texts:
-        blanks, note = [Blank(text, "") for text in texts], USERS_NOTE
+        blanks = [Blank(text, "") for text in texts]
     elif facts.shards is not None:
         blanks = choose_blanks(facts.shards, fill.loaded.tokenizer, NUM_EXAMPLES)
-        note = HELD_OUT_NOTE
     else:
         blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
-        note = GENERAL_NOTE
     filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
-    rows = [
+    return [
         [blank.text, " · ".join(map(_show, found.blanks)), blank.word]
         for blank, found in zip(blanks, filled, strict=True)
     ]
-    return rows, note
 
 
-def continue_texts(
-    checkpoint: Path, facts: RunFacts, texts: Sequence[str]
-) -> tuple[list[list[str]], str]:
-    """Return rows (text, continuation, original continuation), and a note on the texts."""
+def continue_texts(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
+    """Return rows: text, continuation, original continuation."""
     generate = Generator.load(checkpoint, "cpu")
     tokenizer = generate.loaded.tokenizer
     if texts:
-        prefixes, note = [TextPrefix(text, "") for text in texts], USERS_NOTE
+        prefixes = [TextPrefix(text, "") for text in texts]
     elif facts.shards is not None:
         prefixes = choose_beginnings(facts.shards, tokenizer, NUM_EXAMPLES)
-        note = HELD_OUT_NOTE
     else:
         known = zip(GENERAL_PREFIXES, tokenizer.piece_ids(list(GENERAL_PREFIXES)), strict=True)
         prefixes = [TextPrefix(text, "") for text, ids in known if tokenizer.unk_id not in ids]
-        note = GENERAL_NOTE
     written = generate([prefix.text for prefix in prefixes], GREEDY)
-    rows = [
+    return [
         [prefix.text, found.answers[0].text.strip(), prefix.rest]
         for prefix, found in zip(prefixes, written, strict=True)
     ]
-    return rows, note
 
 
 def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:

@@ -29,6 +29,10 @@ from bertkit.training.records.sections import (
 )
 
 MAX_METRICS = 6  # a task may have one metric per label
+RESUMING = (
+    "If the run was interrupted, repeat the command that started it to resume from its newest"
+    " checkpoint."
+)
 NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
 # Display names of pre-training metrics.
 SHOWN = {
@@ -62,7 +66,9 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         ),
         *examples,
         Command(
-            "\n".join(list_commands(facts)), title="Next commands", note=describe_resuming(facts)
+            "\n".join(list_commands(facts)),
+            title="Next commands",
+            note="" if facts.is_finished else RESUMING,
         ),
         Charts(draw_curves(history, curves[:2], MINUTES), title="Training curves over time"),
         Charts(draw_curves(history, PACE), title="Learning rate and gradient"),
@@ -202,13 +208,3 @@ def list_commands(facts: RunFacts) -> list[str]:
         f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
         *dumps,
     ]
-
-
-def describe_resuming(facts: RunFacts) -> str:
-    """Say how to resume, if the run isn't finished."""
-    if facts.is_finished:
-        return ""
-    return (
-        "If the run was interrupted, repeat the command that started it to resume from its newest"
-        " checkpoint."
-    )

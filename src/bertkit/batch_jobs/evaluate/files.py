@@ -1,6 +1,5 @@
 """The files of an evaluation: report, metrics, answers, and inputs of official scorers."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,13 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
     for name in (METRICS_FILE, REPORT_FILE, ANSWERS_FILE, *scorer_files):
         remove_folder(output / name)
+    # With the location of each example, because rows may be missing.
+    answers = (
+        {"place": example.place, **result.task.to_json(prediction)}
+        for example, prediction in zip(result.found.examples, result.predictions, strict=True)
+    )
     with durable_file(output / ANSWERS_FILE) as file:
-        write_jsonl(file, list_answers(result))
+        write_jsonl(file, answers)
     for name, content in result.task.prediction_files(
         result.found.examples, result.predictions
     ).items():
@@ -58,12 +62,6 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     )
     write_report(output / REPORT_FILE, report)
     write_json(output / METRICS_FILE, summarize(result))
-
-
-def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
-    """Yield answers as JSON, each with the location of its example: rows may be missing."""
-    for example, prediction in zip(result.found.examples, result.predictions, strict=True):
-        yield {"place": example.place, **result.task.to_json(prediction)}
 
 
 def summarize(result: EvaluateResult) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-"""Examples to predict, from the rows of a file or from command-line arguments."""
+"""Examples to predict, from the rows of a file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
-from bertkit.base.surrogates import replace_surrogates
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
@@ -53,11 +52,3 @@ class ExampleFile:
     def _check(self) -> None:
         if self.report.num_broken:
             raise InputError(f"{self.report.first_broken[0]}; correct or remove it")
-
-
-def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
-    """Make examples from values given on the command line."""
-    return [
-        task.make_example(replace_surrogates(value), f"text {number}")
-        for number, value in enumerate(values, start=1)
-    ]

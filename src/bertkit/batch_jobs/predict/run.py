@@ -9,7 +9,8 @@ from typing import Any
 from bertkit.base.files import durable_file
 from bertkit.base.progress import ProgressBar
 from bertkit.base.settings import Settings
-from bertkit.batch_jobs.predict.examples import ExampleFile, make_examples
+from bertkit.base.surrogates import replace_surrogates
+from bertkit.batch_jobs.predict.examples import ExampleFile
 from bertkit.batch_jobs.predict.outputs import WRITERS
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.data.tables.record import RowReport
@@ -41,24 +42,23 @@ class Answers:
         """The task of the model."""
         return self.predictor.task
 
-    def read(self, progress: ProgressBar | None = None) -> Iterator[tuple[Any, Any]]:
+    def read(self, progress: ProgressBar) -> Iterator[tuple[Any, Any]]:
         """Yield examples with their answers, in order."""
         started = time.monotonic()
         for row in self.predictor.stream_examples(self.examples, self.counts):
             yield row
-            if progress is not None:
-                progress.advance(1)
+            progress.advance(1)
         self.elapsed_seconds = time.monotonic() - started
-
-    def as_json(self, progress: ProgressBar | None = None) -> Iterator[dict[str, Any]]:
-        """Yield answers as JSON objects; errors as in `read`."""
-        to_json = self.task.to_json
-        return (to_json(prediction) for _, prediction in self.read(progress))
 
 
 def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) -> Answers:
-    """Return the answers to input values; errors as in `make_examples`."""
-    return Answers(predictor, make_examples(predictor.task, values))
+    """Return the answers to values given on the command line."""
+    make = predictor.task.make_example
+    examples = [
+        make(replace_surrogates(value), f"text {number}")
+        for number, value in enumerate(values, start=1)
+    ]
+    return Answers(predictor, examples)
 
 
 def answer_file(
@@ -69,7 +69,8 @@ def answer_file(
     return Answers(predictor, file, file.report)
 
 
-def write_answers(answers: Answers, output: Path, progress: ProgressBar | None = None) -> None:
+def write_answers(answers: Answers, output: Path, progress: ProgressBar) -> None:
     """Write all answers atomically to a file; the caller must hold its lock."""
+    rows = (answers.task.to_json(prediction) for _, prediction in answers.read(progress))
     with durable_file(output) as file:
-        WRITERS[output.suffix.lower()](file, answers.as_json(progress))
+        WRITERS[output.suffix.lower()](file, rows)

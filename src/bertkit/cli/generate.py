@@ -102,7 +102,7 @@ def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[
 
 
 def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings) -> None:
-    """Print tokens as they are generated; nothing if the prompt is refused."""
+    """Print the prompt, then tokens as they are generated; if it is too long, print nothing."""
     pieces = generator.write(prompt, settings)
     first = next(pieces)
     for piece in chain([prompt, first], pieces):

@@ -21,7 +21,7 @@ SHARD_ORDER, EXAMPLE_ORDER = 3, 4
 
 @dataclass(frozen=True)
 class ExampleKey:
-    """The identity of an example: its index in a shard's plan for an epoch."""
+    """The identity of an example: its index among those of a shard in an epoch."""
 
     epoch: int
     shard: int

@@ -78,10 +78,10 @@ def build_header(facts: ModelFacts, is_for_transformers: bool, **values: Any) ->
     )
 
 
-def build_card(header: "ModelCardData", facts: ModelFacts, made: str, *sections: str) -> str:
-    """Build the card's text from its header, a sentence about the model, and sections."""
+def build_card(header: "ModelCardData", facts: ModelFacts, summary: str, *sections: str) -> str:
+    """Build the card's text: header, name, a summary of the model, its use, and sections."""
     title = f"---\n{header.to_yaml()}\n---"
-    return "\n\n".join([title, f"# {plain(facts.name)}", made, INTENDED_USE, *sections]) + "\n"
+    return "\n\n".join([title, f"# {plain(facts.name)}", summary, INTENDED_USE, *sections]) + "\n"
 
 
 def describe_counts(files: Sequence[Sequence[str]], counts: Sequence[Sequence[Any]]) -> str:

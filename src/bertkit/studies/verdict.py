@@ -185,7 +185,7 @@ class Verdict:
 
 
 def show_value(measure: Measure, value: float) -> str:
-    """Format a value for readers."""
+    """Format a value of a measure: a percentage, or three digits; or "not measured"."""
     if not math.isfinite(value):
         return "not measured"
     if measure.is_percent:

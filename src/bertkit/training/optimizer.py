@@ -76,7 +76,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Restore the state that `optimizer_tensors` returned."""
+    """Restore the state that `optimizer_tensors` returned; a checkpoint stores it by name."""
     trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
     known = {name: each for name, each in trained.items() if f"{name}.step" in tensors}
     expected = {f"{name}.{part}" for name in known for part in STATE_TENSORS}

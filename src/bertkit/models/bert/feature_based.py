@@ -25,7 +25,7 @@ LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 
 
 class FeatureHead(BaseModel):
-    """The value of `feature_head` in `config.json`.
+    """The head of a model whose encoder stays frozen; `feature_head` in its `config.json`.
 
     Attributes:
         layers: the layers whose hidden states are concatenated.

@@ -86,7 +86,7 @@ def choose_beginnings(
 
 
 def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
-    """Split a sentence before the word nearest to its middle."""
+    """Split a sentence near its middle, between words, into a prefix to continue and its rest."""
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()
     places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]

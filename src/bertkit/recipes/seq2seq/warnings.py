@@ -16,27 +16,31 @@ Metrics = Mapping[str, float]
 
 
 def warn_of_metric(
-    metric: str, written: Metrics, copied: Metrics, measure_right: Callable[[], Metrics]
+    metric: str,
+    model_metrics: Metrics,
+    copy_metrics: Metrics,
+    measure_references: Callable[[], Metrics],
 ) -> Iterable[str]:
-    """Warn if the model isn't better than the copying baseline, or the metric can't tell.
+    """Warn if the model isn't better than copying its sources, or if the metric is uninformative.
 
     Args:
         metric: the metric that selected the best step.
-        written: metrics of the model's hypotheses.
-        copied: metrics of the copying baseline.
-        measure_right: measures the references against themselves; called only if needed.
+        model_metrics: metrics of the model's outputs.
+        copy_metrics: metrics of the beginnings of the sources.
+        measure_references: measures the references against themselves; a metric that is 0 there,
+            such as BLEU of single words, can't be higher for any model. Called only if needed.
     """
-    if written[metric] > copied[metric]:
+    if model_metrics[metric] > copy_metrics[metric]:
         return
-    if measure_right()[metric] == 0.0:
+    if measure_references()[metric] == 0.0:
         yield (
             f"{metric} is uninformative here: the references themselves have"
             f" 0{REASONS.get(metric, '')}"
         )
         return
     yield (
-        f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of the"
-        f" source ({copied[metric]:.4f}): the model has learned little; give more pairs or a"
+        f"{metric} ({model_metrics[metric]:.4f}) isn't above that of copying the beginning of the"
+        f" source ({copy_metrics[metric]:.4f}): the model has learned little; give more pairs or a"
         f" larger budget"
     )
 

@@ -90,7 +90,11 @@ class SentencePlanner:
     sep_id: int
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """Return the token offsets of each sentence with two neighbors: before, it, after, end."""
+        """Return four token offsets for each sentence with neighbors on both sides.
+
+        They are the starts of the sentence before, of the sentence and of the one after, and the
+        end of that one.
+        """
         del epoch
         source = self.shards[shard]
         offsets = source.sentence_offsets.astype(np.int64)

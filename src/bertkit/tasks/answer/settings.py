@@ -15,7 +15,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class AnswerSettings(TaskSettings):
-    """Settings of the task answer; the defaults are those of google-research/bert."""
+    """Settings of extractive question answering; the defaults are those of google-research/bert."""
 
     max_length: Annotated[int, Field(ge=5)] = Field(
         384,

@@ -13,7 +13,7 @@ MIN_CHOICES, MAX_CHOICES = 2, 64
 
 
 class ChooseSettings(TaskSettings):
-    """Settings of the task choose."""
+    """Settings of multiple choice."""
 
     context_column: str | None = Field(
         None, description="Column of the context; by default context, sent1, premise or text."

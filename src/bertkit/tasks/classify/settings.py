@@ -1,4 +1,4 @@
-"""Settings of the task classify."""
+"""Settings of classification."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,7 +12,7 @@ METRICS_OF_MANY = ("micro_f1", "macro_f1", "subset_accuracy")
 
 
 class ClassifySettings(TextSettings):
-    """Settings of the task classify."""
+    """Settings of classification."""
 
     label_column: str | None = Field(
         None, description="Column of the label; by default label or labels."

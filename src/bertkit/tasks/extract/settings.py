@@ -9,7 +9,7 @@ from bertkit.tasks.settings import TaskSettings
 
 
 class ExtractSettings(TaskSettings):
-    """Settings of the task extract."""
+    """Settings of extractive summarization."""
 
     max_length: Annotated[int, Field(ge=8)] = Field(
         512,

@@ -1,4 +1,4 @@
-"""Settings of the task regress."""
+"""Settings of regression."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from bertkit.tasks.settings import TextSettings
 
 
 class RegressSettings(TextSettings):
-    """Settings of the task regress."""
+    """Settings of regression."""
 
     label_column: str | None = Field(
         None,

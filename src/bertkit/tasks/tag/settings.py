@@ -1,4 +1,4 @@
-"""Settings of the task tag."""
+"""Settings of tagging words."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from bertkit.tasks.settings import TaskSettings
 
 
 class TagSettings(TaskSettings):
-    """Settings of the task tag."""
+    """Settings of tagging words."""
 
     words_column: str | None = Field(
         None, description="Column of a list of words; by default tokens or words."

@@ -85,12 +85,11 @@ def list_modules(package: str) -> set[str]:
 
 
 def test_each_command_is_a_file_and_a_function_of_its_name():
-    names = {name.replace("-", "_") for name in COMMANDS}
-    for name in names:
-        assert callable(getattr(importlib.import_module(f"bertkit.cli.{name}"), name))
+    expected = {name: name.replace("-", "_") for name in COMMANDS}
+    assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
     of_tasks = {"finetune", "predict", "study"}
     shared = {"main", "memory", "output", "results", "texts"}
-    assert list_modules("bertkit.cli") - shared - of_tasks == names
+    assert list_modules("bertkit.cli") - shared - of_tasks == set(expected.values())
 
 
 def test_nothing_goes_past_the_ways_to_the_standard_streams():

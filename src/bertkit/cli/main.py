@@ -29,36 +29,43 @@ from bertkit.cli.study import build_study
 from bertkit.tasks.table import TASKS
 from bertkit.training.signals import interruptible
 
+COMMANDS = {
+    "demo": "bertkit.cli.demo:demo",
+    "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
+    "prepare": "bertkit.cli.prepare:prepare",
+    "pretrain": "bertkit.cli.pretrain:pretrain",
+    "replay": "bertkit.cli.replay:replay",
+    "report": "bertkit.cli.report:report",
+    "fill-mask": "bertkit.cli.fill_mask:fill_mask",
+    "next-sentence": "bertkit.cli.next_sentence:next_sentence",
+    "generate": "bertkit.cli.generate:generate",
+    "perplexity": "bertkit.cli.perplexity:perplexity",
+    "embed": "bertkit.cli.embed:embed",
+    "similarity": "bertkit.cli.similarity:similarity",
+    "search": "bertkit.cli.search:search",
+    "summarize": "bertkit.cli.summarize:summarize",
+    "features": "bertkit.cli.features:features",
+    "nearest": "bertkit.cli.nearest:nearest",
+    "analogy": "bertkit.cli.analogy:analogy",
+    "view": "bertkit.cli.view:view",
+    "inspect": "bertkit.cli.inspect:inspect",
+    "convert": "bertkit.cli.convert:convert",
+    "export": "bertkit.cli.export:export",
+    "evaluate": "bertkit.cli.evaluate:evaluate",
+    "translate": "bertkit.cli.translate:translate",
+}
+# `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("Pre-training", sort_key=1)
 FINE_TUNING = Group("Fine-tuning and prediction", sort_key=2)
 ENCODERS = Group("Using and inspecting models", sort_key=3)
 FILES = Group("Model files", sort_key=4)
-# Each is a function in a module of its name. `finetune` has a command for each task, and each task
-# has one of its own: those follow from TASKS.
-COMMANDS = {
-    "demo": PRETRAINING,
-    "train-tokenizer": PRETRAINING,
-    "prepare": PRETRAINING,
-    "pretrain": PRETRAINING,
-    "replay": PRETRAINING,
-    "report": PRETRAINING,
-    "fill-mask": ENCODERS,
-    "next-sentence": ENCODERS,
-    "generate": ENCODERS,
-    "perplexity": ENCODERS,
-    "embed": ENCODERS,
-    "similarity": ENCODERS,
-    "search": ENCODERS,
-    "summarize": ENCODERS,
-    "features": ENCODERS,
-    "nearest": ENCODERS,
-    "analogy": ENCODERS,
-    "view": ENCODERS,
-    "inspect": FILES,
-    "convert": FILES,
-    "export": FILES,
-    "evaluate": FINE_TUNING,
-    "translate": FINE_TUNING,
+STUDY_GROUP = Group("Studies", sort_key=5)
+GROUPS = {
+    **dict.fromkeys(
+        ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
+    ),
+    **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
+    **dict.fromkeys(("inspect", "convert", "export"), FILES),
 }
 
 HELP = (
@@ -82,14 +89,13 @@ def build_app() -> App:
         version=__version__,
         suppress_keyboard_interrupt=False,
     )
-    for order, (name, group) in enumerate(COMMANDS.items()):
-        stem = name.replace("-", "_")
-        app.command(f"bertkit.cli.{stem}:{stem}", name=name, sort_key=order, group=group)
+    for order, (name, target) in enumerate(COMMANDS.items()):
+        app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
     finetune = build_finetune()
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)
     study = build_study()
-    study.group = (Group("Studies", sort_key=5),)
+    study.group = (STUDY_GROUP,)
     app.command(study)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
         app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)

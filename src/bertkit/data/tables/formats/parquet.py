@@ -52,7 +52,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
         batches = _read_texts(file, column, rows_at_once, decoder)
         return Rows((column,), read_batches(batches, decoder), num_rows)
     decoder.check_unique(names)
-    most_values = _check_lists(file.metadata, decoder)
+    most_values = _check_lists(file, decoder)
     rows_at_once = max(1, min(rows_at_once, VALUES_AT_ONCE // most_values))
     batches = file.iter_batches(batch_size=rows_at_once)
     return Rows(tuple(names), read_batches(batches, decoder), num_rows)
@@ -71,7 +71,7 @@ def _read_texts(
         yield pa.record_batch([batch.column(0).cast(pa.large_binary())], [column])
 
 
-def _check_lists(metadata: "pq.FileMetaData", decoder: RowDecoder) -> int:
+def _check_lists(file: "pq.ParquetFile", decoder: RowDecoder) -> int:
     """Reject lists that would be too long even if evenly distributed over the rows.
 
     Equal values take no space in the file, but much time and memory to decode.
@@ -80,7 +80,11 @@ def _check_lists(metadata: "pq.FileMetaData", decoder: RowDecoder) -> int:
         The most values of a column per row, on average over a row group; at least 1.
     """
     most_values = 1
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+    for index in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(index)
+        # Reading no rows raises an error for damaged metadata of a column, for which `column` would
+        # abort the process (pyarrow 26.0.1).
+        next(file.reader.iter_batches(0, [index], None, use_threads=False), None)
         for number in range(group.num_columns):
             column = group.column(number)
             if column.num_values > MAX_JSON_VALUES * max(1, group.num_rows):

@@ -40,6 +40,7 @@ def test_it_learns_more_than_the_most_frequent_word(workshop, trained):
     assert evaluations[-1]["mlm_perplexity"] == pytest.approx(
         2.718281828 ** evaluations[-1]["mlm_loss"], rel=1e-4
     )
+    assert 0 < evaluations[-1]["mlm_bits_per_character"] < evaluations[0]["mlm_loss"]
 
 
 def test_tensorboard_gets_the_same_figures(trained):
@@ -189,6 +190,16 @@ def test_steps_may_grow_and_not_shrink(workshop, tmp_path, capsys):
     assert "can only grow" in capsys.readouterr().err
 
 
+def test_muon_resumes_bit_for_bit(workshop, tmp_path):
+    words = ["--optimizer", "muon", "--schedule", "constant", "--warmup", "0"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert main(pretrain_words(workshop, whole, *words, steps=6)) == 0
+    for steps in (3, 6):
+        assert main(pretrain_words(workshop, parts, *words, steps=steps)) == 0
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert tensors(whole, name) == tensors(parts, name)
+
+
 def test_accumulation_and_whole_words_run(workshop, tmp_path):
     words = pretrain_words(
         workshop,
@@ -286,8 +297,10 @@ def test_every_run_is_measured_on_the_same_held_out_examples(workshop):
     shards = ShardSet.open(workshop / "shards")
     tokenizer = shards.load_tokenizer()
     first, second = (
-        held_out_batches(shards, tokenizer, PretrainSettings(seed=seed, max_length=64))
-        for seed in (0, 1)
+        held_out_batches(
+            shards, tokenizer, PretrainSettings(seed=seed, max_length=64, mask_rate=rate)
+        )
+        for seed, rate in ((0, 0.15), (1, 0.4))
     )
     assert sum(len(batch.keys) for batch in first) == sum(len(batch.keys) for batch in second) > 9
     for one, other in zip(first, second, strict=True):

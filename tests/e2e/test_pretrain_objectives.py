@@ -100,7 +100,12 @@ def test_a_report_shows_how_it_goes_on(workshop, causal, tmp_path, capsys):
     words = ["report", str(causal), "--output", str(tmp_path / "page.html"), "--overwrite"]
     assert main([*words, "--data", str(workshop / "shards"), "--json"]) == 0
     [run] = json.loads(capsys.readouterr().out)["runs"]
-    assert run["held_out"].keys() == {"loss", "clm_accuracy", "clm_perplexity"}
+    assert run["held_out"].keys() == {
+        "loss",
+        "clm_accuracy",
+        "clm_perplexity",
+        "clm_bits_per_character",
+    }
     html = (tmp_path / "page.html").read_text()
     assert "The texts are held-out sentences" in html
     assert "Next word, accuracy" in html

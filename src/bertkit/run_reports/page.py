@@ -41,6 +41,8 @@ SHOWN = {
     "nsp_accuracy": "next-sentence accuracy",
     "clm_accuracy": "next-word accuracy",
     "clm_perplexity": "perplexity",
+    "mlm_bits_per_character": "bits per masked character",
+    "clm_bits_per_character": "bits per character",
 }
 WAYS: dict[ObjectiveName, str] = {
     "bert": "",

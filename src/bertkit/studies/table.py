@@ -73,6 +73,12 @@ STUDIES: Mapping[str, StudyEntry] = {
         "bertkit.studies.experiments.steps:Steps",
         "bert",
     ),
+    "recipe": StudyEntry(
+        PretrainingSettings,
+        "Which settings of pre-training are worth their time?",
+        "bertkit.studies.experiments.recipe:Recipe",
+        "neighbors",
+    ),
     "recurrent": StudyEntry(
         RecurrentSettings,
         "Does attention carry information further than recurrent nets?",

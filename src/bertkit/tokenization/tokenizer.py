@@ -111,6 +111,13 @@ class Tokenizer:
         return np.array(marks, dtype=np.bool_)
 
     @cached_property
+    def token_lengths(self) -> npt.NDArray[np.int64]:
+        """For each id, its characters of text: `##` and special tokens have none; [vocab_size]."""
+        lengths = np.array([len(token) for token in self.vocabulary], dtype=np.int64)
+        lengths[list(self.special_ids)] = 0
+        return lengths - len(CONTINUATION) * self.is_continuation
+
+    @cached_property
     def _fast_encoder(self) -> Callable[[Sequence[str]], Pieces] | None:
         return find_fast_encoder(self._engine)
 

@@ -46,7 +46,9 @@ class StepPace:
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
     """Measure a few steps on a copy of the model, which is then discarded."""
     trial = replace(job, model=copy.deepcopy(job.model))
-    optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
+    optimizer = build_optimizer(
+        trial.model, settings, trial.learning_rate_scale, trial.muon_learning_rate
+    )
     seconds, operations = [], []
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):

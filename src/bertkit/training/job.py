@@ -99,6 +99,8 @@ class Job(Generic[AnyBatch]):
         shares: metrics from 0 to 1 to display, each with its heading.
         learning_rate_scale: name of a parameter → factor of its learning rate. Parameters that
             don't require a gradient stay frozen.
+        muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
+            if AdamW updates everything.
         watched: the metric that selects the best checkpoint; None to use the last one.
         needed_steps: newest step → steps whose checkpoints are written and kept, such as those
             whose weights will be averaged.
@@ -116,6 +118,7 @@ class Job(Generic[AnyBatch]):
     batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
     shares: Mapping[str, str]
     learning_rate_scale: Callable[[str], float] = keep_learning_rate
+    muon_learning_rate: float | None = None
     watched: Watched | None = None
     needed_steps: Callable[[int], Collection[int]] = need_no_steps
     example_names: str = "examples"

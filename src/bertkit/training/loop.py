@@ -60,7 +60,9 @@ def fit(
         None if no metric is watched or none of its values was finite.
     """
     align_weights(job.model)
-    optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)
+    optimizer = build_optimizer(
+        job.model, settings, job.learning_rate_scale, job.muon_learning_rate
+    )
     watched = None if job.watched is None else job.watched.metric
     if state.step:
         run.load(state, job.model, optimizer)

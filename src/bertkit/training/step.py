@@ -67,7 +67,8 @@ def take_step(
     metrics["gradient_norm"] = clip_gradients(job.model, settings.clip_norm)
     if is_finite(metrics):
         set_learning_rate(optimizer, learning_rate)
-        optimizer.step()
+        with mixed_precision(machine.device, machine.precision):
+            optimizer.step()
     return StepResult(
         metrics=metrics,
         num_tokens=sum(batch.num_tokens for batch in batches),

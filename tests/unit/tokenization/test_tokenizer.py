@@ -183,6 +183,11 @@ def test_continuations_are_marked(tokenizer: Tokenizer) -> None:
     assert tokenizer.is_continuation.shape == (tokenizer.vocab_size,)
 
 
+def test_marks_and_special_tokens_are_no_characters_of_the_text(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode("The cats")
+    assert tokenizer.token_lengths[encoding.ids].tolist() == [0, 3, 3, 1, 0]
+
+
 def test_the_fingerprint_tells_vocabulary_and_switches_apart(tokenizer: Tokenizer) -> None:
     others = [Tokenizer(VOCABULARY[:-1]), Tokenizer(VOCABULARY, TokenizerSettings(lowercase=False))]
     assert len({tokenizer.fingerprint, *(other.fingerprint for other in others)}) == 3

@@ -30,8 +30,6 @@ class DemoSettings(Settings):
             model="tiny",
             minutes=self.minutes,
             max_length=64,
-            batch_size=16,
-            learning_rate=1e-3,
             eval_sequences=512,
             device=self.device,
         )

@@ -16,11 +16,12 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.metrics.perplexity import find_perplexity
+from bertkit.metrics.perplexity import find_bits_per_character, find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.objectives.batch_tensors import batch_tensors
+from bertkit.objectives.masking import MaskingSettings
 from bertkit.objectives.objective import Objective, WordBatch
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -33,8 +34,10 @@ from bertkit.training.step import evaluate_batches
 
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7
-# Held-out examples are planned and masked with a fixed seed, the same for every run.
+# Held-out examples are planned and masked alike for every run: with a fixed seed, and as in the
+# paper, so that runs with other mask rates can be compared.
 EVALUATION_SEED = 2**31
+EVALUATION_MASKS = MaskingSettings()
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,10 @@ def build_job(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
+    num_targets = sum(len(batch.labels) for batch in held_out)
+    num_characters = sum(
+        int(tokenizer.token_lengths[batch.labels.numpy()].sum()) for batch in held_out
+    )
     max_length = context.trained_length
 
     def batches_at(step: int) -> list[WordBatch]:
@@ -199,7 +206,10 @@ def build_job(
     def evaluate() -> dict[str, float]:
         metrics = evaluate_batches(model, held_out, objective.score, machine.device)
         words = objective.batch_kind.word_loss
-        return {**metrics, f"{words}_perplexity": find_perplexity(metrics[f"{words}_loss"])}
+        loss = metrics[f"{words}_loss"]
+        bits = find_bits_per_character(loss, num_targets, max(1, num_characters))
+        more = {"perplexity": find_perplexity(loss), "bits_per_character": bits}
+        return {**metrics, **{f"{words}_{name}": value for name, value in more.items()}}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **tokenizer.save(folder, max_length=max_length)}
@@ -218,6 +228,7 @@ def build_job(
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
         shares=objective.shares,
+        muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,
         example_names="examples epoch/shard/index",
         can_replay=True,
     )
@@ -234,12 +245,13 @@ def build_objective(
 def held_out_batches(
     shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> list[Any]:
-    """Return the held-out batches; every evaluation uses the same ones with the same masks."""
+    """Return the held-out batches; every evaluation of every run uses the same masks."""
     if not shards.held_out:
         raise InputError(
             "the shards have no held-out text; prepare again with a larger --held-out share"
         )
-    objective = build_objective(shards.held_out, shards, tokenizer, settings)
+    masked_alike = settings.model_copy(update=dict(EVALUATION_MASKS))
+    objective = build_objective(shards.held_out, shards, tokenizer, masked_alike)
     objective = replace(objective, seed=EVALUATION_SEED)
     order = ExampleOrder(
         [shard.num_tokens for shard in shards.held_out], objective.plan, seed=EVALUATION_SEED

@@ -6,21 +6,35 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
+from bertkit.objectives.masking import Share
 from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
-
-# Tuned peak learning rate and batch size by model; see docs/results.md.
-TUNED: dict[str, dict[str, Any]] = {
-    "tiny": {"learning_rate": 1e-3, "batch_size": 16},
-    "mini": {"learning_rate": 1e-3, "batch_size": 32},
-}
 
 Recipe = Literal["modern", "paper"]
 # Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
 # behind "modern" are in docs/results.md.
 RECIPES: dict[str, dict[str, Any]] = {
-    "modern": {"initialization": "neighbors", "dropout": 0.0},
-    "paper": {"initialization": "random", "dropout": 0.1},
+    "modern": {
+        "initialization": "neighbors",
+        "dropout": 0.0,
+        "mask_rate": 0.4,
+        "optimizer": "muon",
+        "learning_rate": 2e-3,
+    },
+    "paper": {
+        "initialization": "random",
+        "dropout": 0.1,
+        "mask_rate": 0.15,
+        "optimizer": "adamw",
+        "learning_rate": 1e-4,
+    },
+}
+# What was tuned for one model, by recipe; see docs/results.md.
+TUNED: dict[tuple[str, str], dict[str, Any]] = {
+    ("modern", "tiny"): {"learning_rate": 3e-3, "batch_size": 16},
+    ("modern", "mini"): {"batch_size": 8},
+    ("paper", "tiny"): {"learning_rate": 1e-3, "batch_size": 16},
+    ("paper", "mini"): {"learning_rate": 1e-3},
 }
 
 DEFAULT_MODEL = "mini"
@@ -30,10 +44,13 @@ BY_MODEL: JsonDict = {"depends_on": "model"}
 BY_RECIPE: JsonDict = {"depends_on": "recipe"}
 
 
-def _describe_tuned(name: str, otherwise: float) -> str:
-    """Describe the defaults of a setting, for its help."""
-    values = ", ".join(f"{tuned[name]:g} for {model}" for model, tuned in TUNED.items())
-    return f"by default {values}, {otherwise:g} for any other model."
+def _describe_tuned(name: str) -> str:
+    """Describe the values that were tuned for a model."""
+    return ", ".join(
+        f"{tuned[name]:g} for {model} ({recipe})"
+        for (recipe, model), tuned in TUNED.items()
+        if name in tuned
+    )
 
 
 class PretrainSettings(ObjectiveSettings, TrainingSettings):
@@ -58,8 +75,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     recipe: Recipe = Field(
         DEFAULT_RECIPE,
         description="Defaults for a new model. modern: heads that attend to neighboring tokens from"
-        " the start, and no dropout; it learns several times as fast. paper: as in Devlin et al."
-        " 2018. With --from, paper by default, and only dropout follows it.",
+        " the start, Muon, 40 % masked, no dropout; it learns many times as fast. paper: as in"
+        " Devlin et al. 2018, and what --from continues with.",
     )
     initialization: Literal["neighbors", "random"] = Field(
         "random",
@@ -75,13 +92,30 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     batch_size: Count = Field(
         32,
-        description=f"Sequences per optimizer step; {_describe_tuned('batch_size', 32)}",
+        description=f"Sequences per optimizer step; by default {_describe_tuned('batch_size')}, 32"
+        " for any other model.",
         json_schema_extra=BY_MODEL,
     )
     learning_rate: Positive = Field(
         1e-4,
-        description=f"Peak learning rate; {_describe_tuned('learning_rate', 1e-4)}",
-        json_schema_extra=BY_MODEL,
+        description="Peak learning rate; by default"
+        f" {_describe_tuned('learning_rate')}, and otherwise as --recipe says: 0.002 or 0.0001.",
+        json_schema_extra=BY_RECIPE,
+    )
+    optimizer: Literal["adamw", "muon"] = Field(
+        "adamw",
+        description="muon: Muon for the matrices of the Transformer blocks, AdamW for embeddings,"
+        " heads, biases and layer norms; by default as --recipe says.",
+        json_schema_extra=BY_RECIPE,
+    )
+    muon_learning_rate: Positive = Field(
+        0.02, description="Peak learning rate of the matrices that Muon updates."
+    )
+    mask_rate: Share = Field(
+        0.15,
+        description="Share of a sequence's tokens to predict (the mask rate); by default as"
+        " --recipe says. Held-out text is always masked as in the paper.",
+        json_schema_extra=BY_RECIPE,
     )
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.1,
@@ -100,9 +134,9 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         is_new = values.get("start_from") is None
         model = values.get("model", DEFAULT_MODEL if is_new else None)
         recipe = values.get("recipe", DEFAULT_RECIPE if is_new else "paper")
-        chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get(str(model), {})}
-        if not is_new:
-            chosen["initialization"] = "random"  # of new heads
+        chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(model)), {})}
+        if values.get("objective") == "causal":
+            chosen.pop("mask_rate", None)  # nothing is masked
         return {**chosen, **values, "model": model, "recipe": recipe}
 
     @model_validator(mode="after")
@@ -110,9 +144,13 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         if (self.model is None) == (self.start_from is None):
             raise ValueError("give either a model or start_from (--from)")
         if self.start_from is not None and (
-            self.initialization != "random" or self.initializer_range is not None
+            self.recipe != "paper"
+            or self.initialization != "random"
+            or self.initializer_range is not None
         ):
-            raise ValueError("initialization and initializer_range are for new models, not --from")
+            raise ValueError(
+                "recipe, initialization and initializer_range are for new models, not --from"
+            )
         if self.start_from is None and (self.from_revision is not None or self.new_heads):
             raise ValueError("from_revision and new_heads need start_from (--from)")
         return self

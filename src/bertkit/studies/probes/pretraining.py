@@ -41,7 +41,8 @@ NUM_PARTS = 8  # parts into which a run is divided for learning curves
 WHOLE = (NUM_PARTS,)
 DOUBLING = (1, 2, 4, NUM_PARTS)
 KEPT = 1_000  # more than any run writes, so that all checkpoints are kept
-ALIKE = ("model", "objective", "mask_rate")  # arms with equal values of these take the same time
+# Arms with equal values of these take the same time.
+ALIKE = ("model", "objective", "mask_rate", "batch_size", "max_length", "dropout", "optimizer")
 SECONDS_PER_EXAMPLE = 4e-3  # an estimate for fine-tuning on two cores
 SECONDS_PER_FINE_TUNING = 4.0
 
@@ -54,12 +55,15 @@ class PretrainingStudy(Study[PretrainingSettings]):
         probes: fine-tuning tasks that are built from the shards.
         parts: the eighths of pre-training after which models are measured.
         measures_words: whether all arms have a masked-word head, so that its loss is compared.
+        is_equal_time: whether all arms train for the time that the first needs for its tokens;
+            otherwise all train on the same number of tokens.
     """
 
     scales: ClassVar[Mapping[str, PretrainingScale]] = SCALES
     probes: ClassVar[Sequence[Probe]] = (GAPS_PROBE, PAIRS_PROBE)
     parts: ClassVar[Sequence[int]] = WHOLE
     measures_words: ClassVar[bool] = True
+    is_equal_time: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -100,11 +104,9 @@ class PretrainingStudy(Study[PretrainingSettings]):
         plans = self._measure_arms()
         tokens = self._num_tokens
         if self.settings.minutes is not None:
-            tokens = min(_tokens_of(plan) for plan in plans.values())
-        steps = {
-            name: max(NUM_PARTS, math.ceil(tokens / plan.pace.tokens_per_step))
-            for name, plan in plans.items()
-        }
+            chosen = [plans[self.arms[0].name]] if self.is_equal_time else plans.values()
+            tokens = min(_tokens_of(plan) for plan in chosen)
+        steps = self._count_steps(plans, tokens)
         values: dict[str, int | float | str] = {
             TOKENS: tokens,
             TASKS: " ".join(name for name in held_out if name != LABELED),
@@ -172,6 +174,15 @@ class PretrainingStudy(Study[PretrainingSettings]):
         }
         values = {**common, **owner.changes, **budget}
         return validate(PretrainSettings, values, f"arm {owner.name}")
+
+    def _count_steps(self, plans: Mapping[str, DryRun], tokens: int) -> dict[str, int]:
+        """Return the steps of each arm that pre-trains its own model."""
+        numbers = {name: tokens / plan.pace.tokens_per_step for name, plan in plans.items()}
+        if self.is_equal_time:
+            first = self.arms[0].name
+            seconds = numbers[first] * plans[first].pace.step_seconds
+            numbers = {name: seconds / plan.pace.step_seconds for name, plan in plans.items()}
+        return {name: max(NUM_PARTS, math.ceil(number)) for name, number in numbers.items()}
 
     def _measure_arms(self) -> dict[str, DryRun]:
         """Measure the cost of a step of each arm that pre-trains its own model."""

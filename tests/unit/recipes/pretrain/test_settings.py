@@ -8,24 +8,33 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 
 
 def test_a_model_has_its_tuned_values_and_a_source_those_of_any_other_model():
-    tuned, other = PretrainSettings(), PretrainSettings(start_from="model")
-    assert (tuned.model, tuned.learning_rate, tuned.batch_size) == ("mini", 1e-3, 32)
-    assert (other.model, other.learning_rate, other.batch_size) == (None, 1e-4, 32)
-    assert PretrainSettings(model="tiny").batch_size == 16
-    assert PretrainSettings(start_from="model", learning_rate=5e-5).learning_rate == 5e-5
+    def choose(**values):
+        settings = PretrainSettings(**values)
+        return settings.model, settings.learning_rate, settings.batch_size
+
+    assert choose() == ("mini", 2e-3, 8)
+    assert choose(model="tiny") == ("tiny", 3e-3, 16)
+    assert choose(model="base") == ("base", 2e-3, 32)
+    assert choose(recipe="paper") == ("mini", 1e-3, 32)
+    assert choose(recipe="paper", model="tiny") == ("tiny", 1e-3, 16)
+    assert choose(recipe="paper", model="base") == ("base", 1e-4, 32)
+    assert choose(start_from="model") == (None, 1e-4, 32)
+    assert choose(start_from="model", learning_rate=5e-5) == (None, 5e-5, 32)
 
 
 def test_a_recipe_gives_defaults_to_new_models_and_any_can_be_given_alone():
     def choose(**values):
         settings = PretrainSettings(**values)
-        return settings.recipe, settings.initialization, settings.dropout
+        names = ("recipe", "initialization", "dropout", "mask_rate", "optimizer")
+        return tuple(getattr(settings, name) for name in names)
 
-    assert choose() == choose(recipe="modern") == ("modern", "neighbors", 0.0)
-    assert choose(recipe="paper") == ("paper", "random", 0.1)
-    assert choose(recipe="paper", initialization="neighbors") == ("paper", "neighbors", 0.1)
-    assert choose(dropout=0.2) == ("modern", "neighbors", 0.2)
-    assert choose(start_from="model") == ("paper", "random", 0.1)
-    assert choose(start_from="model", recipe="modern") == ("modern", "random", 0.0)
+    modern = ("modern", "neighbors", 0.0, 0.4, "muon")
+    paper = ("paper", "random", 0.1, 0.15, "adamw")
+    assert choose() == choose(recipe="modern") == modern
+    assert choose(recipe="paper") == choose(start_from="model") == paper
+    assert choose(recipe="paper", initialization="neighbors") == (paper[0], modern[1], *paper[2:])
+    assert choose(dropout=0.2) == (*modern[:2], 0.2, *modern[3:])
+    assert choose(objective="causal").count(0.15) == 1  # nothing is masked
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,7 @@ def test_what_was_stored_can_be_read_again(settings):
         ({"model": None}, "give either a model or start_from"),
         ({"from_revision": "main"}, "need start_from"),
         ({"new_heads": True}, "need start_from"),
+        ({"start_from": "model", "recipe": "modern"}, "are for new models"),
         ({"start_from": "model", "initialization": "neighbors"}, "are for new models"),
         ({"start_from": "model", "initializer_range": 0.1}, "are for new models"),
         ({"recipe": "best"}, "'modern' or 'paper'"),

@@ -9,6 +9,7 @@ from bertkit.base.errors import InputError
 from bertkit.base.settings import validate
 from bertkit.studies.experiments.bidirectional import Bidirectional
 from bertkit.studies.experiments.masking import Masking
+from bertkit.studies.experiments.recipe import Recipe
 from bertkit.studies.probes import pretraining
 from bertkit.studies.probes.downstream import MAX_LENGTH
 from bertkit.studies.probes.pretraining import PretrainingStudy
@@ -65,6 +66,18 @@ def test_arms_that_score_more_words_are_measured_for_themselves(monkeypatch):
     monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {"gaps": 24})
     Masking(validate(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")).decide()
     assert measured == [0.15, 0.25, 0.40]
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 4_910}, {"minutes": 10}])
+def test_arms_of_equal_time_take_more_steps_where_a_step_is_quicker(monkeypatch, budget):
+    monkeypatch.setattr(pretraining, "dry_run", measure)
+    monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
+    values = {"data": "shards", "device": "cpu", **budget}
+    steps = Recipe(validate(PretrainingSettings, values, "flags")).decide().values
+    of_paper = int(steps["steps of paper"])
+    assert of_paper == math.ceil(budget["tokens"] / TOKENS_PER_STEP if "tokens" in budget else 600)
+    for arm in ("words-alone", "mask-40", "muon"):  # `measure` calls these slow
+        assert int(steps[f"steps of {arm}"]) == pytest.approx(of_paper * QUICK / SLOW, abs=1)
 
 
 def test_labeled_examples_are_counted_before_anything_is_trained(monkeypatch, tmp_path):

@@ -79,6 +79,7 @@ def orthogonalize(
     first, third, fifth = COEFFICIENTS
     for _ in range(NUM_ITERATIONS):
         square = found @ found.mT
-        found = first * found + (third * square + fifth * square @ square) @ found
+        factor = torch.baddbmm(square, square, square, beta=third, alpha=fifth)
+        found = torch.baddbmm(found, factor, found, beta=first)
     orthogonal: Tensor = found.mT if is_tall else found
     return orthogonal

@@ -24,8 +24,8 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.job import build_job, gather, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.optimizer import build_optimizer
-from bertkit.training.schedule import learning_rate_at
+from bertkit.training.optimization.optimizer import build_optimizer
+from bertkit.training.optimization.schedule import learning_rate_at
 from bertkit.training.step import derive_seed, evaluate_batches
 
 CPU = torch.device("cpu")

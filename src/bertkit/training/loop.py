@@ -15,12 +15,12 @@ from bertkit.base.wording import pluralize
 from bertkit.hardware.device import mixed_precision
 from bertkit.training.dump import DumpRecord, has_room, write_dump
 from bertkit.training.job import AnyBatch, Job, Machine
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.optimization.optimizer import build_optimizer
+from bertkit.training.optimization.schedule import learning_rate_at
 from bertkit.training.records.display import Display, show_training
 from bertkit.training.records.log import RunLog, read_log
 from bertkit.training.records.spikes import SpikeFinder
 from bertkit.training.run import Run, RunState
-from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import OptimizationSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.step import StepResult, align_weights, take_step

@@ -32,7 +32,7 @@ from bertkit.checkpoints.run_folder import (
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.dump import DUMPS
 from bertkit.training.job import SaveFiles
-from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertkit.training.optimization.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.settings import BUDGET_FIELDS, MAY_CHANGE
 
 RECORD_FILE = "settings.json"

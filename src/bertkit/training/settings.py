@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
-from bertkit.training.schedule import Schedule
+from bertkit.training.optimization.schedule import Schedule
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]

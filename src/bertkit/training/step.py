@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from bertkit.hardware.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score
-from bertkit.training.optimizer import set_learning_rate
+from bertkit.training.optimization.optimizer import set_learning_rate
 from bertkit.training.settings import OptimizationSettings
 
 ALIGNMENT_BYTES = 64  # as in memory that torch allocates

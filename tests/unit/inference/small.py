@@ -15,7 +15,7 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.optimization.optimizer import build_optimizer
 from bertkit.training.run import Run, RunRecord, RunState
 from bertkit.training.settings import TrainingSettings
 

@@ -15,7 +15,7 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteErr
 from bertkit.training.dump import MOST_DUMPS, dump_path, list_dumps, read_dump
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.optimization.optimizer import build_optimizer
 from bertkit.training.records.log import RunLog, read_log
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings

@@ -21,7 +21,7 @@ from bertkit.checkpoints.safetensors_file import read_safetensors, write_safeten
 from bertkit.training import loop
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.optimization.optimizer import build_optimizer
 from bertkit.training.records.log import CLOCK_FIELDS, read_log
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings

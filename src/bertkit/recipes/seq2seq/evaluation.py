@@ -27,7 +27,7 @@ from bertkit.recipes.seq2seq.kinds import load_address
 from bertkit.recipes.seq2seq.schedule import list_averaged
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.warnings import warn_of_ends, warn_of_letters, warn_of_metric
-from bertkit.training.averaging import average_weights
+from bertkit.training.optimization.averaging import average_weights
 from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
 

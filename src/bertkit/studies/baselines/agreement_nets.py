@@ -29,8 +29,8 @@ from bertkit.studies.baselines.agreement import (
 )
 from bertkit.training.budget import WARM_UP_STEPS
 from bertkit.training.job import Machine, Scores
-from bertkit.training.optimizer import build_optimizer, set_learning_rate
-from bertkit.training.schedule import learning_rate_at
+from bertkit.training.optimization.optimizer import build_optimizer, set_learning_rate
+from bertkit.training.optimization.schedule import learning_rate_at
 from bertkit.training.settings import LoopSettings
 from bertkit.training.step import add_gradients, clip_gradients, is_finite
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bertkit.base.errors import CheckpointError
-from bertkit.training.averaging import average_weights
+from bertkit.training.optimization.averaging import average_weights
 
 
 def test_it_is_the_mean_in_float64():

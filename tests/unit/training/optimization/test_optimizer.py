@@ -14,7 +14,7 @@ from bertkit.checkpoints.safetensors_file import read_safetensors, write_safeten
 from bertkit.training.budget import measure_pace
 from bertkit.training.job import Job, keep_learning_rate
 from bertkit.training.loop import fit
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.optimization.optimizer import build_optimizer
 from bertkit.training.records import log
 from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings

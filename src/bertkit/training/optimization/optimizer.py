@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
 from bertkit.training.job import keep_learning_rate
-from bertkit.training.muon import NUM_PARTS, Muon
+from bertkit.training.optimization.muon import NUM_PARTS, Muon
 from bertkit.training.settings import OptimizationSettings
 
 ADAMW_STATE, MUON_STATE = ("exp_avg", "exp_avg_sq", "step"), ("momentum",)

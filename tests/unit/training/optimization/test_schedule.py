@@ -1,6 +1,6 @@
 import pytest
 
-from bertkit.training.schedule import learning_rate_at
+from bertkit.training.optimization.schedule import learning_rate_at
 
 
 def rates(schedule: str, num_steps: int = 100, warmup: float = 0.1) -> list[float]:

@@ -5,8 +5,8 @@ import torch
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.training.muon import MOMENTUM, orthogonalize
-from bertkit.training.optimizer import build_optimizer, set_learning_rate
+from bertkit.training.optimization.muon import MOMENTUM, orthogonalize
+from bertkit.training.optimization.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.settings import LoopSettings
 
 SETTINGS = LoopSettings(learning_rate=0.01, weight_decay=0.1)

@@ -1,0 +1,1 @@
+"""How weights change: optimizers, learning rate schedules, averages; read `optimizer.py` first."""

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from tests.unit.inference.small import build_sentence_model, save_small
+from tests.unit.inference.small_task import save_classifier, save_tagger
 from transformers import AutoTokenizer
 
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
@@ -39,7 +40,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_others_get_our_hidden_states(model, tmp_path, capsys):
     output = tmp_path / "exported"
-    assert main(["export", str(model), "--to", "onnx", "--output", str(output), "--json"]) == 0
+    assert main(["export", str(model), "--encoder-only", "--output", str(output), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["outputs"] == ["last_hidden_state", "pooler_output"]
     assert facts["files"]["model.onnx"]["size_bytes"] == (output / "model.onnx").stat().st_size
@@ -63,7 +64,7 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     assert line.startswith(
         f"{output}: onnx with outputs last_hidden_state, pooler_output, sentence_emb"
     )
-    assert note.startswith("note: only the encoder was exported")
+    assert note.startswith("note: BertModel was exported, without masked_lm")
     expected = Embedder.load(model).encode(TEXTS)
     np.testing.assert_allclose(run(output, TEXTS)["sentence_embedding"], expected, atol=1e-4)
 
@@ -87,3 +88,35 @@ def test_minilm_is_exported_and_agrees(tmp_path, capsys):
 def test_a_folder_that_holds_something_is_an_error_in_a_line(model, capsys):
     assert main(["export", str(model), "--output", str(model)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_an_exported_folder_answers_as_its_model_does(tmp_path, capsys, precision):
+    for save, task, texts in (
+        (save_classifier, "classify", ["the cat saw a hat .", "a dog"]),
+        (save_tagger, "tag", ["the cat saw a hat .", "a dog"]),
+    ):
+        source, output = save(tmp_path / task), str(tmp_path / f"{task}-onnx")
+        command = ["export", source, "--output", output, "--precision", precision]
+        assert main(command) == 0
+        capsys.readouterr()
+        answers = []
+        for folder in (source, output):
+            assert main([task, folder, *texts, "--json"]) == 0
+            answers.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
+        if precision == "fp32":
+            assert answers[0] == answers[1]
+        assert len(answers[1]) == len(texts)
+        task_file = (Path(source) / "task.json").read_bytes()
+        assert (Path(output) / "task.json").read_bytes() == task_file
+
+
+def test_blanks_are_filled_from_an_exported_folder(model, tmp_path, capsys):
+    output = tmp_path / "exported"
+    assert main(["export", str(model), "--output", str(output)]) == 0
+    capsys.readouterr()
+    answers = []
+    for folder in (model, output):
+        assert main(["fill-mask", str(folder), "the [MASK] saw a hat", "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]

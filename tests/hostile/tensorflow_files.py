@@ -32,8 +32,8 @@ from bertkit.base.errors import (
     MissingFileError,
     UnsafeFileError,
 )
+from bertkit.checkpoints.protobuf_wire import Message
 from bertkit.checkpoints.tensorflow.leveldb_table import read_table
-from bertkit.checkpoints.tensorflow.protobuf_wire import Message
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 FILES = {

@@ -12,6 +12,8 @@ MODULES_LIMIT_BYTES = 1 << 20
 
 SAFETENSORS_FILE = "model.safetensors"
 PYTORCH_FILE = "pytorch_model.bin"
+ONNX_FILE = "model.onnx"
+ONNX_DATA_FILE = "model.onnx_data"  # weights of an ONNX file that would be too large
 INDEX_SUFFIX = ".index.json"  # suffix for either file name, where the weights are sharded
 CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's config names each label twice
 INDEX_LIMIT_BYTES = 16 << 20

@@ -27,10 +27,13 @@ from bertkit.checkpoints.file_names import (
     INDEX_LIMIT_BYTES,
     INDEX_SUFFIX,
     MODULES_LIMIT_BYTES,
+    ONNX_DATA_FILE,
+    ONNX_FILE,
     PYTORCH_FILE,
     SAFETENSORS_FILE,
 )
 from bertkit.checkpoints.names import rename_tensors, show
+from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
     MAX_TENSORS,
@@ -54,6 +57,7 @@ class WeightsForm(NamedTuple):
 WEIGHTS = (
     WeightsForm(SAFETENSORS_FILE, SAFETENSORS_FILE + INDEX_SUFFIX, open_safetensors),
     WeightsForm(PYTORCH_FILE, PYTORCH_FILE + INDEX_SUFFIX, open_pytorch),
+    WeightsForm(ONNX_FILE, ONNX_FILE + INDEX_SUFFIX, open_onnx),
 )
 WEIGHTS_FILE = WEIGHTS[0].file
 
@@ -99,7 +103,9 @@ def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], list[Path]]:
     for form in WEIGHTS:
         if has_member(folder, form.file):
             path = find_member(folder, form.file)
-            return form.open(path), [path]
+            has_data = form.file == ONNX_FILE and has_member(folder, ONNX_DATA_FILE)
+            data = [find_member(folder, ONNX_DATA_FILE)] if has_data else []
+            return form.open(path), [path, *data]
         if has_member(folder, form.index_file):
             return _open_shards(folder, form)
     names = " or ".join(form.file for form in WEIGHTS)

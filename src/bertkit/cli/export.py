@@ -19,16 +19,18 @@ def export(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Export a model as ONNX, with its tokenizer.
+    """Export a model as ONNX, with its heads and its tokenizer.
 
-    Exports the encoder and its pooler and, for a sentence-transformers model, its modules for
-    sentence embeddings. Other heads aren't exported.
+    ONNX Runtime and other programs run the file without bertkit. The folder is also a model folder
+    of bertkit: every command that takes the model takes it.
 
     **Examples**
 
-        bertkit export sentence-transformers/all-MiniLM-L6-v2 --to onnx --output minilm-onnx/
+        bertkit export sentence-transformers/all-MiniLM-L6-v2 --output minilm-onnx/
 
-        bertkit export run/ --output my-model-onnx/ --json
+        bertkit export sentiment/ --precision int8 --output sentiment-int8/
+
+        bertkit export run/ --encoder-only --output encoder-onnx/ --json
 
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
@@ -44,7 +46,8 @@ def export(
         print(describe_folder(result))
         return
     print(
-        f"{result.folder}: {result.target} with outputs {', '.join(result.outputs)};"
+        f"{result.folder}: {result.target}, {settings.precision}; outputs"
+        f" {', '.join(result.outputs)};"
         f" {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     for note in result.notes:

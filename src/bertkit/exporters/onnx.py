@@ -1,63 +1,75 @@
 """The export target onnx: `model.onnx`, which ONNX Runtime, OpenVINO and others load.
 
 The weights of a large model are in `model.onnx_data` beside it, because a protocol buffer file
-holds at most two gigabytes and is read into memory whole.
+holds at most two gigabytes and is read into memory whole. `bertkit.checkpoints.onnx_file` reads
+both files back.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_file, write_file
+from bertkit.checkpoints.file_names import ONNX_DATA_FILE, ONNX_FILE
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.exporters.onnx_graph import OnnxGraph, Shape
-from bertkit.exporters.onnx_padded import INPUTS, OPSET, write_encoder, write_pooler
+from bertkit.exporters.onnx_models import ExportedKind, Outputs, their_name
+from bertkit.exporters.onnx_padded import OPSET
+from bertkit.exporters.onnx_quantization import quantize
 from bertkit.exporters.onnx_sentences import count_features, write_sentence
-from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.pretrained import PretrainedBert
 
-MODEL_FILE = "model.onnx"
-DATA_FILE = "model.onnx_data"
 MAX_INLINE_BYTES = 1 << 30
 ALIGNMENT_BYTES = 4096  # so that a reader can memory-map each weight
 
 
 def write_onnx(
-    folder: Path, model: BertModel, sentences: SentenceModel | None
-) -> dict[str, FileRecord]:
+    folder: Path,
+    model: PretrainedBert,
+    kind: ExportedKind,
+    sentences: SentenceModel | None = None,
+    precision: Literal["fp32", "int8"] = "fp32",
+) -> tuple[dict[str, FileRecord], tuple[str, ...]]:
     """Write a model as an ONNX file.
 
-    Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, `[batch, length]`, int64. Its
-    outputs, all float32, are `last_hidden_state`, `[batch, length, hidden]`, `pooler_output`,
-    `[batch, hidden]`, if there is a pooler, and `sentence_embedding`, `[batch, features]`, if
+    Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64; its outputs, all
+    float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
     `sentences` is given.
 
     Args:
         folder: an existing folder.
         model: on a CPU.
-        sentences: the modules that turn the model's output into a sentence embedding.
+        kind: how its architecture is exported.
+        sentences: the modules that turn a bare encoder's output into a sentence embedding.
+        precision: of the matrices of linear layers; in int8 the inputs of each are quantized as it
+            runs.
 
     Returns:
-        Size and checksums of each file, by name.
+        Size and checksums of each file, by name, and the names of the outputs.
     """
-    graph = OnnxGraph(OPSET)
-    size = model.config.hidden_size
-    tokens = write_encoder(graph, model.encoder, model.config)
-    outputs: dict[str, Shape] = {tokens: ("batch", "length", size)}
-    if model.pooler is not None:
-        outputs[write_pooler(graph, model.pooler, tokens)] = ("batch", size)
+    graph = OnnxGraph(OPSET, their_name)
+    outputs: Outputs = kind.write(graph, model)
     if sentences is not None:
-        vectors = write_sentence(graph, sentences, tokens)
-        outputs[vectors] = ("batch", count_features(sentences))
-    proto = graph.build(INPUTS, outputs)
+        vectors: dict[str, Shape] = {
+            write_sentence(graph, sentences, "last_hidden_state"): (
+                "batch",
+                count_features(sentences),
+            )
+        }
+        outputs |= vectors
+    proto = graph.build(kind.inputs, outputs)
     records: dict[str, FileRecord] = {}
-    if sum(4 * weight.numel() for weight in graph.weights.values()) > MAX_INLINE_BYTES:
-        records[DATA_FILE] = _write_weights(folder / DATA_FILE, proto, graph.weights)
+    if precision == "int8":
+        _take_weights_in(proto, graph.weights)
+        proto = quantize(proto)
+    elif sum(4 * weight.numel() for weight in graph.weights.values()) > MAX_INLINE_BYTES:
+        records[ONNX_DATA_FILE] = _write_weights(folder / ONNX_DATA_FILE, proto, graph.weights)
     else:
         _take_weights_in(proto, graph.weights)
-    records[MODEL_FILE] = write_file(folder / MODEL_FILE, proto.SerializeToString())
-    return records
+    records[ONNX_FILE] = write_file(folder / ONNX_FILE, proto.SerializeToString())
+    return records, tuple(outputs)
 
 
 def _take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:

@@ -32,16 +32,18 @@ class OnnxGraph:
 
     Args:
         opset: version of ONNX's operators.
+        rename: name of a weight in the file, for its name in bertkit's models.
 
     Attributes:
-        weights: by name; views of the model's weights, possibly transposed.
+        weights: by name in the file; views of the model's weights, possibly transposed.
 
     Raises:
         MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, rename: Callable[[str], str] = str) -> None:
         self._onnx = import_extra("onnx")
+        self._rename = rename
         self._opsets = {"": opset}
         self._nodes: list[Any] = []
         self._num_nodes = 0
@@ -49,7 +51,8 @@ class OnnxGraph:
         self.weights: dict[str, Tensor] = {}
 
     def weight(self, name: str, tensor: Tensor) -> str:
-        """Add a weight and return its name; the tensor isn't copied, and may be a view."""
+        """Add a weight once and return its name; the tensor isn't copied, and may be a view."""
+        name = self._rename(name)
         self.weights[name] = tensor.detach()
         return name
 

@@ -103,5 +103,10 @@ def add_norm(
 
 def take_first(graph: OnnxGraph, tokens: str) -> str:
     """Return the states of each text's first token, `[batch, hidden]`."""
-    first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
-    return graph.node("Squeeze", first, graph.constant([1]))
+    return take(graph, tokens, 0, axis=1)
+
+
+def take(graph: OnnxGraph, values: str, index: int, *, axis: int, output: str = "") -> str:
+    """Return the values at an index of an axis, without that axis."""
+    chosen = graph.node("Gather", values, graph.constant([index]), axis=axis)
+    return graph.node("Squeeze", chosen, graph.constant([axis]), output=output)

@@ -1,15 +1,15 @@
 """The encoder as an ONNX graph of standard operators, with the padded batches other tools expect.
 
-Inputs are `input_ids`, `attention_mask` and `token_type_ids`; the output is `last_hidden_state`.
+Inputs are `input_ids`, `attention_mask` and `token_type_ids`, `[batch, length]`.
 The graph uses opset 17: newer ones have operators for GELU and attention, but fewer programs read
 them, and ONNX Runtime fuses these nodes into its own fast operators, except for the attention.
 """
 
 import math
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
+from bertkit.checkpoints.onnx_file import TRANSPOSED
 from bertkit.exporters.onnx_graph import OnnxGraph
 from bertkit.exporters.onnx_layers import (
     ACTIVATION_NODES,
@@ -25,44 +25,61 @@ from bertkit.nn.embeddings import Embeddings
 
 OPSET = 17
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
-INPUTS = dict.fromkeys(INPUT_NAMES, (torch.int64, ("batch", "length")))
 # Far below any score, and well within the range of float16, in case the file is converted to it.
 MASKED_SCORE = -1e4
 
 
-def write_encoder(graph: OnnxGraph, encoder: BertEncoder, config: BertConfig) -> str:
-    """Write the nodes of an encoder; return the name of its output, `[batch, length, hidden]`."""
-    attended = graph.node("Unsqueeze", "attention_mask", graph.constant([1, 2]))
+def write_encoder(
+    graph: OnnxGraph,
+    encoder: BertEncoder,
+    config: BertConfig,
+    inputs: tuple[str, str, str] = INPUT_NAMES,
+    output: str = "",
+) -> str:
+    """Write the nodes of an encoder; return the name of its output, `[batch, length, hidden]`.
+
+    Args:
+        graph: a graph of opset `OPSET`.
+        encoder: its weights are used without a copy.
+        config: the encoder's config.
+        inputs: names of token ids, attention mask and segments, `[batch, length]`.
+        output: name of the output; by default generated.
+    """
+    input_ids, attention_mask, token_type_ids = inputs
+    attended = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))
     absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", attended, to=1))
     mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
-    tokens = _write_embeddings(graph, encoder.embeddings)
-    parts = (_write_linear, ACTIVATION_NODES[config.hidden_act])
+    tokens = _write_embeddings(graph, encoder.embeddings, input_ids, token_type_ids)
+    parts = (write_linear, ACTIVATION_NODES[config.hidden_act])
     for number, layer in enumerate(encoder.layers):
         assert isinstance(layer, EncoderBlock)
-        name, is_last = f"layers.{number}", number == len(encoder.layers) - 1
+        name, is_last = f"encoder.layers.{number}", number == len(encoder.layers) - 1
         context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, mask)
-        output = "last_hidden_state" if is_last else ""
-        tokens = write_after_attention(graph, name, layer, (tokens, context), parts, output)
+        named = output if is_last else ""
+        tokens = write_after_attention(graph, name, layer, (tokens, context), parts, named)
     return tokens
 
 
-def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str) -> str:
+def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str, output: str = "") -> str:
     """Write the pooler; return the name of its output, `[batch, hidden]`."""
-    dense = _write_linear(graph, "pooler.dense", pooler.dense, take_first(graph, tokens))
-    return graph.node("Tanh", dense, output="pooler_output")
+    dense = write_linear(graph, "pooler.dense", pooler.dense, take_first(graph, tokens))
+    return graph.node("Tanh", dense, output=output)
 
 
-def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
-    words = graph.weight("embeddings.word", embeddings.word.weight)
-    segments = graph.weight("embeddings.token_type", embeddings.token_type.weight)
-    positions = graph.weight("embeddings.position", embeddings.position.weight)
-    length = graph.node("Shape", "input_ids", start=1, end=2)
+def _write_embeddings(
+    graph: OnnxGraph, embeddings: Embeddings, input_ids: str, token_type_ids: str
+) -> str:
+    name = "encoder.embeddings"
+    words = graph.weight(f"{name}.word.weight", embeddings.word.weight)
+    segments = graph.weight(f"{name}.token_type.weight", embeddings.token_type.weight)
+    positions = graph.weight(f"{name}.position.weight", embeddings.position.weight)
+    length = graph.node("Shape", input_ids, start=1, end=2)
     zero = graph.constant([0])
     place = graph.node("Slice", positions, zero, length, zero)
-    word = graph.node("Gather", words, "input_ids")
-    segment = graph.node("Gather", segments, "token_type_ids")
+    word = graph.node("Gather", words, input_ids)
+    segment = graph.node("Gather", segments, token_type_ids)
     summed = graph.node("Add", word, segment)
-    return add_norm(graph, "embeddings.norm", embeddings.norm, summed, place)
+    return add_norm(graph, f"{name}.norm", embeddings.norm, summed, place)
 
 
 def _write_attention(
@@ -75,8 +92,7 @@ def _write_attention(
     weights = attention.query_key_value.weight.chunk(3)
     biases = attention.query_key_value.bias.chunk(3)
     for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        product = graph.node("MatMul", tokens, graph.weight(f"{name}.{part}.weight", weight.t()))
-        biased = graph.node("Add", product, graph.weight(f"{name}.{part}.bias", bias))
+        biased = _multiply(graph, f"{name}.{part}", tokens, weight, bias)
         order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
         heads.append(graph.node("Transpose", graph.node("Reshape", biased, split), perm=order))
     query, key, value = heads
@@ -88,6 +104,16 @@ def _write_attention(
     return graph.node("Reshape", context, graph.constant([0, 0, hidden_size]))
 
 
-def _write_linear(graph: OnnxGraph, name: str, linear: nn.Linear, values: str) -> str:
-    product = graph.node("MatMul", values, graph.weight(f"{name}.weight", linear.weight.t()))
-    return graph.node("Add", product, graph.weight(f"{name}.bias", linear.bias))
+def write_linear(
+    graph: OnnxGraph, name: str, linear: nn.Linear, values: str, output: str = ""
+) -> str:
+    """Write a linear layer; return the name of its output."""
+    return _multiply(graph, name, values, linear.weight, linear.bias, output)
+
+
+def _multiply(
+    graph: OnnxGraph, name: str, values: str, weight: Tensor, bias: Tensor, output: str = ""
+) -> str:
+    turned = graph.weight(f"{name}.weight{TRANSPOSED}", weight.t())
+    product = graph.node("MatMul", values, turned)
+    return graph.node("Add", product, graph.weight(f"{name}.bias", bias), output=output)

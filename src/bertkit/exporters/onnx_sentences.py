@@ -7,6 +7,7 @@ Source: the modules of the sentence-transformers library.
 
 from collections.abc import Callable
 
+from bertkit.checkpoints.onnx_file import SENTENCE
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, Pooling
 from bertkit.exporters.onnx_graph import OnnxGraph
@@ -24,7 +25,7 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
             case Pooling():
                 vectors = _write_pooling(graph, module, tokens)
             case Dense():
-                vectors = _write_dense(graph, f"sentence.{number}", module, vectors)
+                vectors = _write_dense(graph, f"{SENTENCE}{number}", module, vectors)
             case Normalize():
                 norm = graph.node("ReduceL2", vectors, axes=[1], keepdims=1)
                 norm = graph.node("Max", norm, graph.constant(LEAST_LENGTH))

@@ -27,6 +27,7 @@ from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.exporters import onnx as module
 from bertkit.exporters.onnx import write_onnx
 from bertkit.exporters.onnx_layers import ACTIVATION_NODES
+from bertkit.exporters.onnx_models import EXPORTED
 from bertkit.exporters.onnx_sentences import DENSE_NODES, POOLING_NODES
 from bertkit.exporters.targets import EXPORTERS
 from bertkit.models.bert.config import BertConfig
@@ -56,6 +57,10 @@ def build(activation: str = "gelu", *, has_pooler: bool = True) -> BertModel:
     return model
 
 
+def write(folder: Path, model: BertModel, sentences: SentenceModel | None = None) -> Any:
+    return write_onnx(folder, model, EXPORTED["BertModel"], sentences)[0]
+
+
 def run(folder: Path) -> dict[str, torch.Tensor]:
     session = onnxruntime.InferenceSession(
         folder / "model.onnx", providers=["CPUExecutionProvider"]
@@ -73,7 +78,7 @@ def pack() -> PackedBatch:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_hidden_states_and_pooler_agree(tmp_path, activation):
     model = build(activation)
-    write_onnx(tmp_path, model, None)
+    write(tmp_path, model)
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)
     expected = model(IDS, SEGMENTS, MASK)
@@ -86,7 +91,7 @@ def test_hidden_states_and_pooler_agree(tmp_path, activation):
 
 
 def test_operators_are_standard_ones(tmp_path):
-    write_onnx(tmp_path, build(), None)
+    write(tmp_path, build())
     model = onnx.load(tmp_path / "model.onnx")
     assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 17)]
     shapes = {
@@ -103,7 +108,7 @@ def test_operators_are_standard_ones(tmp_path):
 
 
 def test_a_model_without_pooler_has_no_such_output(tmp_path):
-    write_onnx(tmp_path, build(has_pooler=False), None)
+    write(tmp_path, build(has_pooler=False))
     assert run(tmp_path).keys() == {"last_hidden_state"}
 
 
@@ -119,7 +124,7 @@ def embed(model: BertModel, sentences: SentenceModel) -> torch.Tensor:
 @pytest.mark.parametrize("mode", POOLING_FLAGS.values())
 def test_each_way_of_pooling_agrees_with_ours(tmp_path, mode):
     model, sentences = build(), SentenceModel((Pooling(8, (mode,)),), max_seq_length=20)
-    write_onnx(tmp_path, model, sentences)
+    write(tmp_path, model, sentences)
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
     torch.testing.assert_close(found, embed(model, sentences), rtol=1e-5, atol=1e-5)
@@ -138,7 +143,7 @@ def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activati
     )
     sentences = SentenceModel(modules, max_seq_length=20, truncate_dimension=4)
     model = build()
-    write_onnx(tmp_path, model, sentences)
+    write(tmp_path, model, sentences)
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
     assert found.shape == (3, 4)
@@ -148,9 +153,9 @@ def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activati
 def test_weights_of_a_large_model_lie_beside_it(tmp_path, monkeypatch):
     model = build()
     (tmp_path / "small").mkdir()
-    write_onnx(tmp_path / "small", model, None)
+    write(tmp_path / "small", model)
     monkeypatch.setattr(module, "MAX_INLINE_BYTES", 1000)
-    records = write_onnx(tmp_path, model, None)
+    records = write(tmp_path, model)
     assert records.keys() == {"model.onnx", "model.onnx_data"}
     for name, record in records.items():
         assert (tmp_path / name).stat().st_size == record.size_bytes
@@ -184,7 +189,7 @@ def test_padding_on_the_left_is_seen_as_padding(tmp_path):
     """Positions count columns, as in transformers; the mean leaves padding out wherever it is."""
     sentences = SentenceModel((Pooling(8, ("mean",)),), max_seq_length=20)
     model = build()
-    write_onnx(tmp_path, model, sentences)
+    write(tmp_path, model, sentences)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     ids = np.array([[0, 0, 2, 5, 3]])
     inputs = {

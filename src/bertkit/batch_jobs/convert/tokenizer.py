@@ -6,6 +6,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, storage_errors
 from bertkit.base.files import check_is_file, write_file
 from bertkit.base.members import find_member, has_member
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.sentence_transformers.folder import (
     SentenceModel,
     write_sentence_model,
@@ -23,8 +24,8 @@ from bertkit.tokenization.folder import (
 
 # The files of a tokenizer that isn't BERT's; they are copied unchanged.
 FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
-# Other files to copy: documentation, and the names of the special tokens.
-OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", "special_tokens_map.json")
+# Other files to copy: documentation, a fine-tuned model's task, the names of the special tokens.
+OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", TASK_FILE, "special_tokens_map.json")
 MAX_COPIED_BYTES = 64 << 20
 
 

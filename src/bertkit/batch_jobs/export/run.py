@@ -18,7 +18,10 @@ from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, read_sentence_model
 from bertkit.checkpoints.sentence_transformers.modules import Pooling
+from bertkit.exporters.onnx_models import find_kind
 from bertkit.exporters.targets import EXPORTERS
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.weights import describe_config
 
@@ -54,7 +57,7 @@ def export(
     *,
     revision: str | None = None,
 ) -> ExportResult:
-    """Export the encoder of a model, its pooler, and its sentence-embedding modules.
+    """Export a model with its heads, or an encoder with its sentence-embedding modules.
 
     Args:
         source: a folder of any format, a run, or the id of a model of the Hub.
@@ -65,11 +68,11 @@ def export(
     Raises:
         SettingsError: `output` isn't empty or lies in the source, or `revision` is given for a
             folder.
-        MissingExtraError: a package that writes the target format isn't installed.
+        MissingExtraError: a package that writes the target format or precision isn't installed.
         ResumeError: another process is exporting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
         CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
-            or aren't finite.
+            or aren't finite; or the architecture can't be exported.
         DamagedFileError: a file was truncated, altered, or isn't in its format.
         UnsafeFileError: a file is unsafe to read.
         HubError: the Hub can't provide the model.
@@ -87,25 +90,30 @@ def _export(
     sentences = None
     if checkpoint.format == "sentence_transformers":
         sentences = read_sentence_model(path)
-    model = BertModel.from_checkpoint(checkpoint)
+    heads = list_heads(checkpoint.tensors)
+    architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
+    if settings.encoder_only or sentences is not None:
+        architecture = BertModel.__name__
+    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    kind = find_kind(architecture, config, checkpoint.folder)
+    model = kind.kind.from_checkpoint(checkpoint)
     modules, notes = choose_modules(sentences)
     with durable_folder(output) as folder:
-        files = EXPORTERS[settings.to](folder, model, modules)
-        config = describe_config(model.config.to_dict(), "BertModel", torch.float32)
-        files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, config)
+        write = EXPORTERS[settings.to]
+        files, outputs = write(folder, model, kind, modules, settings.precision)
+        content = describe_config(model.config.to_dict(), architecture, torch.float32)
+        files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
         companions, remarks = write_companions(
             path, checkpoint.folder, folder, model.config, sentences
         )
         check_output(output)  # again, because files may have appeared meanwhile
-    outputs = {"last_hidden_state": True, "pooler_output": model.pooler is not None}
-    outputs["sentence_embedding"] = modules is not None
-    unused = [head for head in list_heads(checkpoint.tensors) if head != "pooler"]
-    if unused:
-        notes += (f"only the encoder was exported, without {' and '.join(unused)}",)
+    used = {name.partition(".")[0] for name in model.state_dict()}
+    if unused := [head for head in heads if head not in used]:
+        notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
     return ExportResult(
         folder=output,
         target=settings.to,
-        outputs=tuple(name for name, is_there in outputs.items() if is_there),
+        outputs=outputs,
         notes=notes + remarks,
         files=files | companions,
     )

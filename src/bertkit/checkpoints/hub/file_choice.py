@@ -17,6 +17,8 @@ from bertkit.checkpoints.file_names import (
     MAX_MODULES,
     MODULES_FILE,
     MODULES_LIMIT_BYTES,
+    ONNX_DATA_FILE,
+    ONNX_FILE,
     PYTORCH_FILE,
     REWRITER_FILE,
     SAFETENSORS_FILE,
@@ -36,6 +38,7 @@ WEIGHTS = (
     SAFETENSORS_FILE + INDEX_SUFFIX,
     PYTORCH_FILE,
     PYTORCH_FILE + INDEX_SUFFIX,
+    ONNX_FILE,
 )
 
 
@@ -66,7 +69,8 @@ def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[
     if weights is None:
         return []
     if not weights.endswith(INDEX_SUFFIX):
-        return [weights]
+        data = prefix + ONNX_DATA_FILE
+        return [weights, data] if weights.endswith(ONNX_FILE) and data in names else [weights]
     path = find_member(snapshot, weights)
     index = read_json(path, limit_bytes=INDEX_LIMIT_BYTES)
     files = index.get("weight_map") if isinstance(index, dict) else None

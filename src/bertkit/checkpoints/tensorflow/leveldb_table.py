@@ -13,7 +13,7 @@ from pathlib import Path
 import google_crc32c
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
-from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
+from bertkit.checkpoints.byte_reader import ByteReader
 
 # BERT-Large with its optimizer state has 1,200 entries in 100 kB.
 TABLE_LIMIT_BYTES = 2 << 20
@@ -132,4 +132,4 @@ def _iterate_block(block: bytes, path: Path) -> Iterator[tuple[bytes, bytes]]:
                 f"{path} has a name of {num_shared + num_new:,} bytes; at most {MAX_KEY_BYTES:,}"
             )
         key = key[:num_shared] + reader.take(num_new)
-        yield key, reader.take(num_value_bytes)
+        yield key, bytes(reader.take(num_value_bytes))

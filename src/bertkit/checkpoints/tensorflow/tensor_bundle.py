@@ -21,8 +21,8 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
 from bertkit.base.members import find_member
 from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.protobuf_wire import Message
 from bertkit.checkpoints.tensorflow.leveldb_table import mask_crc32c, read_table
-from bertkit.checkpoints.tensorflow.protobuf_wire import Message
 
 INDEX_SUFFIX = ".index"
 MAX_SHARDS = 1_000

@@ -58,12 +58,21 @@ def test_a_model_is_exported_with_its_tokenizer(source, output):
     assert {name: record.size_bytes for name, record in result.files.items()} == written
     assert result.size_bytes == sum(written.values())
     assert (result.folder, result.target) == (output, "onnx")
-    assert result.outputs == ("last_hidden_state", "pooler_output")
-    assert result.notes == ("only the encoder was exported, without masked_lm and next_sentence",)
+    assert result.outputs == ("logits", "seq_relationship_logits")
+    assert result.notes == ()
     assert Tokenizer.load(output).fingerprint == Tokenizer.load(source).fingerprint
     config = json.loads((output / "config.json").read_text())
-    assert (config["architectures"], config["dtype"]) == (["BertModel"], "float32")
+    assert (config["architectures"], config["dtype"]) == (
+        ["BertForPreTraining"],
+        "float32",
+    )
     assert config["hidden_size"] == 8
+
+
+def test_the_encoder_alone_is_exported_on_request(source, output):
+    result = export(source, output, ExportSettings(encoder_only=True))
+    assert result.outputs == ("last_hidden_state", "pooler_output")
+    assert result.notes == ("BertModel was exported, without masked_lm and next_sentence",)
 
 
 def test_a_run_is_exported(tmp_path, output):

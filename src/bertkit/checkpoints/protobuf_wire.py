@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
+from bertkit.checkpoints.byte_reader import ByteReader
 
 MAX_FIELDS = 100  # a tensor's entry has 6, plus 1 for each dimension
 
@@ -25,40 +25,60 @@ class Message:
     """
 
     source: str
-    fields: Mapping[int, Sequence[int | bytes]]
+    fields: Mapping[int, Sequence[int | bytes | memoryview]]
 
     @classmethod
-    def parse(cls, data: bytes, source: str) -> "Message":
-        """Split bytes into fields."""
+    def parse(
+        cls, data: bytes | memoryview, source: str, max_fields: int = MAX_FIELDS
+    ) -> "Message":
+        """Split bytes into fields; those of a view aren't copied.
+
+        Raises:
+            DamagedFileError: the bytes aren't a message.
+            UnsafeFileError: there are more than `max_fields` fields.
+        """
         reader = ByteReader(data, source)
-        fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
+        fields: defaultdict[int, list[int | bytes | memoryview]] = defaultdict(list)
         num_fields = 0
         while reader.num_left:
             num_fields += 1
-            if num_fields > MAX_FIELDS:
-                raise UnsafeFileError(f"{source} has more than {MAX_FIELDS:,} fields")
+            if num_fields > max_fields:
+                raise UnsafeFileError(f"{source} has more than {max_fields:,} fields")
             tag = reader.take_varint()
             fields[tag >> 3].append(_take_value(reader, tag & 7, source))
         return cls(source, fields)
 
     def integer(self, number: int) -> int:
         """Return the field's last value as a signed 64-bit number, or 0 if it is absent."""
-        value = self.fields.get(number, [0])[-1]
-        if isinstance(value, bytes):
-            raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a number")
-        return value - (1 << 64) if value >> 63 else value
+        return (self.integers(number) or [0])[-1]
 
-    def messages(self, number: int) -> list["Message"]:
+    def integers(self, number: int) -> list[int]:
+        """Return all values of a repeated field as signed 64-bit numbers."""
+        values = []
+        for value in self.fields.get(number, []):
+            if not isinstance(value, int):
+                raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a number")
+            values.append(value - (1 << 64) if value >> 63 else value)
+        return values
+
+    def content(self, number: int) -> bytes | memoryview:
+        """Return the field's last value as bytes, empty if it is absent."""
+        value = self.fields.get(number, [b""])[-1]
+        if isinstance(value, int):
+            raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a text")
+        return value
+
+    def messages(self, number: int, max_fields: int = MAX_FIELDS) -> list["Message"]:
         """Return the messages in a repeated field; empty if it is absent."""
         parsed = []
         for value in self.fields.get(number, []):
-            if not isinstance(value, bytes):
+            if isinstance(value, int):
                 raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a message")
-            parsed.append(Message.parse(value, self.source))
+            parsed.append(Message.parse(value, self.source, max_fields))
         return parsed
 
 
-def _take_value(reader: ByteReader, wire_type: int, source: str) -> int | bytes:
+def _take_value(reader: ByteReader, wire_type: int, source: str) -> int | bytes | memoryview:
     if wire_type == VARINT:
         return reader.take_varint()
     if wire_type == BYTES:

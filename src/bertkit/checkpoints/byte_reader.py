@@ -7,9 +7,9 @@ VARINT_LIMIT = 1 << 64
 
 
 class ByteReader:
-    """A position in a byte string, with a name for messages."""
+    """A position in bytes, or in a view of them, with a name for messages."""
 
-    def __init__(self, data: bytes, source: str) -> None:
+    def __init__(self, data: bytes | memoryview, source: str) -> None:
         self._data = data
         self._source = source
         self.position = 0
@@ -19,8 +19,8 @@ class ByteReader:
         """Number of remaining bytes."""
         return len(self._data) - self.position
 
-    def take(self, num_bytes: int) -> bytes:
-        """Return the next bytes."""
+    def take(self, num_bytes: int) -> bytes | memoryview:
+        """Return the next bytes, or a view of them."""
         if num_bytes > self.num_left:
             raise DamagedFileError(
                 f"{self._source} is damaged: {num_bytes:,} bytes are announced and"

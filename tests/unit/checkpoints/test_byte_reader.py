@@ -4,7 +4,7 @@ import pytest
 from tests.bundles import varint
 
 from bertkit.base.errors import DamagedFileError
-from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
+from bertkit.checkpoints.byte_reader import ByteReader
 
 NUMBERS = [0, 1, 127, 128, 300, (1 << 32) - 1, (1 << 63), (1 << 64) - 1]
 

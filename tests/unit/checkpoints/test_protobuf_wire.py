@@ -4,7 +4,7 @@ import pytest
 from tests.bundles import field, fixed32, varint
 
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.tensorflow.protobuf_wire import MAX_FIELDS, Message
+from bertkit.checkpoints.protobuf_wire import MAX_FIELDS, Message
 
 
 def test_fields_are_found_by_number_and_others_passed_over() -> None:

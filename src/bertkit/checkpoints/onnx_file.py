@@ -1,0 +1,151 @@
+"""ONNX files that `bertkit export` wrote, as named tensors: the weights, without the graph.
+
+An initializer has its weight's name in Hugging Face's files. `TRANSPOSED` follows it if the file
+has the transposed matrix, and a matrix of integers has its scales under another name. Files that
+other tools wrote have names of their own and are refused.
+
+Source: onnx/onnx.proto of the ONNX project, messages ModelProto, GraphProto and TensorProto.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.base.members import find_member
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.file_names import ONNX_DATA_FILE
+from bertkit.checkpoints.mapped_file import MappedFile
+from bertkit.checkpoints.protobuf_wire import Message
+
+PRODUCERS = (b"bertkit", b"onnx.quantize")  # the second is ONNX Runtime's quantizer
+TRANSPOSED = ".T"
+SENTENCE = "sentence."  # begins the names of sentence-embedding modules, which have own files
+# Suffixes of ONNX Runtime's quantizer, for a matrix of int8 and its scales, one for each column.
+QUANTIZED, SCALE = "_quantized", "_scale"
+
+MAX_FIELDS = 20_000  # nodes and initializers of a graph; BERT-Large has 2,000
+MAX_DIMENSIONS = 8
+# Numbers of the fields that are read.
+PRODUCER, GRAPH = 2, 7  # of a ModelProto
+INITIALIZER = 5  # of a GraphProto
+DIMENSIONS, DATA_TYPE, FLOATS, NAME, RAW_DATA, EXTERNAL_DATA = 1, 2, 4, 8, 9, 13  # of a TensorProto
+KEY, VALUE = 1, 2  # of an entry of EXTERNAL_DATA
+DTYPES = {1: torch.float32, 3: torch.int8, 7: torch.int64}
+
+
+def open_onnx(path: Path) -> dict[str, LazyTensor]:
+    """Read and validate the initializers of an untrusted file.
+
+    Returns:
+        The weights by their names in Hugging Face's files, in float32.
+
+    Raises:
+        CheckpointError: another tool wrote the file.
+        DamagedFileError: the file is truncated or not in its format.
+        UnsafeFileError: it exceeds a limit, or names a file other than its own for weights.
+    """
+    model = Message.parse(memoryview(MappedFile.open(path).memory), str(path))
+    if bytes(model.content(PRODUCER)) not in PRODUCERS:
+        raise CheckpointError(
+            f"{path} wasn't written by `bertkit export`, and only such ONNX files can be read;"
+            " load the weights that it was made from"
+        )
+    open_data = cache(lambda: MappedFile.open(find_member(path.parent, ONNX_DATA_FILE)))
+    initializers: dict[str, LazyTensor] = {}
+    for graph in model.messages(GRAPH, MAX_FIELDS):
+        for tensor in graph.messages(INITIALIZER):
+            name, lazy = _read_initializer(tensor, path, open_data)
+            if name in initializers:
+                raise DamagedFileError(f"{path} has two initializers of the name {name!r:.80}")
+            initializers[name] = lazy
+    weights = {}
+    for name, lazy in initializers.items():
+        if lazy.dtype == torch.int8 and name.endswith(QUANTIZED):
+            name, lazy = name.removesuffix(QUANTIZED), _dequantize(name, lazy, initializers, path)
+        if name.endswith(TRANSPOSED):
+            name, lazy = name.removesuffix(TRANSPOSED), _transpose(lazy)
+        if name.endswith((".weight", ".bias")) and not name.startswith(SENTENCE):
+            weights[name] = lazy
+    return weights
+
+
+def _read_initializer(
+    tensor: Message, path: Path, open_data: Callable[[], MappedFile]
+) -> tuple[str, LazyTensor]:
+    """Return the name of an initializer, and its values where they are."""
+    name = bytes(tensor.content(NAME)).decode("utf-8", errors="backslashreplace")
+    shape = tuple(tensor.integers(DIMENSIONS))
+    if len(shape) > MAX_DIMENSIONS or any(size < 0 for size in shape):
+        raise DamagedFileError(f"{path}: {name!r:.80} has the shape {shape!r:.80}; expected sizes")
+    dtype = DTYPES.get(tensor.integer(DATA_TYPE))
+    if dtype is None:  # a constant of the graph, such as a zero point
+        return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
+    num_bytes = math.prod(shape) * dtype.itemsize
+    entries = {
+        bytes(entry.content(KEY)): bytes(entry.content(VALUE))
+        for entry in tensor.messages(EXTERNAL_DATA)
+    }
+    if entries:
+        return name, _read_external(f"{path}: {name!r:.80}", open_data, entries, shape, dtype)
+    content = memoryview(tensor.content(RAW_DATA))
+    if not content and dtype == torch.float32:
+        content = memoryview(tensor.content(FLOATS))
+    if not content:  # a small constant, in a field of its own type
+        return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
+    if len(content) != num_bytes:
+        raise DamagedFileError(
+            f"{path}: {name!r:.80} has {len(content):,} bytes, and its shape {list(shape)} takes"
+            f" {num_bytes:,}; fetch it again"
+        )
+    return name, LazyTensor(shape, dtype, partial(_copy, content, shape, dtype))
+
+
+def _read_external(
+    name: str,
+    open_data: Callable[[], MappedFile],
+    entries: Mapping[bytes, bytes],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+) -> LazyTensor:
+    """Return a tensor of the file beside an ONNX file, which must be the one of its own name."""
+    location = entries.get(b"location", b"")
+    if location != ONNX_DATA_FILE.encode():
+        raise UnsafeFileError(f"{name} lies in {location!r:.80}; expected {ONNX_DATA_FILE}")
+    file = open_data()
+    try:
+        offset, length = int(entries[b"offset"]), int(entries[b"length"])
+    except (KeyError, ValueError):
+        raise DamagedFileError(f"{name} must have an offset and a length") from None
+    expected = math.prod(shape) * dtype.itemsize
+    if offset < 0 or length != expected or offset + length > file.size_bytes:
+        raise DamagedFileError(
+            f"{name} has {length:,} bytes from byte {offset:,} of {ONNX_DATA_FILE}, which has"
+            f" {file.size_bytes:,}, and its shape {list(shape)} takes {expected:,}; fetch it again"
+        )
+    return file.tensor(offset, shape, dtype)
+
+
+def _copy(content: memoryview, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return a copy of a tensor, since the file doesn't align it."""
+    return torch.frombuffer(bytearray(content), dtype=dtype).reshape(shape)
+
+
+def _transpose(tensor: LazyTensor) -> LazyTensor:
+    return LazyTensor(tensor.shape[::-1], tensor.dtype, lambda: tensor.read().t().contiguous())
+
+
+def _dequantize(
+    name: str, values: LazyTensor, initializers: Mapping[str, LazyTensor], path: Path
+) -> LazyTensor:
+    """Return the float32 matrix of a matrix of int8, whose zero points are 0."""
+    scale = initializers.get(name.removesuffix(QUANTIZED) + SCALE)
+    if scale is None or scale.dtype != torch.float32 or scale.shape != values.shape[1:]:
+        raise DamagedFileError(f"{path}: {name!r:.80} must have a scale for each of its columns")
+    return LazyTensor(
+        values.shape, torch.float32, lambda: values.read().float() * scale.read().float()
+    )

@@ -1,0 +1,39 @@
+"""Random bytes as `model.onnx`, from files of ours in float32 and in int8."""
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from bertkit.base.errors import BertkitError
+from bertkit.checkpoints.names import rename_tensors
+from bertkit.checkpoints.onnx_file import open_onnx
+from bertkit.exporters.onnx import write_onnx
+from bertkit.exporters.onnx_models import EXPORTED
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+
+
+@cache
+def seeds() -> list[bytes]:
+    """A small model in both precisions."""
+    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = BertConfig(**sizes, vocab_size=8, intermediate_size=4, max_position_embeddings=8)
+    torch.manual_seed(0)
+    model, contents = BertModel(config), []
+    for precision in ("fp32", "int8"):
+        with TemporaryDirectory() as folder:
+            write_onnx(Path(folder), model, EXPORTED["BertModel"], None, precision)
+            contents.append((Path(folder) / "model.onnx").read_bytes())
+    return contents
+
+
+def run(data: bytes, folder: Path) -> None:
+    """Open a file, and read all tensors."""
+    path = folder / "model.onnx"
+    path.write_bytes(data)
+    with suppress(BertkitError):
+        for tensor in rename_tensors(open_onnx(path)).values():
+            tensor.read()

@@ -23,9 +23,11 @@ def write_corpus(path: Path, num_documents: int, seed: int = 0) -> None:
 
 
 def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) -> list[str]:
-    """The command line of a small run."""
-    return (
+    """The command line of a small run, by default of both objectives of BERT."""
+    objective = [] if {"--objective", "--from"} & {*more} else ["--objective", "bert"]
+    words = (
         f"pretrain --data {workshop}/shards --model {workshop}/nano.json --output {output}"
         f" --steps {steps} --batch-size 16 --max-length 32 --learning-rate 5e-3"
         f" --eval-sequences 32 --device cpu"
-    ).split() + list(more)
+    )
+    return [*words.split(), *objective, *more]

@@ -1,7 +1,7 @@
 """ONNX files that `bertkit export` wrote, as named tensors: the weights, without the graph.
 
 An initializer has its weight's name in Hugging Face's files. `TRANSPOSED` follows it if the file
-has the transposed matrix, and a matrix of integers has its scales under another name. Files that
+has the transposed matrix, and `SCALE` in the name of the scales of a matrix of integers. Files that
 other tools wrote have names of their own and are refused.
 
 Source: onnx/onnx.proto of the ONNX project, messages ModelProto, GraphProto and TensorProto.
@@ -22,18 +22,16 @@ from bertkit.checkpoints.file_names import ONNX_DATA_FILE
 from bertkit.checkpoints.mapped_file import MappedFile
 from bertkit.checkpoints.protobuf_wire import Message
 
-PRODUCERS = (b"bertkit", b"onnx.quantize")  # the second is ONNX Runtime's quantizer
-TRANSPOSED = ".T"
+PRODUCER = "bertkit"
+TRANSPOSED, SCALE = ".T", ".scale"
 SENTENCE = "sentence."  # begins the names of sentence-embedding modules, which have own files
-# Suffixes of ONNX Runtime's quantizer, for a matrix of int8 and its scales, one for each column.
-QUANTIZED, SCALE = "_quantized", "_scale"
 
 MAX_FIELDS = 20_000  # nodes and initializers of a graph; BERT-Large has 2,000
 MAX_DIMENSIONS = 8
 # Numbers of the fields that are read.
-PRODUCER, GRAPH = 2, 7  # of a ModelProto
+PRODUCER_NAME, GRAPH = 2, 7  # of a ModelProto
 INITIALIZER = 5  # of a GraphProto
-DIMENSIONS, DATA_TYPE, FLOATS, NAME, RAW_DATA, EXTERNAL_DATA = 1, 2, 4, 8, 9, 13  # of a TensorProto
+DIMENSIONS, DATA_TYPE, NAME, RAW_DATA, EXTERNAL_DATA = 1, 2, 8, 9, 13  # of a TensorProto
 KEY, VALUE = 1, 2  # of an entry of EXTERNAL_DATA
 DTYPES = {1: torch.float32, 3: torch.int8, 7: torch.int64}
 
@@ -50,7 +48,7 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
         UnsafeFileError: it exceeds a limit, or names a file other than its own for weights.
     """
     model = Message.parse(memoryview(MappedFile.open(path).memory), str(path))
-    if bytes(model.content(PRODUCER)) not in PRODUCERS:
+    if bytes(model.content(PRODUCER_NAME)) != PRODUCER.encode():
         raise CheckpointError(
             f"{path} wasn't written by `bertkit export`, and only such ONNX files can be read;"
             " load the weights that it was made from"
@@ -65,12 +63,12 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
             initializers[name] = lazy
     weights = {}
     for name, lazy in initializers.items():
-        if lazy.dtype == torch.int8 and name.endswith(QUANTIZED):
-            name, lazy = name.removesuffix(QUANTIZED), _dequantize(name, lazy, initializers, path)
-        if name.endswith(TRANSPOSED):
-            name, lazy = name.removesuffix(TRANSPOSED), _transpose(lazy)
-        if name.endswith((".weight", ".bias")) and not name.startswith(SENTENCE):
-            weights[name] = lazy
+        ours = name.removesuffix(TRANSPOSED)
+        if not ours.endswith((".weight", ".bias")) or ours.startswith(SENTENCE):
+            continue  # a constant, a scale, or a part of another file
+        if lazy.dtype == torch.int8:
+            lazy = _dequantize(f"{path}: {ours!r:.80}", lazy, initializers.get(f"{ours}{SCALE}"))
+        weights[ours] = lazy if ours == name else _transpose(lazy)
     return weights
 
 
@@ -93,8 +91,6 @@ def _read_initializer(
     if entries:
         return name, _read_external(f"{path}: {name!r:.80}", open_data, entries, shape, dtype)
     content = memoryview(tensor.content(RAW_DATA))
-    if not content and dtype == torch.float32:
-        content = memoryview(tensor.content(FLOATS))
     if not content:  # a small constant, in a field of its own type
         return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
     if len(content) != num_bytes:
@@ -139,13 +135,9 @@ def _transpose(tensor: LazyTensor) -> LazyTensor:
     return LazyTensor(tensor.shape[::-1], tensor.dtype, lambda: tensor.read().t().contiguous())
 
 
-def _dequantize(
-    name: str, values: LazyTensor, initializers: Mapping[str, LazyTensor], path: Path
-) -> LazyTensor:
-    """Return the float32 matrix of a matrix of int8, whose zero points are 0."""
-    scale = initializers.get(name.removesuffix(QUANTIZED) + SCALE)
-    if scale is None or scale.dtype != torch.float32 or scale.shape != values.shape[1:]:
-        raise DamagedFileError(f"{path}: {name!r:.80} must have a scale for each of its columns")
-    return LazyTensor(
-        values.shape, torch.float32, lambda: values.read().float() * scale.read().float()
-    )
+def _dequantize(name: str, values: LazyTensor, scales: LazyTensor | None) -> LazyTensor:
+    """Return the float32 matrix of a matrix of int8 with a scale for each column."""
+    if scales is None or scales.dtype != torch.float32 or scales.shape != values.shape[1:]:
+        raise DamagedFileError(f"{name} must have a scale for each of its columns")
+    read = scales.read
+    return LazyTensor(values.shape, torch.float32, lambda: values.read().float() * read())

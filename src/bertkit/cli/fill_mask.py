@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bertkit.base.progress import show_progress
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, find_size, gather_texts, printable
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -26,6 +26,7 @@ def fill_mask(
     device: str = "auto",
     revision: str | None = None,
     engine: EngineName = "auto",
+    precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
     """Predict the most probable words for each [MASK] of a text.
@@ -49,6 +50,8 @@ def fill_mask(
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         engine: The inference engine; auto uses the fastest that is installed.
+        precision: Precision of matrix products: auto takes bf16 where it is native and measures
+            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
         json: Print one JSON object per text.
     """
     check_standard_output()
@@ -56,7 +59,7 @@ def fill_mask(
     from bertkit.inference.fill_mask import FillMask
     from bertkit.inference.named_texts import NamedText
 
-    fill = FillMask.load(model, device, revision=revision, engine=engine)
+    fill = FillMask.load(model, device, revision=revision, engine=engine, precision=precision)
     filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
     size, is_watched = find_size(texts, file), sys.stdout.isatty()
     with show_progress("Filling", size, is_bytes=True, is_hidden=is_watched) as progress:

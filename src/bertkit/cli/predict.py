@@ -13,7 +13,7 @@ from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.cli.results import list_problems, open_result
 from bertkit.cli.texts import NO_TEXT, Words, find_source, legible
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.table import TaskEntry
 
@@ -52,6 +52,8 @@ DOCSTRING = """{summary}
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         engine: The inference engine; auto uses the fastest that is installed.
+        precision: Precision of matrix products: auto takes bf16 where it is native and measures
+            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
         json: Print one JSON object per prediction, with all scores.
     """
 
@@ -74,6 +76,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         device: str = "auto",
         revision: str | None = None,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
         json: bool = False,
     ) -> None:
         source = find_source(words, file, has_other_inputs=inputs != inputs_kind())
@@ -88,7 +91,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
             predictor: Predictor[Any, Any, Any] = Predictor.load(
-                model, device=device, revision=revision, engine=engine
+                model, device=device, revision=revision, engine=engine, precision=precision
             )
             if (task := predictor.task.name) != name:
                 raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")

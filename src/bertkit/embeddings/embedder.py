@@ -128,7 +128,7 @@ class Embedder:
             "max_length": encoder.max_length,
             "stride": encoder.stride,
             "engine": self.engine.name,
-            "precision": self.settings.precision,
+            "precision": self.engine.precision,
             "deterministic": self.settings.deterministic,
         }
 

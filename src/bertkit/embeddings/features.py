@@ -223,9 +223,10 @@ class FeatureExtractor:
     def _find_engine(self, settings: FeatureSettings, plan: FeaturePlan) -> Engine:
         """Return an engine for the requested layers and the last one, which C is computed from."""
         layers = tuple(dict.fromkeys((*plan.layers, self._model.config.num_hidden_layers)))
-        key = (settings.engine, layers)
+        key = (settings.engine, settings.precision, layers)
         if self._last_engine is None or self._last_engine[0] != key:
-            self._last_engine = (key, choose_engine(settings.engine, self._model, layers))
+            engine = choose_engine(settings.engine, self._model, layers, settings.precision)
+            self._last_engine = (key, engine)
         return self._last_engine[1]
 
     @torch.inference_mode()

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field
 
 from bertkit.base.settings import Settings
-from bertkit.inference.engines.names import EngineName, Precision
+from bertkit.inference.engines.names import PRECISION_HELP, EngineName, PrecisionName
 
 PoolingName = Literal[
     "cls",
@@ -72,8 +72,8 @@ class EmbedderSettings(Settings):
     engine: EngineName = Field(
         "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
     )
-    precision: Precision = Field(
-        "fp32", description="Precision of weights and matrix products; bf16 is for GPUs."
+    precision: PrecisionName = Field(
+        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
     )
 
 
@@ -97,4 +97,7 @@ class FeatureSettings(Settings):
     )
     engine: EngineName = Field(
         "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+    )
+    precision: PrecisionName = Field(
+        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
     )

@@ -17,7 +17,6 @@ from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.exporters.onnx_graph import OnnxGraph, Shape
 from bertkit.exporters.onnx_models import ExportedKind, Outputs, their_name
 from bertkit.exporters.onnx_padded import OPSET
-from bertkit.exporters.onnx_quantization import quantize
 from bertkit.exporters.onnx_sentences import count_features, write_sentence
 from bertkit.models.bert.pretrained import PretrainedBert
 
@@ -43,14 +42,13 @@ def write_onnx(
         model: on a CPU.
         kind: how its architecture is exported.
         sentences: the modules that turn a bare encoder's output into a sentence embedding.
-        precision: of the matrices of linear layers; in int8 the inputs of each are quantized as it
-            runs.
+        precision: of the linear layers of the encoder.
 
     Returns:
         Size and checksums of each file, by name, and the names of the outputs.
     """
     graph = OnnxGraph(OPSET, their_name)
-    outputs: Outputs = kind.write(graph, model)
+    outputs: Outputs = kind.write(graph, model, precision)
     if sentences is not None:
         vectors: dict[str, Shape] = {
             write_sentence(graph, sentences, "last_hidden_state"): (
@@ -61,10 +59,7 @@ def write_onnx(
         outputs |= vectors
     proto = graph.build(kind.inputs, outputs)
     records: dict[str, FileRecord] = {}
-    if precision == "int8":
-        _take_weights_in(proto, graph.weights)
-        proto = quantize(proto)
-    elif sum(4 * weight.numel() for weight in graph.weights.values()) > MAX_INLINE_BYTES:
+    if sum(weight.nbytes for weight in graph.weights.values()) > MAX_INLINE_BYTES:
         records[ONNX_DATA_FILE] = _write_weights(folder / ONNX_DATA_FILE, proto, graph.weights)
     else:
         _take_weights_in(proto, graph.weights)
@@ -100,6 +95,6 @@ def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRe
 
 
 def _as_bytes(weight: Tensor) -> memoryview:
-    """Return a weight as bytes: float32, little-endian, row-major."""
-    values = weight.float().contiguous().numpy().astype("<f4", copy=False)
-    return values.data.cast("B")
+    """Return a weight as bytes: float32 or int8, little-endian, row-major."""
+    values = weight.contiguous().numpy()
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).data.cast("B")

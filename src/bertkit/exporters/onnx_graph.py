@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.checkpoints.onnx_file import PRODUCER
 
 MICROSOFT = "com.microsoft"  # ONNX Runtime's own operators, all of version 1
 ELEMENT_TYPES = {
     torch.float32: "FLOAT",
     torch.int64: "INT64",
     torch.int32: "INT32",
+    torch.int8: "INT8",
     torch.bool: "BOOL",
 }
 
@@ -48,6 +50,7 @@ class OnnxGraph:
         self._nodes: list[Any] = []
         self._num_nodes = 0
         self._constants: dict[str, Any] = {}
+        self._quantized: dict[str, tuple[str, str, str]] = {}
         self.weights: dict[str, Tensor] = {}
 
     def weight(self, name: str, tensor: Tensor) -> str:
@@ -70,13 +73,18 @@ class OnnxGraph:
         self, operator: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any
     ) -> str:
         """Add a node with one output and return the output's name, by default generated."""
-        name = f"{operator}_{self._num_nodes}"
-        self._num_nodes += 1
+        name = output or f"{operator}_{self._num_nodes}"
         self._opsets.setdefault(domain, 1)
-        make_node = self._onnx.helper.make_node
-        node = make_node(operator, inputs, [output or name], name, domain=domain, **attributes)
-        self._nodes.append(node)
-        return output or name
+        self._add(operator, inputs, [name], domain=domain, **attributes)
+        return name
+
+    def quantize(self, values: str) -> tuple[str, str, str]:
+        """Add a node that quantizes values, once; return the names of integers, scale and zero."""
+        if values not in self._quantized:
+            names = (f"{values}_uint8", f"{values}_scale", f"{values}_zero")
+            self._add("DynamicQuantizeLinear", [values], names)
+            self._quantized[values] = names
+        return self._quantized[values]
 
     def branch(self, write: Callable[[], object], shape: Shape) -> Any:
         """Build one of the two branches of an `If` node.
@@ -115,8 +123,16 @@ class OnnxGraph:
             graph,
             opset_imports=opsets,
             ir_version=helper.find_min_ir_version_for(opsets, ignore_unknown=True),
-            producer_name="bertkit",
+            producer_name=PRODUCER,
         )
+
+    def _add(
+        self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> None:
+        name = f"{operator}_{self._num_nodes}"
+        self._num_nodes += 1
+        make_node = self._onnx.helper.make_node
+        self._nodes.append(make_node(operator, inputs, outputs, name, **attributes))
 
     def _describe(self, name: str, dtype: torch.dtype, shape: Shape) -> Any:
         element_type = getattr(self._onnx.TensorProto, ELEMENT_TYPES[dtype])
@@ -125,7 +141,7 @@ class OnnxGraph:
     def _declare(self, name: str) -> Any:
         tensor = self._onnx.TensorProto(
             name=name,
-            data_type=self._onnx.TensorProto.FLOAT,
+            data_type=getattr(self._onnx.TensorProto, ELEMENT_TYPES[self.weights[name].dtype]),
             dims=self.weights[name].shape,
             data_location=self._onnx.TensorProto.EXTERNAL,
         )

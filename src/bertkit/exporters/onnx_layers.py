@@ -5,15 +5,17 @@ Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)"; Misra 
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from torch import nn
+from torch import Tensor, nn
 
 from bertkit.exporters.onnx_graph import OnnxGraph
 from bertkit.nn.block import EncoderBlock
 
 Activation: TypeAlias = Callable[[OnnxGraph, str], str]
 WriteLinear: TypeAlias = Callable[[OnnxGraph, str, nn.Linear, str], str]
+Multiply: TypeAlias = Callable[[OnnxGraph, str, str, Tensor, Tensor], str]
+GraphPrecision: TypeAlias = Literal["fp32", "int8"]
 
 
 def operator(name: str, **attributes: str) -> Activation:

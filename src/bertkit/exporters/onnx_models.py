@@ -10,9 +10,9 @@ import torch
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import their_names
-from bertkit.checkpoints.onnx_file import SENTENCE, TRANSPOSED
+from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
 from bertkit.exporters.onnx_graph import OnnxGraph, Shape
-from bertkit.exporters.onnx_layers import ACTIVATION_NODES, take
+from bertkit.exporters.onnx_layers import ACTIVATION_NODES, GraphPrecision, take
 from bertkit.exporters.onnx_padded import INPUT_NAMES, write_encoder, write_linear, write_pooler
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -38,12 +38,13 @@ class ExportedKind(NamedTuple):
 
     Attributes:
         kind: the model's class.
-        write: adds the model's nodes to a graph; returns its outputs, name → shape.
+        write: adds the model's nodes to a graph, its encoder in a precision; returns its outputs,
+            name → shape.
         input_shape: shape of each of the inputs `INPUT_NAMES`.
     """
 
     kind: type[PretrainedBert]
-    write: Callable[[OnnxGraph, Any], Outputs]
+    write: Callable[[OnnxGraph, Any, GraphPrecision], Outputs]
     input_shape: Shape = ("batch", "length")
 
     @property
@@ -71,7 +72,8 @@ def find_kind(architecture: str, config: BertConfig, source: object) -> Exported
 
 def their_name(name: str) -> str:
     """Return the name in Hugging Face's files for the name of a weight in a graph."""
-    ours, suffix = name.removesuffix(TRANSPOSED), name[len(name.removesuffix(TRANSPOSED)) :]
+    ours = name.removesuffix(TRANSPOSED).removesuffix(SCALE)
+    suffix = name.removeprefix(ours)
     if ours.startswith(SENTENCE):
         return name
     for number, part in enumerate(("query", "key", "value")):
@@ -81,47 +83,57 @@ def their_name(name: str) -> str:
     return their_names(ours)[0] + suffix
 
 
-def write_bert(graph: OnnxGraph, model: BertModel) -> Outputs:
+def write_bert(graph: OnnxGraph, model: BertModel, precision: GraphPrecision) -> Outputs:
     """Write the encoder, and the pooler if there is one."""
     size = model.config.hidden_size
-    tokens = write_encoder(graph, model.encoder, model.config, output="last_hidden_state")
+    tokens = write_encoder(
+        graph, model.encoder, model.config, precision, output="last_hidden_state"
+    )
     outputs: Outputs = {tokens: ("batch", "length", size)}
     if model.pooler is not None:
         outputs[write_pooler(graph, model.pooler, tokens, "pooler_output")] = ("batch", size)
     return outputs
 
 
-def write_sequence_labels(graph: OnnxGraph, model: BertForSequenceClassification) -> Outputs:
+def write_sequence_labels(
+    graph: OnnxGraph, model: BertForSequenceClassification, precision: GraphPrecision
+) -> Outputs:
     """Write a classifier or regressor of sequences."""
-    tokens = write_encoder(graph, model.encoder, model.config)
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
     pooled = write_pooler(graph, model.pooler, tokens)
     logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
     return {logits: ("batch", model.config.num_labels)}
 
 
-def write_choices(graph: OnnxGraph, model: BertForMultipleChoice) -> Outputs:
+def write_choices(
+    graph: OnnxGraph, model: BertForMultipleChoice, precision: GraphPrecision
+) -> Outputs:
     """Write a multiple-choice model, whose inputs are `[batch, choices, length]`."""
     sizes = graph.node("Shape", "input_ids")
     length = graph.node("Gather", sizes, graph.constant([2]))
     rows = graph.node("Concat", graph.constant([-1]), length, axis=0)
     ids, mask, segments = (graph.node("Reshape", name, rows) for name in INPUT_NAMES)
-    tokens = write_encoder(graph, model.encoder, model.config, (ids, mask, segments))
+    tokens = write_encoder(graph, model.encoder, model.config, precision, (ids, mask, segments))
     pooled = write_pooler(graph, model.pooler, tokens)
     scores = write_linear(graph, "classifier", model.classifier, pooled)
     shape = graph.node("Gather", sizes, graph.constant([0, 1]))
     return {graph.node("Reshape", scores, shape, output="logits"): ("batch", "choices")}
 
 
-def write_token_labels(graph: OnnxGraph, model: BertForTokenClassification) -> Outputs:
+def write_token_labels(
+    graph: OnnxGraph, model: BertForTokenClassification, precision: GraphPrecision
+) -> Outputs:
     """Write a classifier of tokens."""
-    tokens = write_encoder(graph, model.encoder, model.config)
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
     logits = write_linear(graph, "classifier", model.classifier, tokens, "logits")
     return {logits: ("batch", "length", model.config.num_labels)}
 
 
-def write_answers(graph: OnnxGraph, model: BertForQuestionAnswering) -> Outputs:
+def write_answers(
+    graph: OnnxGraph, model: BertForQuestionAnswering, precision: GraphPrecision
+) -> Outputs:
     """Write an extractive question answering model."""
-    tokens = write_encoder(graph, model.encoder, model.config)
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
     scores = write_linear(graph, "qa_outputs", model.qa_outputs, tokens)
     names = ("start_logits", "end_logits")
     return {
@@ -130,20 +142,24 @@ def write_answers(graph: OnnxGraph, model: BertForQuestionAnswering) -> Outputs:
     }
 
 
-def write_words(graph: OnnxGraph, model: WordScoringBert) -> Outputs:
+def write_words(graph: OnnxGraph, model: WordScoringBert, precision: GraphPrecision) -> Outputs:
     """Write a masked language model."""
-    return _write_words(graph, model, write_encoder(graph, model.encoder, model.config))
+    return _write_words(graph, model, write_encoder(graph, model.encoder, model.config, precision))
 
 
-def write_pairs(graph: OnnxGraph, model: BertForNextSentencePrediction) -> Outputs:
+def write_pairs(
+    graph: OnnxGraph, model: BertForNextSentencePrediction, precision: GraphPrecision
+) -> Outputs:
     """Write a next sentence model."""
-    tokens = write_encoder(graph, model.encoder, model.config)
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
     return _write_pairs(graph, model, tokens, "logits")
 
 
-def write_pretraining(graph: OnnxGraph, model: BertForPreTraining) -> Outputs:
+def write_pretraining(
+    graph: OnnxGraph, model: BertForPreTraining, precision: GraphPrecision
+) -> Outputs:
     """Write a model with both heads of pre-training."""
-    tokens = write_encoder(graph, model.encoder, model.config)
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
     pairs = _write_pairs(graph, model, tokens, "seq_relationship_logits")
     return {**_write_words(graph, model, tokens), **pairs}
 

@@ -17,9 +17,12 @@ import torch
 from torch import nn
 
 from bertkit.exporters.onnx_graph import MICROSOFT, OnnxGraph, Shape
+from bertkit.exporters.onnx_int8 import multiply_int8, write_int8_linear
 from bertkit.exporters.onnx_layers import (
     ACTIVATION_NODES,
     Activation,
+    GraphPrecision,
+    Multiply,
     add_norm,
     operator,
     write_after_attention,
@@ -62,6 +65,7 @@ def write_packed(
     layers: Sequence[int],
     *,
     is_mixed: bool,
+    precision: GraphPrecision = "fp32",
 ) -> list[str]:
     """Write the nodes of an encoder, up to the highest of the given layers.
 
@@ -71,20 +75,25 @@ def write_packed(
         config: the encoder's config.
         layers: hidden states to return: 0 is the output of the embeddings, n that of block n.
         is_mixed: whether the graph takes sequences of different lengths.
+        precision: of the linear layers.
 
     Returns:
         The name of each of those hidden states, `[tokens, hidden]`.
     """
-    activate = ACTIVATIONS[config.hidden_act]
+    is_int8 = precision == "int8"
+    multiply = multiply_int8 if is_int8 else _multiply
+    parts = (write_int8_linear if is_int8 else _write_linear, ACTIVATIONS[config.hidden_act])
     tokens = _write_embeddings(graph, encoder.embeddings)
     states = [tokens]
     for number in range(max(layers)):
         layer = encoder.layers[number]
         assert isinstance(layer, EncoderBlock)
         name = f"layers.{number}"
-        context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, is_mixed)
-        inputs = (tokens, context)
-        tokens = write_after_attention(graph, name, layer, inputs, (_write_linear, activate))
+        queries_keys_values = _write_query_key_value(
+            graph, f"{name}.attention", layer.attention, tokens, multiply
+        )
+        context = _write_attention(graph, layer.attention, queries_keys_values, is_mixed)
+        tokens = write_after_attention(graph, name, layer, (tokens, context), parts)
         states.append(tokens)
     return [states[layer] for layer in layers]
 
@@ -103,17 +112,23 @@ def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
     return add_norm(graph, "embeddings.norm", embeddings.norm, summed, position)
 
 
-def _write_attention(
-    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, is_mixed: bool
-) -> str:
-    """Write attention without its output layer; three products avoid a copy to split one."""
+def _write_query_key_value(
+    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, multiply: Multiply
+) -> list[str]:
+    """Write three products, which avoid a copy to split one."""
     linear = attention.query_key_value
-    parts = [
-        _multiply(graph, f"{name}.{part}", tokens, weight, bias)
+    return [
+        multiply(graph, f"{name}.{part}", tokens, weight, bias)
         for part, weight, bias in zip(
             ("query", "key", "value"), linear.weight.chunk(3), linear.bias.chunk(3), strict=True
         )
     ]
+
+
+def _write_attention(
+    graph: OnnxGraph, attention: SelfAttention, parts: Sequence[str], is_mixed: bool
+) -> str:
+    """Write attention without its output layer."""
     size, num_heads = attention.output.in_features, attention.num_heads
     if not is_mixed:
         return _attend_uniform(graph, parts, num_heads, size)

@@ -11,8 +11,11 @@ from torch import Tensor, nn
 
 from bertkit.checkpoints.onnx_file import TRANSPOSED
 from bertkit.exporters.onnx_graph import OnnxGraph
+from bertkit.exporters.onnx_int8 import multiply_int8, write_int8_linear
 from bertkit.exporters.onnx_layers import (
     ACTIVATION_NODES,
+    GraphPrecision,
+    Multiply,
     add_norm,
     take_first,
     write_after_attention,
@@ -33,6 +36,7 @@ def write_encoder(
     graph: OnnxGraph,
     encoder: BertEncoder,
     config: BertConfig,
+    precision: GraphPrecision = "fp32",
     inputs: tuple[str, str, str] = INPUT_NAMES,
     output: str = "",
 ) -> str:
@@ -42,19 +46,23 @@ def write_encoder(
         graph: a graph of opset `OPSET`.
         encoder: its weights are used without a copy.
         config: the encoder's config.
+        precision: of the linear layers.
         inputs: names of token ids, attention mask and segments, `[batch, length]`.
         output: name of the output; by default generated.
     """
     input_ids, attention_mask, token_type_ids = inputs
-    attended = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))
-    absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", attended, to=1))
+    present = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))
+    absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", present, to=1))
     mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
     tokens = _write_embeddings(graph, encoder.embeddings, input_ids, token_type_ids)
-    parts = (write_linear, ACTIVATION_NODES[config.hidden_act])
+    is_int8 = precision == "int8"
+    multiply = multiply_int8 if is_int8 else _multiply
+    parts = (write_int8_linear if is_int8 else write_linear, ACTIVATION_NODES[config.hidden_act])
     for number, layer in enumerate(encoder.layers):
         assert isinstance(layer, EncoderBlock)
         name, is_last = f"encoder.layers.{number}", number == len(encoder.layers) - 1
-        context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, mask)
+        attended = (tokens, mask)
+        context = _write_attention(graph, f"{name}.attention", layer.attention, attended, multiply)
         named = output if is_last else ""
         tokens = write_after_attention(graph, name, layer, (tokens, context), parts, named)
     return tokens
@@ -83,8 +91,13 @@ def _write_embeddings(
 
 
 def _write_attention(
-    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, mask: str
+    graph: OnnxGraph,
+    name: str,
+    attention: SelfAttention,
+    inputs: tuple[str, str],
+    multiply: Multiply,
 ) -> str:
+    tokens, mask = inputs
     hidden_size = attention.output.in_features
     num_features = hidden_size // attention.num_heads
     split = graph.constant([0, 0, attention.num_heads, num_features])
@@ -92,7 +105,7 @@ def _write_attention(
     weights = attention.query_key_value.weight.chunk(3)
     biases = attention.query_key_value.bias.chunk(3)
     for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        biased = _multiply(graph, f"{name}.{part}", tokens, weight, bias)
+        biased = multiply(graph, f"{name}.{part}", tokens, weight, bias)
         order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
         heads.append(graph.node("Transpose", graph.node("Reshape", biased, split), perm=order))
     query, key, value = heads
@@ -108,12 +121,11 @@ def write_linear(
     graph: OnnxGraph, name: str, linear: nn.Linear, values: str, output: str = ""
 ) -> str:
     """Write a linear layer; return the name of its output."""
-    return _multiply(graph, name, values, linear.weight, linear.bias, output)
+    product = _multiply(graph, name, values, linear.weight, linear.bias)
+    return graph.node("Identity", product, output=output) if output else product
 
 
-def _multiply(
-    graph: OnnxGraph, name: str, values: str, weight: Tensor, bias: Tensor, output: str = ""
-) -> str:
+def _multiply(graph: OnnxGraph, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
     turned = graph.weight(f"{name}.weight{TRANSPOSED}", weight.t())
     product = graph.node("MatMul", values, turned)
-    return graph.node("Add", product, graph.weight(f"{name}.bias", bias), output=output)
+    return graph.node("Add", product, graph.weight(f"{name}.bias", bias))

@@ -1,7 +1,10 @@
 """Choice of device and precision, mixed precision, and the peak speed of matrix products."""
 
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -9,7 +12,12 @@ import torch
 from bertkit.base.errors import SettingsError
 
 PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # precision decides which is fastest
+QUICK_SIZES = (1024,)
 PEAK_TRIALS = 6
+# Instruction sets of processors for products of bf16 and int8, as /proc/cpuinfo names them.
+BF16_FLAGS = ("amx_bf16", "avx512_bf16")
+MATRIX_FLAGS = (*BF16_FLAGS, "amx_int8", "avx512_vnni", "avx_vnni")
+LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
 
 
 def choose_device(name: str) -> torch.device:
@@ -32,12 +40,35 @@ def choose_precision(
 ) -> Literal["fp32", "bf16"]:
     """Return the precision for a `--precision` flag on a device.
 
-    GPUs before Ampere only emulate bf16, although `torch.cuda.is_bf16_supported` returns True.
+    auto takes bf16 on GPUs from Ampere on; earlier ones only emulate it, although
+    `torch.cuda.is_bf16_supported` returns True. On a CPU it takes bf16 if the processor has
+    instructions for it and a matrix product measures faster, which instructions alone don't ensure.
     """
     if name != "auto":
         return name
-    is_ampere = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
-    return "bf16" if is_ampere else "fp32"
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+    return "bf16" if is_bf16_faster() else "fp32"
+
+
+@cache
+def is_bf16_faster() -> bool:
+    """Whether the CPU multiplies matrices much faster in bf16 than in float32, by measurement."""
+    if not set(BF16_FLAGS) & set(list_cpu_flags()):
+        return False
+    device = torch.device("cpu")
+    bf16, fp32 = (measure_peak(device, one, sizes=QUICK_SIZES) for one in ("bf16", "fp32"))
+    return bf16 > LEAST_GAIN * fp32
+
+
+def list_cpu_flags() -> tuple[str, ...]:
+    """Return the instruction sets of `MATRIX_FLAGS` that the CPU has; none where unknown."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    words = set(text.partition("flags")[2].partition("\n")[0].split())
+    return tuple(flag for flag in MATRIX_FLAGS if flag in words)
 
 
 def mixed_precision(
@@ -49,12 +80,23 @@ def mixed_precision(
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
-def measure_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> float:
-    """Measure peak floating-point operations per second over square matrix products."""
+def measure_peak(
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    *,
+    sizes: Sequence[int] | None = None,
+) -> float:
+    """Measure peak floating-point operations per second over square matrix products.
+
+    Args:
+        device: the device.
+        precision: of the matrices.
+        sizes: rows of the matrices; by default sizes that suit the device.
+    """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     generator = torch.Generator(device).manual_seed(0)
     rates = []
-    for size in PEAK_SIZES[device.type]:
+    for size in sizes or PEAK_SIZES[device.type]:
         # Random numbers, because a GPU multiplies constant matrices faster than a model's.
         matrix = torch.randn(size, size, device=device, generator=generator).to(dtype)
         for _ in range(PEAK_TRIALS):

@@ -14,7 +14,7 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.masked_texts import MASK, encode_masked
 from bertkit.inference.named_texts import NamedText, name_texts
@@ -68,10 +68,12 @@ class FillMask:
     Attributes:
         loaded: the model and its tokenizer.
         engine_name: the runtime of the encoder, as in `choose_engine`.
+        precision: of the encoder's weights and matrix products, as in `choose_engine`.
     """
 
     loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
     engine_name: EngineName = "auto"
+    precision: PrecisionName = "auto"
 
     @classmethod
     def load(
@@ -81,12 +83,15 @@ class FillMask:
         *,
         revision: str | None = None,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
     ) -> Self:
         """Load any checkpoint with a masked-LM head.
 
         Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
         """
-        return cls(LoadedModel.load(BertForMaskedLM, path, device, revision=revision), engine)
+        return cls(
+            LoadedModel.load(BertForMaskedLM, path, device, revision=revision), engine, precision
+        )
 
     @overload
     def __call__(
@@ -154,7 +159,7 @@ class FillMask:
 
     @cached_property
     def _engine(self) -> Engine:
-        return choose_engine(self.engine_name, self.loaded.model)
+        return choose_engine(self.engine_name, self.loaded.model, precision=self.precision)
 
     def _fill(
         self,

@@ -15,7 +15,7 @@ from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
@@ -69,6 +69,7 @@ class Predictor(Generic[Input, Example, Prediction]):
         device: str = "auto",
         revision: str | None = None,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
     ) -> Self:
         """Load a model folder of `bertkit finetune`, or a model fine-tuned with another tool.
 
@@ -77,6 +78,7 @@ class Predictor(Generic[Input, Example, Prediction]):
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
             engine: the runtime; auto takes the fastest that is installed.
+            precision: of the encoder's weights and matrix products, as in `choose_engine`.
 
         Raises:
             CheckpointError: the model has no task or another one, or supports fewer tokens than its
@@ -102,7 +104,7 @@ class Predictor(Generic[Input, Example, Prediction]):
         kind = BertFeatureBased if architecture == FEATURE_BASED else task.model_kind
         loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
         model = loaded.model
-        return cls(task, loaded, choose_engine(engine, model, model.head_layers))
+        return cls(task, loaded, choose_engine(engine, model, model.head_layers, precision))
 
     @overload
     def __call__(self, inputs: Input) -> Prediction: ...
@@ -195,7 +197,8 @@ class Predictor(Generic[Input, Example, Prediction]):
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
         """Compute the logits of a batch."""
         model, placed = self.loaded.model, batch.to(find_device(self.loaded.model))
-        if isinstance(self.engine, TorchEngine):  # computes less if the head needs only C
+        is_plain = isinstance(self.engine, TorchEngine) and self.engine.precision == "fp32"
+        if is_plain:  # computes less if the head needs only C
             scores = model.scores(placed)
         else:
             states = self.engine(batch)

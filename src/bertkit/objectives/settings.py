@@ -1,27 +1,21 @@
 """The settings of the pre-training objectives."""
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from bertkit.objectives.masking import MaskingSettings
 
 ObjectiveName: TypeAlias = Literal["bert", "mlm", "causal"]
-DEFAULT_OBJECTIVE: ObjectiveName = "bert"
-
-
-def _is_default(name: Any) -> bool:
-    return bool(name == DEFAULT_OBJECTIVE)
 
 
 class ObjectiveSettings(MaskingSettings):
     """What is predicted, and of which examples."""
 
     objective: ObjectiveName = Field(
-        DEFAULT_OBJECTIVE,
+        "bert",
         description="bert: masked words and next sentence; mlm: masked words only; causal: the"
         " next word, left to right.",
-        exclude_if=_is_default,  # the records of runs from before there were others lack it
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         128, description="Tokens of an example, with [CLS] and [SEP]."

@@ -11,7 +11,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.models.recurrent.nets import NETS
-from bertkit.objectives.settings import DEFAULT_OBJECTIVE, ObjectiveName
+from bertkit.objectives.settings import ObjectiveName
 from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -78,7 +78,7 @@ class RunFacts:
     @property
     def objective(self) -> ObjectiveName:
         """The pre-training objective."""
-        name: ObjectiveName = self.record.settings.get("objective", DEFAULT_OBJECTIVE)
+        name: ObjectiveName = self.record.settings.get("objective", "bert")
         return name
 
     @property

@@ -1,16 +1,9 @@
-"""What contradicts an objective, and what a stored one says."""
+"""What contradicts an objective."""
 
 import pytest
 from pydantic import ValidationError
 
 from bertkit.objectives.settings import ObjectiveSettings
-
-
-def test_only_another_objective_than_berts_is_stored():
-    assert "objective" not in ObjectiveSettings().model_dump(mode="json")
-    stored = ObjectiveSettings(objective="causal").model_dump(mode="json")
-    assert stored["objective"] == "causal"
-    assert ObjectiveSettings(**stored).objective == "causal"
 
 
 @pytest.mark.parametrize("change", [{"mask_rate": 0.3}, {"whole_words": True}])

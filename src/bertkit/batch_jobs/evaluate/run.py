@@ -8,7 +8,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.data.tables.records import open_records
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.predictor import Predictor
 from bertkit.recipes.finetune.examples import (
@@ -34,17 +34,23 @@ class EvaluatedModel:
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
         engine: the inference engine.
+        precision: of the encoder's weights and matrix products.
     """
 
     model: str
     device: str = "auto"
     revision: str | None = None
     engine: EngineName = "auto"
+    precision: PrecisionName = "auto"
 
     def load(self) -> Predictor[Any, Any, Any]:
         """Load the model; errors as in `Predictor.load`."""
         return Predictor.load(
-            self.model, device=self.device, revision=self.revision, engine=self.engine
+            self.model,
+            device=self.device,
+            revision=self.revision,
+            engine=self.engine,
+            precision=self.precision,
         )
 
 

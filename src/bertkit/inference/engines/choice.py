@@ -1,29 +1,47 @@
 """Choice of the engine that runs a model."""
 
+import time
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import torch
 
 from bertkit.base.errors import SettingsError
+from bertkit.hardware.device import choose_precision
 from bertkit.inference.engines.engine import Engine, HasEncoder
-from bertkit.inference.engines.names import EngineName, Precision
+from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
 from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.nn.packing import PackedBatch
+
+PROBE_LENGTHS = (64, 48, 32, 24, 16, 8)  # tokens of the sequences that engines are timed on
+PROBE_TRIALS = 3
 
 
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
     """Build the ONNX Runtime engine, for CPUs."""
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
-    if not can_run_onnx(model, precision):
+    if precision == "bf16" or not can_run_onnx(model):
         raise SettingsError(
-            "the engine onnx supports only bidirectional models on a CPU in fp32; use torch"
+            "the engine onnx supports only bidirectional models on a CPU in fp32 or int8; use torch"
         )
-    return OnnxEngine(model, layers)
+    return OnnxEngine(model, layers, precision)
+
+
+def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
+    """Build the PyTorch engine."""
+    if precision == "int8":
+        raise SettingsError(
+            "int8 is for bidirectional models on a CPU, in the engine onnx, which needs"
+            " `pip install 'bertkit[onnx]'`"
+        )
+    return TorchEngine(model, layers, precision)
 
 
 ENGINES: dict[str, Callable[[HasEncoder, Iterable[int], Precision], Engine]] = {
-    "torch": TorchEngine,
+    "torch": build_torch,
     "onnx": build_onnx,
 }
 
@@ -32,20 +50,67 @@ def choose_engine(
     name: EngineName,
     model: HasEncoder,
     layers: Iterable[int] = (-1,),
-    precision: Precision = "fp32",
+    precision: PrecisionName = "auto",
 ) -> Engine:
     """Build an engine for a model.
 
     Args:
-        name: auto takes the fastest that is installed and supports the model: onnx on a CPU for
-            bidirectional models, else torch.
-        model: the model, on its device.
+        name: auto takes the fastest that is installed and supports the model and the precision.
+        model: the model, on its device; bf16 changes the dtype of its encoder.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: of the weights and matrix products.
+        precision: of the weights and matrix products. auto takes bf16 if the device computes it
+            natively and, on a CPU, a batch of the model is faster than in fp32; never int8.
+
+    Raises:
+        SettingsError: the engine doesn't support the model or the precision.
+        MissingExtraError: the engine isn't installed.
     """
-    if name == "auto":
-        name = "onnx" if can_run_onnx(model, precision) and has_onnx() else "torch"
-    return ENGINES[name](model, layers, precision)
+    layers = tuple(layers)
+    candidates = [
+        (engine, kind)
+        for kind in (_list_precisions(model) if precision == "auto" else (precision,))
+        for engine in (_list_engines(model, kind) if name == "auto" else (name,))
+    ]
+    if precision == "auto" and name == "onnx":
+        candidates = [(name, "fp32")]
+    if len(candidates) > 1:
+        longest = model.config.max_position_embeddings
+        candidates.sort(
+            key=lambda one: time_engine(ENGINES[one[0]](copy(model), layers, one[1]), longest)
+        )
+    engine, kind = candidates[0]
+    return ENGINES[engine](model, layers, kind)
+
+
+def _list_precisions(model: HasEncoder) -> tuple[Precision, ...]:
+    """List the precisions that `auto` takes or, if there are several, compares."""
+    device = find_device(model)
+    if choose_precision("auto", device) == "fp32":
+        return ("fp32",)
+    return ("bf16",) if device.type == "cuda" else ("bf16", "fp32")
+
+
+def _list_engines(model: HasEncoder, precision: Precision) -> tuple[EngineName, ...]:
+    """Return the faster engine for a precision."""
+    is_onnx = precision != "bf16" and can_run_onnx(model) and has_onnx()
+    return ("onnx",) if is_onnx else ("torch",)
+
+
+def copy(model: HasEncoder) -> HasEncoder:
+    """Return a model with an encoder of its own, which an engine may cast."""
+    return SimpleNamespace(config=model.config, encoder=deepcopy(model.encoder))
+
+
+def time_engine(engine: Engine, longest: int) -> float:
+    """Return the seconds that an engine takes for a small batch, the least of several trials."""
+    batch = PackedBatch.from_single([[0] * min(length, longest) for length in PROBE_LENGTHS])
+    engine(batch)  # prepares its kernels
+    seconds = []
+    for _ in range(PROBE_TRIALS):
+        started = time.perf_counter()
+        engine(batch)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
 
 
 def find_device(model: HasEncoder) -> torch.device:
@@ -53,10 +118,10 @@ def find_device(model: HasEncoder) -> torch.device:
     return model.encoder.embeddings.word.weight.device
 
 
-def can_run_onnx(model: HasEncoder, precision: Precision) -> bool:
+def can_run_onnx(model: HasEncoder) -> bool:
     """Whether ONNX Runtime can run a model; its graph has no causal mask."""
     weight = model.encoder.embeddings.word.weight
-    is_float32 = weight.dtype == torch.float32 and precision == "fp32"
+    is_float32 = weight.dtype == torch.float32
     return weight.device.type == "cpu" and is_float32 and not model.config.is_decoder
 
 

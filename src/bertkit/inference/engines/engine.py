@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
+from bertkit.inference.engines.names import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.packing import PackedBatch
@@ -24,11 +25,13 @@ class Engine(Protocol):
 
     Attributes:
         name: its key in `ENGINES`.
+        precision: of its matrix products.
         layers: layers whose hidden states it returns: 0 for the embeddings, n for block n.
         tokens_per_batch: approximate batch size in tokens at which it is fastest.
     """
 
     name: str
+    precision: Precision
     layers: tuple[int, ...]
     tokens_per_batch: int
 

@@ -20,8 +20,10 @@ from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.exporters.onnx_graph import OnnxGraph, import_extra
+from bertkit.exporters.onnx_layers import GraphPrecision
 from bertkit.exporters.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
+from bertkit.inference.engines.names import Precision
 from bertkit.inference.engines.onnx_session import OnnxSession
 from bertkit.nn.packing import PackedBatch
 
@@ -32,11 +34,13 @@ UNIFORM_PART_TOKENS = 96
 
 
 class OnnxEngine:
-    """Runs a model's encoder in ONNX Runtime, in float32, on a CPU.
+    """Runs a model's encoder in ONNX Runtime on a CPU, in float32 or with integer matrices.
 
     Args:
         model: any model, on a CPU; only its encoder is used.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
+        precision: fp32, or int8 for the matrices of linear layers. In int8 the inputs of a product
+            share a scale, so that the other sequences of a batch change a result a little.
 
     Attributes:
         num_threads: torch's number of threads when the engine is built.
@@ -48,9 +52,15 @@ class OnnxEngine:
 
     name = "onnx"
 
-    def __init__(self, model: HasEncoder, layers: Iterable[int] = (-1,)) -> None:
+    def __init__(
+        self,
+        model: HasEncoder,
+        layers: Iterable[int] = (-1,),
+        precision: Precision = "fp32",
+    ) -> None:
         if model.config.is_decoder:
             raise SettingsError("the engine onnx supports only bidirectional models; use torch")
+        self.precision = precision
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
@@ -72,10 +82,19 @@ class OnnxEngine:
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
         graph = OnnxGraph(OPSET)
         encoder, config = self._model.encoder, self._model.config
-        outputs = write_packed(graph, encoder, config, self._given, is_mixed=is_mixed)
+        kind: GraphPrecision = "int8" if self.precision == "int8" else "fp32"
+        outputs = write_packed(
+            graph, encoder, config, self._given, is_mixed=is_mixed, precision=kind
+        )
         shapes = dict.fromkeys(outputs, ("tokens", config.hidden_size))
         model = graph.build(MIXED_INPUTS if is_mixed else UNIFORM_INPUTS, shapes)
-        return OnnxSession(model.SerializeToString(), graph.weights, outputs, num_threads)
+        return OnnxSession(
+            model.SerializeToString(),
+            graph.weights,
+            outputs,
+            num_threads,
+            fuses=self.precision == "int8",
+        )
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:

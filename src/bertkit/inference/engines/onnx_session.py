@@ -21,6 +21,8 @@ class OnnxSession:
         weights: external initializers by name; their memory is used and must stay allocated.
         outputs: names of the hidden states that it returns.
         num_threads: number of threads that share the work of a call, the caller included.
+        fuses: let ONNX Runtime join nodes into its own operators, which makes a product of integers
+            one kernel; in float32, layer norms and GELU would be slower.
 
     Raises:
         MissingExtraError: `bertkit[onnx]` isn't installed.
@@ -32,13 +34,17 @@ class OnnxSession:
         weights: Mapping[str, Tensor],
         outputs: Sequence[str],
         num_threads: int,
+        *,
+        fuses: bool = False,
     ) -> None:
         onnxruntime = import_extra("onnxruntime")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.log_severity_level = QUIET
-        # Higher levels fuse layer norms and GELU with their neighbors, which is slower.
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = (
+            levels.ORT_ENABLE_EXTENDED if fuses else levels.ORT_ENABLE_BASIC
+        )
         self._weights = [
             onnxruntime.OrtValue.ortvalue_from_numpy(weight.contiguous().numpy())
             for weight in weights.values()

@@ -21,7 +21,7 @@ class TorchEngine:
         model: any model; only its encoder is used. It is set to evaluation mode, and must be in it
             whenever the engine runs: in training mode, dropout applies here too.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: bf16 casts the model's own encoder; for GPUs.
+        precision: fp32 or bf16, which casts the model's own encoder.
     """
 
     name = "torch"
@@ -32,6 +32,7 @@ class TorchEngine:
         layers: Iterable[int] = (-1,),
         precision: Precision = "fp32",
     ) -> None:
+        self.precision = precision
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self._encoder = model.encoder.eval()
         if precision == "bf16":

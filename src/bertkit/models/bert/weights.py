@@ -92,6 +92,8 @@ def fill_model(
     if missing and not new_heads:
         is_pretrained = {"masked_lm", "next_sentence"}.intersection(missing)
         command = "pretrain --from … --new-heads" if is_pretrained else "finetune"
+        if "next_sentence" in missing and "masked_lm" in theirs:
+            command += "` or, without next sentence, `pretrain --from … --objective mlm"
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
             f" {type(model).__name__} needs; load a model that has it, or train it with"

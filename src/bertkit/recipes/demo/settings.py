@@ -28,6 +28,7 @@ class DemoSettings(Settings):
         """Return the pre-training settings of the demo's small BERT."""
         return PretrainSettings(
             model="tiny",
+            objective="bert",
             minutes=self.minutes,
             max_length=64,
             eval_sequences=512,

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
 from bertkit.objectives.masking import Share
-from bertkit.objectives.settings import ObjectiveSettings
+from bertkit.objectives.settings import ObjectiveName, ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
 Recipe = Literal["modern", "paper"]
@@ -15,6 +15,7 @@ Recipe = Literal["modern", "paper"]
 # behind "modern" are in docs/results.md.
 RECIPES: dict[str, dict[str, Any]] = {
     "modern": {
+        "objective": "mlm",
         "initialization": "neighbors",
         "dropout": 0.0,
         "mask_rate": 0.4,
@@ -22,6 +23,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "learning_rate": 2e-3,
     },
     "paper": {
+        "objective": "bert",
         "initialization": "random",
         "dropout": 0.1,
         "mask_rate": 0.15,
@@ -75,8 +77,14 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     recipe: Recipe = Field(
         DEFAULT_RECIPE,
         description="Defaults for a new model. modern: heads that attend to neighboring tokens from"
-        " the start, Muon, 40 % masked, no dropout; it learns many times as fast. paper: as in"
-        " Devlin et al. 2018, and what --from continues with.",
+        " the start, Muon, 40 % masked, no dropout, masked words alone; it learns many times as"
+        " fast. paper: as in Devlin et al. 2018, and what --from continues with.",
+    )
+    objective: ObjectiveName = Field(
+        "bert",
+        description="mlm: masked words only; bert: masked words and next sentence; causal: the"
+        " next word, left to right. By default as --recipe says.",
+        json_schema_extra=BY_RECIPE,
     )
     initialization: Literal["neighbors", "random"] = Field(
         "random",

@@ -57,7 +57,7 @@ def test_left_to_right_is_for_torch():
     assert engine.name == "torch"
     torch.testing.assert_close(engine(BATCH)[0], model.encoder(BATCH))
     with pytest.raises(
-        SettingsError, match="only bidirectional models on a CPU in fp32; use torch"
+        SettingsError, match="only bidirectional models on a CPU in fp32 or int8; use torch"
     ):
         choose_engine("onnx", model)
     with pytest.raises(SettingsError, match="only bidirectional models"):
@@ -87,3 +87,52 @@ def test_half_precision_is_near():
     found = choose_engine("torch", model, precision="bf16")(BATCH)[0]
     assert found.dtype == torch.float32
     assert 0 < (found - expected).abs().max() < 0.2
+
+
+def test_integers_are_for_onnx():
+    model = build_model().eval()
+    engine = choose_engine("auto", model, precision="int8")
+    assert (engine.name, engine.precision) == ("onnx", "int8")
+    with torch.no_grad():
+        expected = model.encoder(BATCH)
+    found = engine(BATCH)[0]
+    assert 0 < (found - expected).abs().max() < 0.2
+    with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
+        choose_engine("torch", model, precision="int8")
+    causal = BertLMHeadModel(build_model(is_decoder=True).config)
+    with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
+        choose_engine("auto", causal, precision="int8")
+
+
+@pytest.mark.parametrize("faster", ["bf16", "fp32"])
+def test_auto_takes_the_precision_that_measures_faster(monkeypatch, faster):
+    """On a CPU with native bf16 both are timed, on copies; only the choice casts the model."""
+    monkeypatch.setattr(choice, "choose_precision", lambda name, device: "bf16")
+    timed = []
+
+    def time_engine(engine, longest):
+        assert longest == model.config.max_position_embeddings
+        assert engine(BATCH)[0].isfinite().all()
+        timed.append(engine.precision)
+        return 1.0 if engine.precision == faster else 2.0
+
+    monkeypatch.setattr(choice, "time_engine", time_engine)
+    model = build_model()
+    engine = choose_engine("auto", model)
+    assert sorted(timed) == ["bf16", "fp32"]
+    assert engine.precision == faster
+    is_cast = model.encoder.embeddings.word.weight.dtype == torch.bfloat16
+    assert is_cast == (faster == "bf16")
+
+
+def test_without_native_bf16_nothing_is_timed(monkeypatch):
+    monkeypatch.setattr(choice, "choose_precision", lambda name, device: "fp32")
+    monkeypatch.delattr(choice, "time_engine")
+    assert choose_engine("auto", build_model()).precision == "fp32"
+    assert choose_engine("onnx", build_model()).precision == "fp32"
+
+
+def test_timing_takes_the_least_of_several_trials(monkeypatch):
+    seconds = iter([0.0, 5.0, 10.0, 11.0, 20.0, 23.0])
+    monkeypatch.setattr(choice.time, "perf_counter", lambda: next(seconds))
+    assert choice.time_engine(choose_engine("torch", build_model(), precision="fp32"), 24) == 1.0

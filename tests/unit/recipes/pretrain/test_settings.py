@@ -25,15 +25,20 @@ def test_a_model_has_its_tuned_values_and_a_source_those_of_any_other_model():
 def test_a_recipe_gives_defaults_to_new_models_and_any_can_be_given_alone():
     def choose(**values):
         settings = PretrainSettings(**values)
-        names = ("recipe", "initialization", "dropout", "mask_rate", "optimizer")
+        names = ("recipe", "objective", "initialization", "dropout", "mask_rate", "optimizer")
         return tuple(getattr(settings, name) for name in names)
 
-    modern = ("modern", "neighbors", 0.0, 0.4, "muon")
-    paper = ("paper", "random", 0.1, 0.15, "adamw")
+    modern = ("modern", "mlm", "neighbors", 0.0, 0.4, "muon")
+    paper = ("paper", "bert", "random", 0.1, 0.15, "adamw")
     assert choose() == choose(recipe="modern") == modern
     assert choose(recipe="paper") == choose(start_from="model") == paper
-    assert choose(recipe="paper", initialization="neighbors") == (paper[0], modern[1], *paper[2:])
-    assert choose(dropout=0.2) == (*modern[:2], 0.2, *modern[3:])
+    assert choose(recipe="paper", initialization="neighbors") == (
+        *paper[:2],
+        modern[2],
+        *paper[3:],
+    )
+    assert choose(dropout=0.2) == (*modern[:3], 0.2, *modern[4:])
+    assert choose(objective="bert") == (modern[0], "bert", *modern[2:])
     assert choose(objective="causal").count(0.15) == 1  # nothing is masked
 
 

@@ -8,8 +8,10 @@ whole set once by each side, begun by another side each time. The sets (`text_se
 short sentences, 400 paragraphs, and a shuffled mix of both. Every side gets texts and gives
 normalized vectors: tokenizing, sorting, padding and pooling are counted. The peers and what is put
 around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
-at the best of five, the others at the best of four token budgets, found for each set on every fifth
-text before; the vectors of these are compared with those of sentence-transformers.
+at the best of five, in float32 and in bf16, the others at the best of four token budgets, found for
+each set on every fifth text before; the vectors of these are compared with those of
+sentence-transformers. OpenVINO runs in float32 and in the precision that it takes by itself, which
+is bf16 where the processor has it.
 
 On a GPU bertkit and sentence-transformers run in float32 and in bf16 (weights too), and no others;
 `--times` has each text so many times, as a GPU needs more to do than a round of a CPU.
@@ -41,6 +43,7 @@ import transformers
 from bench_step import describe_machine
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.names import EngineName, Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
@@ -65,11 +68,16 @@ from turns import fastest, show_ratio, summarize, take_turns
 NUM_THREADS = 2
 DEFAULT_BATCH_SIZE = 32  # of sentence-transformers
 SETS = ("short", "paragraphs", "mix")
-OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+OURS: dict[str, tuple[EngineName, Precision]] = {
+    "bertkit": ("torch", "fp32"),
+    "bertkit[onnx]": ("onnx", "fp32"),
+    "bertkit, bf16": ("torch", "bf16"),
+    "bertkit[onnx], int8": ("onnx", "int8"),
+}
 THEIRS, THEIRS_AT_BEST = "sentence-transformers", "sentence-transformers, best batch"
-PADDED = ("onnxruntime", "openvino", "ctranslate2", "ctranslate2 int8")
-SIDES = (*OURS, THEIRS, THEIRS_AT_BEST, *PADDED)
-IN_BF16 = ", bf16"  # behind the name of a side on a GPU
+IN_BF16 = ", bf16"  # behind the name of a side
+PADDED = ("onnxruntime", "openvino", "openvino, default", "ctranslate2", "ctranslate2 int8")
+SIDES = (*OURS, THEIRS, THEIRS_AT_BEST, THEIRS_AT_BEST + IN_BF16, *PADDED)
 BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (64, 128, 256, 512, 1024)}
 PACKAGES = ("ctranslate2", "onnxruntime", "openvino", "sentence-transformers", "tokenizers")
 EVERY_NTH = 5
@@ -142,19 +150,22 @@ def build_sides(
 ) -> tuple[dict[str, Embed], dict[str, EmbedInBatches]]:
     """The sides that need nothing but texts, and those for which a size is to be chosen."""
     fixed: dict[str, Embed] = {}
-    for name, engine in OURS.items():
+    for name, (engine, precision) in OURS.items():
         if name in names:
-            settings = EmbedderSettings(engine=engine)
+            settings = EmbedderSettings(engine=engine, precision=precision)
             fixed[name] = Embedder.load(folder, settings, device="cpu").encode
-    theirs = build_sentence_transformers(folder, Place.of("cpu"))
+    theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     fixed[THEIRS] = partial(embed_in_batches, theirs)
     sized: dict[str, EmbedInBatches] = {THEIRS_AT_BEST: theirs}
+    if (in_bf16 := THEIRS_AT_BEST + IN_BF16) in names:
+        sized[in_bf16] = build_sentence_transformers(folder, Place.of("cpu", "bf16"))
     exported = scratch / "exported.onnx"
     export_onnx(folder, exported)
     config = BertConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")), folder)
     builders = {
         "onnxruntime": partial(build_onnx_runtime, exported, config, NUM_THREADS),
-        "openvino": partial(build_openvino, exported, NUM_THREADS),
+        "openvino": partial(build_openvino, exported, NUM_THREADS, "f32"),
+        "openvino, default": partial(build_openvino, exported, NUM_THREADS, None),
         "ctranslate2": partial(build_ctranslate2, folder, scratch / "f", "float32", NUM_THREADS),
         "ctranslate2 int8": partial(build_ctranslate2, folder, scratch / "i", "int8", NUM_THREADS),
     }
@@ -225,7 +236,7 @@ def compare_vectors(vectors: dict[str, Floats]) -> dict[str, dict[str, float]]:
             "mean_cosine": float(cosines.mean()),
             "lowest_cosine": float(cosines.min()),
         }
-        is_rounded = "int8" in name or IN_BF16 in name
+        is_rounded = any(word in name for word in ("int8", IN_BF16, "default"))
         if agreement[name]["difference"] > MAX_DIFFERENCE and not is_rounded:
             raise SystemExit(f"{name} gives other vectors: {agreement[name]}")
     return agreement

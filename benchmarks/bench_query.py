@@ -120,7 +120,7 @@ def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
     for name, engine in OURS.items():
         settings = EmbedderSettings(engine=engine)
         sides[name] = Embedder.load(folder, settings, device="cpu").encode
-    theirs = build_sentence_transformers(folder, Place.of("cpu"))
+    theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     sides[THEIRS] = lambda text: theirs([text], 1)[0]
     exported = scratch / "exported.onnx"
     export_onnx(folder, exported)

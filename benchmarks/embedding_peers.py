@@ -181,15 +181,13 @@ def build_onnx_runtime(exported: Path, config: Any, num_threads: int) -> RunPadd
     return run
 
 
-def build_openvino(exported: Path, num_threads: int) -> RunPadded:
-    """OpenVINO in float32, set for one request at a time on all threads."""
+def build_openvino(exported: Path, num_threads: int, precision: str | None) -> RunPadded:
+    """OpenVINO, set for one request at a time on all threads; None for its own precision."""
     import openvino
 
-    options = {
-        "INFERENCE_NUM_THREADS": num_threads,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
-    }
+    options = {"INFERENCE_NUM_THREADS": num_threads, "PERFORMANCE_HINT": "LATENCY"}
+    if precision is not None:
+        options["INFERENCE_PRECISION_HINT"] = precision
     request = openvino.Core().compile_model(str(exported), "CPU", options).create_infer_request()
 
     def run(ids: Ids, mask: Ids) -> Floats:

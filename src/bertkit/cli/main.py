@@ -51,6 +51,7 @@ COMMANDS = {
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
     "export": "bertkit.cli.export:export",
+    "devices": "bertkit.cli.devices:devices",
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.cli.translate:translate",
 }
@@ -65,7 +66,7 @@ GROUPS = {
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
     ),
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
-    **dict.fromkeys(("inspect", "convert", "export"), FILES),
+    **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
 
 HELP = (

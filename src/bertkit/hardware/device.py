@@ -38,22 +38,23 @@ def choose_device(name: str) -> torch.device:
 def choose_precision(
     name: Literal["auto", "fp32", "bf16"], device: torch.device
 ) -> Literal["fp32", "bf16"]:
-    """Return the precision for a `--precision` flag on a device.
+    """Return the precision for a `--precision` flag of a training on a device.
 
     auto takes bf16 on GPUs from Ampere on; earlier ones only emulate it, although
-    `torch.cuda.is_bf16_supported` returns True. On a CPU it takes bf16 if the processor has
-    instructions for it and a matrix product measures faster, which instructions alone don't ensure.
+    `torch.cuda.is_bf16_supported` returns True.
     """
     if name != "auto":
         return name
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
-    return "bf16" if is_bf16_faster() else "fp32"
+    is_ampere = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+    return "bf16" if is_ampere else "fp32"
 
 
 @cache
 def is_bf16_faster() -> bool:
-    """Whether the CPU multiplies matrices much faster in bf16 than in float32, by measurement."""
+    """Whether the CPU multiplies matrices much faster in bf16 than in float32.
+
+    It must have instructions for it, and be faster when measured, which they don't ensure.
+    """
     if not set(BF16_FLAGS) & set(list_cpu_flags()):
         return False
     device = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""bf16 is chosen where the processor has it and where it measures faster."""
+"""bf16 is for processors that have it and measure faster with it."""
 
 import builtins
 from pathlib import Path
@@ -41,18 +41,21 @@ def test_a_system_without_cpuinfo_has_none(monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "rates", "expected"),
     [
-        (("amx_bf16",), {"bf16": 10.0, "fp32": 1.0}, "bf16"),
-        (("avx512_bf16",), {"bf16": 1.4, "fp32": 1.0}, "fp32"),  # too little for a whole model
-        (("avx512_vnni",), {}, "fp32"),  # not even measured
-        ((), {}, "fp32"),
+        (("amx_bf16",), {"bf16": 10.0, "fp32": 1.0}, True),
+        (("avx512_bf16",), {"bf16": 1.4, "fp32": 1.0}, False),  # too little for a whole model
+        (("avx512_vnni",), {}, False),  # not even measured
+        ((), {}, False),
     ],
 )
-def test_the_cpu_computes_in_bf16_where_that_is_faster(monkeypatch, flags, rates, expected):
+def test_bf16_is_measured_where_the_processor_has_it(monkeypatch, flags, rates, expected):
     monkeypatch.setattr(module, "list_cpu_flags", lambda: flags)
     monkeypatch.setattr(module, "measure_peak", lambda device, one, sizes: rates[one])
-    assert choose_precision("auto", CPU) == expected
+    assert is_bf16_faster() == expected
+
+
+def test_a_cpu_trains_in_float32_unless_told_otherwise():
+    assert choose_precision("auto", CPU) == "fp32"
     assert choose_precision("bf16", CPU) == "bf16"
-    assert choose_precision("fp32", CPU) == "fp32"
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.hardware.device import choose_precision
+from bertkit.hardware.device import choose_precision, is_bf16_faster
 from bertkit.inference.engines.engine import Engine, HasEncoder
 from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
 from bertkit.inference.engines.torch_engine import TorchEngine
@@ -85,9 +85,9 @@ def choose_engine(
 def _list_precisions(model: HasEncoder) -> tuple[Precision, ...]:
     """List the precisions that `auto` takes or, if there are several, compares."""
     device = find_device(model)
-    if choose_precision("auto", device) == "fp32":
-        return ("fp32",)
-    return ("bf16",) if device.type == "cuda" else ("bf16", "fp32")
+    if device.type == "cuda":
+        return (choose_precision("auto", device),)
+    return ("bf16", "fp32") if is_bf16_faster() else ("fp32",)
 
 
 def _list_engines(model: HasEncoder, precision: Precision) -> tuple[EngineName, ...]:

@@ -107,7 +107,7 @@ def test_integers_are_for_onnx():
 @pytest.mark.parametrize("faster", ["bf16", "fp32"])
 def test_auto_takes_the_precision_that_measures_faster(monkeypatch, faster):
     """On a CPU with native bf16 both are timed, on copies; only the choice casts the model."""
-    monkeypatch.setattr(choice, "choose_precision", lambda name, device: "bf16")
+    monkeypatch.setattr(choice, "is_bf16_faster", lambda: True)
     timed = []
 
     def time_engine(engine, longest):
@@ -126,7 +126,7 @@ def test_auto_takes_the_precision_that_measures_faster(monkeypatch, faster):
 
 
 def test_without_native_bf16_nothing_is_timed(monkeypatch):
-    monkeypatch.setattr(choice, "choose_precision", lambda name, device: "fp32")
+    monkeypatch.setattr(choice, "is_bf16_faster", lambda: False)
     monkeypatch.delattr(choice, "time_engine")
     assert choose_engine("auto", build_model()).precision == "fp32"
     assert choose_engine("onnx", build_model()).precision == "fp32"

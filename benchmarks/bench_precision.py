@@ -1,0 +1,144 @@
+"""What a precision costs in quality.
+
+    python benchmarks/bench_precision.py --data data/ --classifier sentiment/
+
+all-MiniLM-L6-v2 on a CPU, in float32 and in each reduced precision: the mean and the lowest cosine
+to the float32 vector of 2,000 sentences, Spearman's correlation on STS-B's test set, nDCG@10 on
+Cranfield, and, with a model of `bertkit finetune classify` for SST-2, the accuracy on its test set
+and how many of its labels change.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from bench_step import describe_machine
+from bertkit.embeddings.embedder import Embedder
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.names import Precision
+from bertkit.inference.predictors import Classifier
+from bertkit.metrics.correlation import spearman
+from embedding_peers import Floats
+from minilm import find_minilm
+from text_sets import read_set
+
+NUM_TOP = 10
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
+    )
+    parser.add_argument("--classifier", type=Path, help="a model for SST-2")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/precision.json"))
+    arguments = parser.parse_args()
+    sentences = read_set(arguments.data, "short")
+    reference: Floats | None = None
+    labels: list[str] = []
+    rows = []
+    for precision in get_args(Precision):
+        settings = EmbedderSettings(precision=precision)
+        embedder = Embedder.load(find_minilm(), settings, device="cpu")
+        vectors = embedder.encode(sentences)
+        reference = vectors if reference is None else reference
+        cosines = (vectors * reference).sum(axis=1)
+        row: dict[str, Any] = {
+            "precision": precision,
+            "engine": embedder.engine.name,
+            "mean_cosine": float(cosines.mean()),
+            "lowest_cosine": float(cosines.min()),
+            "stsb_spearman": measure_similarity(embedder, arguments.data / "tasks/stsb"),
+            "cranfield_ndcg": measure_search(embedder, arguments.data / "retrieval/cranfield"),
+        }
+        if arguments.classifier is not None:
+            found, truth = classify(arguments.classifier, arguments.data, precision)
+            labels = labels or found
+            row["sst2_accuracy"] = share_of_same(found, truth)
+            row["labels_changed"] = 1 - share_of_same(found, labels)
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine(), "results": rows}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measure_similarity(embedder: Embedder, folder: Path) -> float:
+    """Spearman's correlation of cosines with people's scores, on the English test set."""
+    with gzip.open(folder / "en/test.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    first, second = (
+        embedder.encode([row[name] for row in rows]) for name in ("sentence1", "sentence2")
+    )
+    scores = np.array([float(row["score"]) for row in rows])
+    return float(spearman((first * second).sum(axis=1), scores))
+
+
+def measure_search(embedder: Embedder, folder: Path) -> float:
+    """nDCG@10 over all queries that have a relevant document."""
+    documents, queries = (
+        read_texts(folder / name) for name in ("corpus.jsonl.gz", "queries.jsonl")
+    )
+    relevance: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    with (folder / "qrels.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.reader(file, delimiter="\t"):
+            if row[-1].lstrip("-").isdigit():  # else a header
+                relevance[row[0]][row[-2]] = int(row[-1])
+    names = list(documents)
+    scores = embedder.encode(list(queries.values())) @ embedder.encode(list(documents.values())).T
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :NUM_TOP]
+    gains = [
+        ndcg([names[index] for index in ranked], relevance[query])
+        for query, ranked in zip(queries, best, strict=True)
+        if any(value > 0 for value in relevance[query].values())
+    ]
+    return math.fsum(gains) / len(gains)
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """Texts with their titles, by id."""
+    read = gzip.open if path.suffix == ".gz" else open
+    with read(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return {
+        str(row["id"]): f"{row.get('title', '')} {row['text']}".strip()
+        for row in rows
+        if row["text"].strip()
+    }
+
+
+def ndcg(found: list[str], relevance: Mapping[str, int]) -> float:
+    """Discounted gain of what was found, beside that of the best order (Järvelin, Kekäläinen)."""
+
+    def discount(gains: list[int]) -> float:
+        return math.fsum(gain / math.log2(place + 2) for place, gain in enumerate(gains))
+
+    ideal = sorted((max(0, value) for value in relevance.values()), reverse=True)[:NUM_TOP]
+    return discount([max(0, relevance.get(name, 0)) for name in found]) / discount(ideal)
+
+
+def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str], list[str]]:
+    """The labels of SST-2's test sentences: found, and given."""
+    with (data / "tasks/sst2/test.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    classifier = Classifier.load(folder, device="cpu", precision=precision)
+    found = classifier([row["text"] for row in rows])
+    return [str(one.label) for one in found], [row["label"] for row in rows]
+
+
+def share_of_same(first: list[str], second: list[str]) -> float:
+    """How many of two lists' entries agree."""
+    return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
+
+
+if __name__ == "__main__":
+    main()

@@ -62,7 +62,7 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     assert main(["export", str(model), "--output", str(output)]) == 0
     line, note, _ = capsys.readouterr().out.split("\n")
     assert line.startswith(
-        f"{output}: onnx with outputs last_hidden_state, pooler_output, sentence_emb"
+        f"{output}: onnx, fp32; outputs last_hidden_state, pooler_output, sentence_emb"
     )
     assert note.startswith("note: BertModel was exported, without masked_lm")
     expected = Embedder.load(model).encode(TEXTS)

@@ -8,12 +8,18 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+import torch
 from tests.fonts import need_font
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base import storage
 from bertkit.cli.main import main
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.bert.neighbor_heads import attend_to_neighbors
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "the cat saw a dog ."
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -221,3 +227,18 @@ def test_what_an_encoder_decoder_has_not_is_told_in_a_line(writer, capsys, words
     assert out == ""
     assert message in err
     assert list_files() == []
+
+
+def test_an_untrained_model_shows_its_neighbor_heads(capsys):
+    """Two heads of the first layer look at the token before and after before any training."""
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz"])
+    torch.manual_seed(0)
+    config = BertConfig.preset("mini", vocab_size=tokenizer.vocab_size, initializer_range=0.7 / 16)
+    model = BertForMaskedLM(config)
+    attend_to_neighbors(model.encoder)
+    model.save_pretrained("untrained")
+    tokenizer.save(Path("untrained"))
+    out, _ = run(capsys, "untrained", "a b c d e f g h i j", "--json")
+    patterns = {(head["layer"], head["head"]): head["pattern"] for head in json.loads(out)["heads"]}
+    assert (patterns[1, 1], patterns[1, 2]) == ("previous", "next")
+    assert {pattern for (layer, _), pattern in patterns.items() if layer > 1} == {"broad"}

@@ -28,6 +28,7 @@ SENTENCE = "sentence."  # begins the names of sentence-embedding modules, which 
 
 MAX_FIELDS = 20_000  # nodes and initializers of a graph; BERT-Large has 2,000
 MAX_DIMENSIONS = 8
+MAX_NAME_BYTES = 256
 # Numbers of the fields that are read.
 PRODUCER_NAME, GRAPH = 2, 7  # of a ModelProto
 INITIALIZER = 5  # of a GraphProto
@@ -68,6 +69,10 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
             continue  # a constant, a scale, or a part of another file
         if lazy.dtype == torch.int8:
             lazy = _dequantize(f"{path}: {ours!r:.80}", lazy, initializers.get(f"{ours}{SCALE}"))
+        if lazy.dtype != torch.float32:
+            raise DamagedFileError(f"{path}: {ours!r:.80} must hold float32 or int8 numbers")
+        if ours in weights:
+            raise DamagedFileError(f"{path} has two initializers for {ours!r:.80}")
         weights[ours] = lazy if ours == name else _transpose(lazy)
     return weights
 
@@ -76,7 +81,8 @@ def _read_initializer(
     tensor: Message, path: Path, open_data: Callable[[], MappedFile]
 ) -> tuple[str, LazyTensor]:
     """Return the name of an initializer, and its values where they are."""
-    name = bytes(tensor.content(NAME)).decode("utf-8", errors="backslashreplace")
+    content = bytes(tensor.content(NAME)[:MAX_NAME_BYTES])
+    name = content.decode("utf-8", errors="backslashreplace")
     shape = tuple(tensor.integers(DIMENSIONS))
     if len(shape) > MAX_DIMENSIONS or any(size < 0 for size in shape):
         raise DamagedFileError(f"{path}: {name!r:.80} has the shape {shape!r:.80}; expected sizes")
@@ -90,15 +96,15 @@ def _read_initializer(
     }
     if entries:
         return name, _read_external(f"{path}: {name!r:.80}", open_data, entries, shape, dtype)
-    content = memoryview(tensor.content(RAW_DATA))
-    if not content:  # a small constant, in a field of its own type
+    values = memoryview(tensor.content(RAW_DATA))
+    if not values:  # a small constant, in a field of its own type
         return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
-    if len(content) != num_bytes:
+    if len(values) != num_bytes:
         raise DamagedFileError(
-            f"{path}: {name!r:.80} has {len(content):,} bytes, and its shape {list(shape)} takes"
+            f"{path}: {name!r:.80} has {len(values):,} bytes, and its shape {list(shape)} takes"
             f" {num_bytes:,}; fetch it again"
         )
-    return name, LazyTensor(shape, dtype, partial(_copy, content, shape, dtype))
+    return name, LazyTensor(shape, dtype, partial(_copy, values, shape, dtype))
 
 
 def _read_external(

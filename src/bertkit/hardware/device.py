@@ -16,7 +16,8 @@ QUICK_SIZES = (1024,)
 PEAK_TRIALS = 6
 # Instruction sets of processors for products of bf16 and int8, as /proc/cpuinfo names them.
 BF16_FLAGS = ("amx_bf16", "avx512_bf16")
-MATRIX_FLAGS = (*BF16_FLAGS, "amx_int8", "avx512_vnni", "avx_vnni")
+INT8_FLAGS = ("amx_int8", "avx512_vnni", "avx_vnni")
+MATRIX_FLAGS = (*BF16_FLAGS, *INT8_FLAGS)
 LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
 
 

@@ -72,6 +72,9 @@ def test_a_file_of_another_tool_is_refused(file):
         ({"dims": [-12, -8]}, DamagedFileError, "expected sizes"),
         ({"dims": [1] * 9}, DamagedFileError, "expected sizes"),
         ({"name": "bert.pooler.dense.bias"}, DamagedFileError, "two initializers"),
+        ({"name": "bert.pooler.dense.weight"}, DamagedFileError, "two initializers for"),
+        ({"data_type": onnx.TensorProto.FLOAT16}, DamagedFileError, "must hold float32 or int8"),
+        ({"raw_data": b""}, DamagedFileError, "must hold float32 or int8"),
     ],
 )
 def test_a_damaged_initializer_is_refused(file, values, error, match):

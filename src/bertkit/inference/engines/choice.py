@@ -34,8 +34,8 @@ def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) 
     """Build the PyTorch engine."""
     if precision == "int8":
         raise SettingsError(
-            "int8 is for bidirectional models on a CPU, in the engine onnx, which needs"
-            " `pip install 'bertkit[onnx]'`"
+            "int8 is for bidirectional models with float32 weights on a CPU, in the engine onnx,"
+            " which needs `pip install 'bertkit[onnx]'`"
         )
     return TorchEngine(model, layers, precision)
 
@@ -59,20 +59,21 @@ def choose_engine(
         model: the model, on its device; bf16 changes the dtype of its encoder.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
         precision: of the weights and matrix products. auto takes bf16 if the device computes it
-            natively and, on a CPU, a batch of the model is faster than in fp32; never int8.
+            natively and, on a CPU, a batch of the model is faster than in fp32; never int8. It is
+            timed whenever this is called: name a precision for results that can be repeated.
 
     Raises:
         SettingsError: the engine doesn't support the model or the precision.
         MissingExtraError: the engine isn't installed.
     """
     layers = tuple(layers)
+    if name == "onnx" and precision == "auto":
+        precision = "fp32"
     candidates = [
         (engine, kind)
         for kind in (_list_precisions(model) if precision == "auto" else (precision,))
         for engine in (_list_engines(model, kind) if name == "auto" else (name,))
     ]
-    if precision == "auto" and name == "onnx":
-        candidates = [(name, "fp32")]
     if len(candidates) > 1:
         longest = model.config.max_position_embeddings
         candidates.sort(
@@ -85,6 +86,8 @@ def choose_engine(
 def _list_precisions(model: HasEncoder) -> tuple[Precision, ...]:
     """List the precisions that `auto` takes or, if there are several, compares."""
     device = find_device(model)
+    if model.encoder.embeddings.word.weight.dtype != torch.float32:
+        return ("fp32",)  # weights that the caller has cast stay as they are
     if device.type == "cuda":
         return (choose_precision("auto", device),)
     return ("bf16", "fp32") if is_bf16_faster() else ("fp32",)
@@ -127,4 +130,5 @@ def can_run_onnx(model: HasEncoder) -> bool:
 
 def has_onnx() -> bool:
     """Whether `bertkit[onnx]` is installed."""
-    return all(find_spec(package) for package in ("onnx", "onnxruntime"))
+    specs = [find_spec(package) for package in ("onnx", "onnxruntime")]
+    return all(spec and spec.origin for spec in specs)  # a mere folder of the name has no origin

@@ -96,4 +96,5 @@ def _describe(result: "EmbedResult", *, json: bool) -> str:
     else:
         line += f", {result.tokens_per_second:,.0f} per second"
     problems = ", ".join(list_problems(counts, PROBLEMS, max_length=result.max_length))
-    return "; ".join(filter(None, (f"{line}, engine {result.engine}", problems)))
+    line += f", engine {result.engine} in {result.precision}"
+    return "; ".join(filter(None, (line, problems)))

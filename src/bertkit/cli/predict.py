@@ -136,7 +136,8 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
             " answers per second"
         )
         done = f"{output}: {done}" if output is not None else done
-        announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *problems)))
+        engine = answers.predictor.engine
+        announce("; ".join((f"{done}, engine {engine.name} in {engine.precision}", *problems)))
 
 
 def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:

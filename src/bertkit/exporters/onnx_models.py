@@ -59,13 +59,13 @@ def find_kind(architecture: str, config: BertConfig, source: object) -> Exported
     Raises:
         CheckpointError: it can't be exported.
     """
-    if architecture not in EXPORTED:
-        raise CheckpointError(
-            f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of {architecture}"
-        )
     if config.is_decoder:
         raise CheckpointError(
             f"{source} reads left to right (is_decoder), which ONNX graphs aren't written for"
+        )
+    if architecture not in EXPORTED:
+        raise CheckpointError(
+            f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of {architecture}"
         )
     return EXPORTED[architecture]
 

@@ -54,6 +54,7 @@ CASES = [
     *((name, words, "", True) for name, words in WORKPLACES.items()),
 ]
 PRINTING = {
+    "devices",
     "analogy",
     "fill-mask",
     "generate",

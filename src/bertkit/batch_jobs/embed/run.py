@@ -52,6 +52,7 @@ class EmbedResult:
         dimension: features per vector.
         counts: statistics of all texts, including those of earlier calls.
         engine: the inference engine.
+        precision: of its matrix products.
         max_length: maximum number of tokens of a text, or of a part of it.
         was_done: True if the output was already complete and nothing was computed.
         num_resumed: rows computed by earlier calls.
@@ -64,6 +65,7 @@ class EmbedResult:
     dimension: int
     counts: TextCounts
     engine: str
+    precision: str
     max_length: int
     was_done: bool = False
     num_resumed: int = 0
@@ -254,6 +256,7 @@ def _summarize(
         dimension=embedder.dimension,
         counts=counts,
         engine=embedder.engine.name,
+        precision=embedder.engine.precision,
         max_length=embedder.text_encoder.max_length,
         **measured,
     )

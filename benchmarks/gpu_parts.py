@@ -174,6 +174,7 @@ LEFT_OUT = {
     "bench_memory": "bench_step tells the memory of a step on a GPU",
     "bench_finetune_memory": "bench_finetune tells the memory of a step on a GPU",
     "bench_page": "measures a browser",
+    "bench_precision": "compares the precisions of a processor",
     "bench_prepare": "preparing text computes nothing on a GPU",
     "bench_quality": "trains for longer than a part may take",
     "bench_query": "one query at a time is a matter of the processor",

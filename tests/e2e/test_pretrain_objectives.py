@@ -19,7 +19,7 @@ STEPS = 80
 
 
 def begin(workshop: Path, folder: Path, objective: str, *more: str, steps: int = STEPS) -> int:
-    return main([*pretrain_words(workshop, folder, *more, steps=steps), "--objective", objective])
+    return main(pretrain_words(workshop, folder, "--objective", objective, *more, steps=steps))
 
 
 def go_on(workshop: Path, source: Path, folder: Path, objective: str, *more: str) -> int:

@@ -44,6 +44,7 @@ PRINTING = {
     "analogy": "analogy none a",
     "view": "view none a --json",
     "inspect": "inspect none",
+    "devices": "devices",
     "evaluate": "evaluate none none.csv",
     "translate": "translate none a",
     **{name: f"{name} none --file none.csv" for name in TASKS},

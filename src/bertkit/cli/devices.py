@@ -4,6 +4,7 @@ import json as json_module
 from typing import TYPE_CHECKING
 
 from bertkit.base.wording import pluralize
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import legible
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def devices(*, json: bool = False) -> None:
     Args:
         json: Print one JSON object per device.
     """
+    check_standard_output()
     from bertkit.hardware.report import describe_devices
 
     for report in describe_devices():

@@ -186,9 +186,9 @@ def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
     built: list[tuple[int, ...]] = []
     real = module.choose_engine
 
-    def choose(name, model, layers):
+    def choose(name, model, layers, precision):
         built.append(layers)
-        return real(name, model, layers)
+        return real(name, model, layers, precision)
 
     monkeypatch.setattr(module, "choose_engine", choose)
     for layers in ([-1, -2], [-1, -2], [0], [0]):

@@ -73,6 +73,21 @@ def test_labels_are_predicted_in_any_precision(tmp_path, capsys):
     assert [len(one) for one in labels] == [len(TEXTS)] * 4
 
 
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_blanks_are_filled_in_any_precision(tmp_path, capsys, precision):
+    save_small(tmp_path / "model")
+    found = []
+    for one in ("fp32", precision):
+        command = ["fill-mask", str(tmp_path / "model"), "the [MASK] saw", "--json"]
+        assert main([*command, "--precision", one]) == 0
+        (blank,) = json.loads(capsys.readouterr().out)["blanks"]
+        found.append({word["token"]: word["probability"] for word in blank})
+    common = found[0].keys() & found[1].keys()
+    assert len(common) >= 4
+    assert all(found[0][word] == pytest.approx(found[1][word], rel=0.2) for word in common)
+    assert found[0] != found[1]
+
+
 def test_integers_need_their_engine(tmp_path, capsys):
     save_small(tmp_path / "model")
     command = ["fill-mask", str(tmp_path / "model"), "the [MASK]", "--precision", "int8"]

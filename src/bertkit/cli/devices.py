@@ -1,6 +1,7 @@
 """`bertkit devices`: what this machine computes on, how fast, and in which precision."""
 
 import json as json_module
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from bertkit.base.wording import pluralize
@@ -30,7 +31,7 @@ def devices(*, json: bool = False) -> None:
     from bertkit.hardware.report import describe_devices
 
     for report in describe_devices():
-        print(json_module.dumps(report.to_dict()) if json else describe(report))
+        print(json_module.dumps(asdict(report)) if json else describe(report))
 
 
 def describe(report: "DeviceReport") -> str:

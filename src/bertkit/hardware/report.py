@@ -1,9 +1,8 @@
 """The report of `bertkit devices`: processor, GPUs, and the speed of matrix products on each."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -42,10 +41,6 @@ class DeviceReport:
     inference_precision: str
     training_precision: str
     is_default: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as JSON values."""
-        return asdict(self)
 
 
 def describe_devices() -> list[DeviceReport]:

@@ -2,9 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import torch
 
@@ -56,7 +54,7 @@ def choose_engine(
 
     Args:
         name: auto takes the fastest that is installed and supports the model and the precision.
-        model: the model, on its device; bf16 changes the dtype of its encoder.
+        model: the model, on its device.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
         precision: of the weights and matrix products. auto takes bf16 if the device computes it
             natively and, on a CPU, a batch of the model is faster than in fp32; never int8. It is
@@ -76,9 +74,8 @@ def choose_engine(
     ]
     if len(candidates) > 1:
         longest = model.config.max_position_embeddings
-        candidates.sort(
-            key=lambda one: time_engine(ENGINES[one[0]](copy(model), layers, one[1]), longest)
-        )
+        engines = [ENGINES[engine](model, layers, kind) for engine, kind in candidates]
+        return min(engines, key=lambda engine: time_engine(engine, longest))
     engine, kind = candidates[0]
     return ENGINES[engine](model, layers, kind)
 
@@ -97,11 +94,6 @@ def _list_engines(model: HasEncoder, precision: Precision) -> tuple[EngineName, 
     """Return the faster engine for a precision."""
     is_onnx = precision != "bf16" and can_run_onnx(model) and has_onnx()
     return ("onnx",) if is_onnx else ("torch",)
-
-
-def copy(model: HasEncoder) -> HasEncoder:
-    """Return a model with an encoder of its own, which an engine may cast."""
-    return SimpleNamespace(config=model.config, encoder=deepcopy(model.encoder))
 
 
 def time_engine(engine: Engine, longest: int) -> float:

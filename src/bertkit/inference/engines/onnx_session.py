@@ -42,7 +42,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.log_severity_level = QUIET
-        if not set(INT8_FLAGS) & set(list_cpu_flags()):
+        if fuses and not set(INT8_FLAGS) & set(list_cpu_flags()):
             # Without such instructions, products of int8 may overflow 16 bits; these can't.
             options.add_session_config_entry("session.x64quantprecision", "1")
         levels = onnxruntime.GraphOptimizationLevel

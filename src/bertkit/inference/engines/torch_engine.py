@@ -1,6 +1,7 @@
 """The PyTorch engine, which is always available."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 import torch
 from jaxtyping import Float
@@ -21,7 +22,7 @@ class TorchEngine:
         model: any model; only its encoder is used. It is set to evaluation mode, and must be in it
             whenever the engine runs: in training mode, dropout applies here too.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: fp32 or bf16, which casts the model's own encoder.
+        precision: fp32, or bf16 on a copy of the encoder: the model's heads stay as they are.
     """
 
     name = "torch"
@@ -36,7 +37,7 @@ class TorchEngine:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self._encoder = model.encoder.eval()
         if precision == "bf16":
-            self._encoder.bfloat16()
+            self._encoder = deepcopy(self._encoder).bfloat16()
         self._device = self._encoder.embeddings.word.weight.device
         self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
 

@@ -102,7 +102,7 @@ def stand_in_for_the_model(patches: pytest.MonkeyPatch) -> None:
     embedder = SimpleNamespace(
         dimension=DIMENSION,
         identity={"model": "none"},
-        engine=SimpleNamespace(name="none"),
+        engine=SimpleNamespace(name="none", precision="fp32"),
         text_encoder=SimpleNamespace(max_length=8),
         stream=stream_rows,
     )

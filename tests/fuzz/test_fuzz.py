@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from tests.fuzz import folder_target, modules_target, records_target
 
-SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "10"))
+SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "5"))
 SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
 NUM_AT_ONCE = 2
 ROOT = Path(__file__).parents[2]

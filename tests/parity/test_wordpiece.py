@@ -23,8 +23,8 @@ from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
-SAMPLE_CHARS_PER_FILE = 70_000
-NUM_RANDOM_STRINGS = 100_000  # half of them cased
+SAMPLE_CHARS_PER_FILE = 20_000
+NUM_RANDOM_STRINGS = 50_000  # half of them cased
 
 # Our own sentences; among them final sigma, dotted İ, ẞ, jamo, decomposed accents, joined emoji.
 SENTENCES = {

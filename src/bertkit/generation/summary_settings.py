@@ -22,7 +22,7 @@ class SummarySettings(Settings):
     share: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
         description="Share of the sentences to extract, such as 0.2; at least one sentence, and at"
-        " most {MAX_SENTENCES:,}.",
+        f" most {MAX_SENTENCES:,}.",
     )
     words: Annotated[int, Field(ge=1)] | None = Field(
         None,

@@ -28,7 +28,7 @@ class BudgetSettings(Settings):
     minutes: Positive | None = Field(
         None,
         description="Budget in minutes, converted to steps when the run starts, after measuring a"
-        " few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
+        f" few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
 
     def dump_with_fixed_budget(self) -> dict[str, Any]:

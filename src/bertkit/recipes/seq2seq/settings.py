@@ -166,7 +166,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.03,
         description="Share of the training pairs to hold out if --dev isn't given, at most"
-        " {MOST_HELD_OUT:,} of them.",
+        f" {MOST_HELD_OUT:,} of them.",
     )
     split_seed: Seed | None = Field(
         None, description="Seed that selects those pairs; by default --seed."

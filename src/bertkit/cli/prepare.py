@@ -16,6 +16,7 @@ def prepare(
     tokenizer: str,
     output: Path,
     settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
+    held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     workers: int | None = None,
     revision: str | None = None,
     json: bool = False,
@@ -30,6 +31,8 @@ def prepare(
 
         bertkit prepare books/ reviews/ more.jsonl --tokenizer tokenizer/ --output shards/
 
+        bertkit prepare books/ --held-out-inputs books/emma.txt --tokenizer tokenizer/ --output s/
+
         bertkit prepare my-texts/ --tokenizer google-bert/bert-base-uncased --output my-domain/
 
         zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
@@ -40,6 +43,8 @@ def prepare(
             the id of a model of the Hub.
         output: Folder for the shards.
         settings: The settings of the command.
+        held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
+            on, even if it is in a folder of the other inputs.
         workers: Number of processes; by default one per core.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
@@ -48,7 +53,14 @@ def prepare(
     from bertkit.recipes.prepare.run import prepare as run
 
     tokenizer_path = resolve_model(tokenizer, revision=revision, for_weights=False)
-    result = run(inputs, tokenizer_path, output, settings, workers=workers)
+    result = run(
+        inputs,
+        tokenizer_path,
+        output,
+        settings,
+        held_out_inputs=held_out_inputs,
+        workers=workers,
+    )
     manifest = result.manifest
     if json:
         values = manifest.model_dump(mode="json", exclude={"shards", "token_counts"})

@@ -64,6 +64,21 @@ def test_the_same_file_twice_is_an_error(books, tmp_path):
         names("-", "-")
 
 
+def test_held_out_inputs_come_last_and_are_left_out_of_the_others(books, tmp_path):
+    other = tmp_path / "emma.txt"
+    other.write_text("x")
+    held_out = [str(books / "a.txt"), str(other)]
+    sources = find_sources([str(books)], ReaderSettings(), held_out)
+    assert [(source.name, source.is_held_out) for source in sources] == [
+        ("books/b.txt", False),
+        ("books/sub.txt/c.jsonl.gz", False),
+        ("books/a.txt", True),
+        (f"{tmp_path.name}/emma.txt", True),
+    ]
+    with pytest.raises(InputError, match="read twice"):
+        find_sources([str(books)], ReaderSettings(), [str(other), str(other)])
+
+
 def test_linked_folders_are_followed_once(books, tmp_path):
     (books / "loop").symlink_to(books)
     elsewhere = tmp_path / "elsewhere"

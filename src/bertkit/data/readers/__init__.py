@@ -52,14 +52,17 @@ class Corpus:
             yield from read_source(source, self.settings, self.report, self.advance)
 
 
-def open_corpus(inputs: Sequence[str], settings: ReaderSettings) -> Corpus:
+def open_corpus(
+    inputs: Sequence[str], settings: ReaderSettings, held_out_inputs: Sequence[str] = ()
+) -> Corpus:
     """Find the sources of a corpus.
 
     Args:
         inputs: files, folders, globs, `-` for standard input, or `python-docs:`.
         settings: how they are read.
+        held_out_inputs: like `inputs`; all of their documents are held out.
     """
-    return Corpus(find_sources(inputs, settings), settings)
+    return Corpus(find_sources(inputs, settings, held_out_inputs), settings)
 
 
 def read_source(

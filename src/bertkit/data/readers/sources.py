@@ -43,6 +43,7 @@ class TextSource:
         format: a key of `READERS`.
         path: the file; None for standard input and for sources without a file.
         size_bytes: bytes on disk; None if unknown, as for a pipe.
+        is_held_out: whether all of its documents are held out.
         advance: called with the number of bytes read.
         is_faulty: whether reading failed or was incomplete.
         refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
@@ -52,6 +53,7 @@ class TextSource:
     format: str
     path: Path | None = None
     size_bytes: int | None = None
+    is_held_out: bool = False
     advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
     is_faulty: bool = field(default=False, init=False, compare=False)
     refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
@@ -124,16 +126,28 @@ class _CountedStream(io.RawIOBase):
         return len(content)
 
 
-def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[TextSource]:
-    """Return all sources that the inputs name, in input order, with folders sorted."""
+def find_sources(
+    inputs: Sequence[str], settings: ReaderSettings, held_out_inputs: Sequence[str] = ()
+) -> list[TextSource]:
+    """Return all sources that the inputs name, in input order, with folders sorted.
+
+    Held-out inputs come last, and what they name isn't read as part of the other inputs.
+    """
     if not inputs:
         raise InputError("no input: name files, folders, globs, - or python-docs:")
     sources: list[TextSource] = []
     found: dict[object, str] = {}
     num_of_name: dict[str, int] = {}
-    for argument in inputs:
+    held_out = [(argument, list(_find(argument, settings))) for argument in held_out_inputs]
+    excluded = {identity for _, pairs in held_out for _, identity in pairs}
+    named = [(argument, _find(argument, settings)) for argument in inputs]
+    for position, (argument, pairs) in enumerate([*named, *held_out]):
+        is_held_out = position >= len(named)
         here: set[object] = set()
-        for source, identity in _find(argument, settings):
+        for source, identity in pairs:
+            if not is_held_out and identity in excluded:
+                continue
+            source.is_held_out = is_held_out
             if identity in here:
                 source.refuse("repeated-file", f"it is {found[identity]}")
             elif identity in found:

@@ -35,6 +35,7 @@ class PlannedSource(BaseModel):
     name: str
     size_bytes: int | None
     changed_ns: int | None
+    is_held_out: bool = False
 
 
 class PreparationPlan(ChecksummedModel):
@@ -57,7 +58,10 @@ def make_plan(
         tokenizer_fingerprint=tokenizer_fingerprint,
         sources=[
             PlannedSource(
-                name=source.name, size_bytes=source.size_bytes, changed_ns=_time_of_change(source)
+                name=source.name,
+                size_bytes=source.size_bytes,
+                changed_ns=_time_of_change(source),
+                is_held_out=source.is_held_out,
             )
             for source in sources
         ],
@@ -72,12 +76,16 @@ def _time_of_change(source: TextSource) -> int | None:
 
 
 def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
-    """Group small files, in order, into units of about 16 MiB; larger files get their own unit."""
+    """Group small files, in order, into units of about 16 MiB; larger files get their own unit.
+
+    Held-out sources have their own units.
+    """
     units: list[list[TextSource]] = []
     size = 0
     for source in sources:
         source_size = UNIT_BYTES if source.size_bytes is None else source.size_bytes
-        if not units or size + source_size > UNIT_BYTES:
+        is_full = size + source_size > UNIT_BYTES
+        if not units or is_full or source.is_held_out != units[-1][-1].is_held_out:
             units.append([])
             size = 0
         units[-1].append(source)

@@ -80,6 +80,7 @@ def prepare(
     output: Path,
     settings: PrepareSettings,
     *,
+    held_out_inputs: Sequence[str] = (),
     workers: int | None = None,
 ) -> PrepareResult:
     """Turn raw text into shards, or resume an interrupted run in `output`.
@@ -92,6 +93,7 @@ def prepare(
         tokenizer_path: a tokenizer's folder or `vocab.txt`.
         output: the folder for the shards.
         settings: how to read, split and hold out.
+        held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out.
         workers: number of processes; by default one per core.
 
     Raises:
@@ -108,13 +110,19 @@ def prepare(
     num_workers = (os.cpu_count() or 1) if workers is None else workers
     if num_workers < 1:
         raise SettingsError(f"workers must be at least 1, got {num_workers}")
-    sources = open_corpus(inputs, settings).sources
+    sources = open_corpus(inputs, settings, held_out_inputs).sources
     tokenizer = Tokenizer.load(tokenizer_path)
     plan = make_plan(sources, settings, tokenizer.fingerprint)
     units = group_sources(sources)
     with (
         stop_at_once(lambda: describe_stop(output, units)),
-        open_output(output, "preparing", inputs=inputs, check=check_folder, is_workplace=True),
+        open_output(
+            output,
+            "preparing",
+            inputs=[*inputs, *held_out_inputs],
+            check=check_folder,
+            is_workplace=True,
+        ),
     ):
         was_done = is_finished(output, plan)
         prepared_bytes = 0

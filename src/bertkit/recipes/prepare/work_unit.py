@@ -104,6 +104,8 @@ def prepare_unit(
 ) -> None:
     """Read, split and tokenize the sources of one unit; write its shards and its result.
 
+    All of its sources are held out, or none.
+
     `advance` is called with the number of source bytes read.
     """
     report = ReadReport()
@@ -121,7 +123,9 @@ def prepare_unit(
         for document, ids, lengths in tokenize_documents(batch, settings, tokenizer):
             raw_bytes += sum(len(line.encode()) for line in document.lines)
             if len(lengths):
-                writers[choose_split(document.group, settings)].add(ids, lengths)
+                is_held_out = sources[0].is_held_out
+                split = "held-out" if is_held_out else choose_split(document.group, settings)
+                writers[split].add(ids, lengths)
             if len(lengths) <= 1:
                 report.add("one-sentence" if len(lengths) else "empty-document", document.group)
     for writer in writers.values():

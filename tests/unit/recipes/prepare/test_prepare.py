@@ -68,6 +68,19 @@ def test_lines_are_sentences_where_that_is_asked(corpus, tokenizer, tmp_path):
     assert texts(tmp_path / "out", "train")[0][0] == "file a has document 0. it goes on."
 
 
+def test_held_out_inputs_are_held_out_whole(corpus, tokenizer, tmp_path):
+    settings = PrepareSettings(held_out=0)
+    chosen = sorted(corpus.iterdir())[:2]
+    out = tmp_path / "out"
+    prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=[str(chosen[0])], workers=2)
+    held_out = {sentences[0].split()[1] for sentences in texts(out, "held_out")}
+    trained = {sentences[0].split()[1] for sentences in texts(out, "train")}
+    assert (held_out, trained) == ({"a"}, set("bcdef"))
+    others = [str(path) for path in chosen]
+    with pytest.raises(ResumeError, match=r"b\.txt has changed"):
+        prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=others, workers=1)
+
+
 def test_any_number_of_workers_gives_the_same_bytes(corpus, tokenizer, tmp_path):
     for workers in (1, 2):
         prepare([str(corpus)], tokenizer, tmp_path / f"out{workers}", SETTINGS, workers=workers)

@@ -49,7 +49,7 @@ from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.pretrain.job import build_objective
+from bertkit.recipes.pretrain.evaluation import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings

@@ -25,7 +25,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
-from bertkit.recipes.pretrain.job import build_objective
+from bertkit.recipes.pretrain.evaluation import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import peak_memory_bytes
 

@@ -8,10 +8,12 @@ import pytest
 import torch
 from tests.e2e.small import pretrain_words
 
-from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
+from bertkit import BertForMaskedLM, BertForPreTraining, BertModel, Tokenizer
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
+from bertkit.recipes.pretrain.job import begin_model, gather
+from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.records.log import read_log
 
 
@@ -123,6 +125,17 @@ def test_a_missing_head_is_drawn_only_where_it_is_asked_for(workshop, words_only
     line = "new weights for pooler, next_sentence, which"
     assert line in capsys.readouterr().err
     assert main(from_words(workshop, words_only, run)) == 0  # it decided nothing but that
+
+
+def test_a_new_head_for_words_begins_at_their_frequencies(workshop, model, tmp_path):
+    headless = tmp_path / "headless"
+    BertModel.from_pretrained(model).save_pretrained(headless)
+    Tokenizer.load(model).save(headless)
+    settings = PretrainSettings(start_from=str(headless), new_heads=True, max_length=32, steps=4)
+    context = gather(workshop / "shards", settings)
+    occurrences = torch.from_numpy(context.shards.token_counts.astype("float32")) + 1
+    bias = begin_model(context, settings).masked_lm.bias
+    torch.testing.assert_close(bias.exp(), occurrences / occurrences.sum())
 
 
 def test_the_tokenizer_must_be_that_of_the_source(workshop, model, tmp_path, capsys):

@@ -10,7 +10,7 @@ memory-mapped file. Weights are therefore aligned before the first step.
 Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Results".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,8 +141,12 @@ def evaluate_batches(
     batches: Sequence[AnyBatch],
     score: Score[AnyBatch],
     device: torch.device,
+    advance: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Return mean losses and accuracies over batches, without dropout."""
+    """Return mean losses and accuracies over batches, without dropout.
+
+    `advance` is called with 1 after each batch.
+    """
     model.eval()
     losses: dict[str, float] = {}
     hits: dict[str, float] = {}
@@ -152,6 +156,8 @@ def evaluate_batches(
         _add(totals, batch.target_counts)
         _add(losses, {name: float(total) for name, total in scores.losses.items()})
         _add(hits, {name: float(total) for name, total in scores.hits.items()})
+        if advance is not None:
+            advance(1)
     metrics = _mean_metrics(losses, hits, totals)
     return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
 

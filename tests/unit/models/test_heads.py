@@ -155,6 +155,13 @@ def test_weights_labels_and_architecture_come_back(tmp_path, name):
         assert torch.equal(tensor, model.state_dict()[key]), key
 
 
+def test_a_head_can_begin_at_the_frequencies_of_words():
+    model = build(BertForMaskedLM, vocab_size=6)
+    model.masked_lm.start_at_frequencies(torch.tensor([0, 3, 1, 0]))  # two words are not counted
+    frequencies = model.masked_lm.bias.exp()
+    torch.testing.assert_close(frequencies, torch.tensor([0.1, 0.4, 0.2, 0.1, 0.1, 0.1]))
+
+
 @pytest.mark.parametrize(
     ("kind", "heads"),
     [

@@ -31,6 +31,18 @@ class MaskedLMHead(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
+    @torch.no_grad()
+    def start_at_frequencies(self, counts: Int[Tensor, " counted"]) -> None:
+        """Set the bias to each token's log frequency, which an untrained head would learn first.
+
+        Args:
+            counts: occurrences of each token in the training text; may be fewer than the head has
+                words. Each is counted once more, so that no frequency is 0.
+        """
+        occurrences = torch.ones_like(self.bias)
+        occurrences[: len(counts)] += counts
+        self.bias.copy_((occurrences / occurrences.sum()).log())
+
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],

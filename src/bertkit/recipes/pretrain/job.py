@@ -1,11 +1,8 @@
 """The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,29 +12,27 @@ from bertkit.base.files import read_json, write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
-from bertkit.data.shards import Shard, ShardSet
-from bertkit.metrics.perplexity import find_bits_per_character, find_perplexity
+from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.masking import MaskingSettings
-from bertkit.objectives.objective import Objective, WordBatch
+from bertkit.objectives.objective import WordBatch
 from bertkit.objectives.table import OBJECTIVES
+from bertkit.recipes.pretrain.evaluation import (
+    build_objective,
+    evaluate_words,
+    held_out_batches,
+)
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.pretrain.source import InitialCheckpoint, load_source, open_source
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
-from bertkit.training.step import evaluate_batches
 
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7
-# Held-out examples are planned and masked alike for every run: with a fixed seed, and as in the
-# paper, so that runs with other mask rates can be compared.
-EVALUATION_SEED = 2**31
-EVALUATION_MASKS = MaskingSettings()
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ def begin_model(context: PretrainingContext, settings: PretrainSettings) -> Word
         model = build_new_model(context.config, settings)
     else:
         torch.manual_seed(settings.seed)
-        model = load_source(context.source, settings)
+        model = load_source(context.source, settings, context.shards.token_counts)
     return model.to(context.machine.device)
 
 
@@ -191,10 +186,6 @@ def build_job(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
-    num_targets = sum(len(batch.labels) for batch in held_out)
-    num_characters = sum(
-        int(tokenizer.token_lengths[batch.labels.numpy()].sum()) for batch in held_out
-    )
     max_length = context.trained_length
 
     def batches_at(step: int) -> list[WordBatch]:
@@ -204,12 +195,7 @@ def build_job(
         return [objective.batch(part) for part in parts]
 
     def evaluate() -> dict[str, float]:
-        metrics = evaluate_batches(model, held_out, objective.score, machine.device)
-        words = objective.batch_kind.word_loss
-        loss = metrics[f"{words}_loss"]
-        bits = find_bits_per_character(loss, num_targets, max(1, num_characters))
-        more = {"perplexity": find_perplexity(loss), "bits_per_character": bits}
-        return {**metrics, **{f"{words}_{name}": value for name, value in more.items()}}
+        return evaluate_words(model, held_out, objective, tokenizer, machine.device)
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **tokenizer.save(folder, max_length=max_length)}
@@ -232,38 +218,3 @@ def build_job(
         example_names="examples epoch/shard/index",
         can_replay=True,
     )
-
-
-def build_objective(
-    parts: Sequence[Shard], shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
-) -> Objective[Any]:
-    """Build the objective over some of the shards."""
-    kind = OBJECTIVES[settings.objective]
-    return kind.build(parts, tokenizer, settings, settings.seed, shards.token_counts)
-
-
-def held_out_batches(
-    shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
-) -> list[Any]:
-    """Return the held-out batches; every evaluation of every run uses the same masks."""
-    if not shards.held_out:
-        raise InputError(
-            "the shards have no held-out text; prepare again with a larger --held-out share"
-        )
-    masked_alike = settings.model_copy(update=dict(EVALUATION_MASKS))
-    objective = build_objective(shards.held_out, shards, tokenizer, masked_alike)
-    objective = replace(objective, seed=EVALUATION_SEED)
-    order = ExampleOrder(
-        [shard.num_tokens for shard in shards.held_out], objective.plan, seed=EVALUATION_SEED
-    )
-    examples = list(islice(order.first_epoch(), settings.eval_sequences))
-    size = objective.num_evaluated
-    batches = [
-        objective.batch(examples[start : start + size]) for start in range(0, len(examples), size)
-    ]
-    if not any(len(batch.labels) for batch in batches):
-        raise InputError(
-            "the held-out text has no known word to mask; check that it was prepared with the"
-            " right tokenizer"
-        )
-    return batches

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
@@ -75,10 +79,20 @@ def check_tokenizer(
     )
 
 
-def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> WordScoringBert:
+def load_source(
+    source: InitialCheckpoint,
+    settings: PretrainSettings,
+    token_counts: NDArray[np.unsignedinteger],
+) -> WordScoringBert:
     """Build the model with a checkpoint's weights; new heads get random weights.
 
-    Announces new and dropped heads, and a change of reading direction.
+    A new masked LM head begins with the frequencies of the tokens. Announces new and dropped heads,
+    and a change of reading direction.
+
+    Args:
+        source: the checkpoint.
+        settings: settings of the run.
+        token_counts: `[vocabulary]`, the number of occurrences of each token in the training text.
     """
     checkpoint = source.checkpoint
     kind = OBJECTIVES[settings.objective].model_kind
@@ -88,6 +102,8 @@ def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> WordSc
     if model.new_heads:
         heads = ", ".join(model.new_heads)
         announce(f"new weights for {heads}, which {checkpoint.folder} doesn't have")
+    if "masked_lm" in model.new_heads:
+        model.masked_lm.start_at_frequencies(torch.from_numpy(token_counts.astype(np.int64)))
     own = {name for name, _ in model.named_children()}
     if left := [head for head in list_heads(checkpoint.tensors) if head not in own]:
         announce(

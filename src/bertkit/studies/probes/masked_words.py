@@ -9,7 +9,7 @@ from bertkit.data.shards import ShardSet
 from bertkit.hardware.device import choose_device
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.objectives.mlm import MaskedObjective
-from bertkit.recipes.pretrain.job import held_out_batches
+from bertkit.recipes.pretrain.evaluation import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.step import evaluate_batches
 

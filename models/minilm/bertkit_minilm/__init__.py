@@ -1,0 +1,1 @@
+"""The model that comes with bertkit: words/ predicts words, vectors/ computes vectors of texts."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bertkit.generation.extractive import CentralSummarizer as CentralSummarizer
     from bertkit.generation.generator import Generator as Generator
     from bertkit.generation.generator_settings import GeneratorSettings as GeneratorSettings
-    from bertkit.generation.perplexity import Perplexity as Perplexity
     from bertkit.generation.translator import Translator as Translator
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from bertkit.retrieval.search_index import SearchIndex as SearchIndex
     from bertkit.retrieval.settings import SearchSettings as SearchSettings
     from bertkit.retrieval.vector_index import VectorIndex as VectorIndex
+    from bertkit.scoring.text_scorer import TextScorer as TextScorer
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
@@ -79,12 +79,12 @@ _HOMES = {
     "Generator": "bertkit.generation.generator",
     "GeneratorSettings": "bertkit.generation.generator_settings",
     "NextSentence": "bertkit.inference.next_sentence",
-    "Perplexity": "bertkit.generation.perplexity",
     "Predictor": "bertkit.inference.predictor",
     "Regressor": "bertkit.inference.predictors",
     "SearchIndex": "bertkit.retrieval.search_index",
     "SearchSettings": "bertkit.retrieval.settings",
     "Tagger": "bertkit.inference.predictors",
+    "TextScorer": "bertkit.scoring.text_scorer",
     "Tokenizer": "bertkit.tokenization.tokenizer",
     "Translator": "bertkit.generation.translator",
     "VectorIndex": "bertkit.retrieval.vector_index",

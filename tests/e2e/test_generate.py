@@ -1,4 +1,4 @@
-"""`bertkit generate` and `bertkit perplexity` as a user runs them."""
+"""`bertkit generate` as a user runs it."""
 
 import io
 import json
@@ -83,20 +83,6 @@ def test_an_empty_prompt_begins(causal, capsys):
     assert len(out.split()) >= 2
 
 
-def test_perplexity(causal, tmp_path, capsys):
-    out, err = run(capsys, "perplexity", causal, "the cat saw a dog .", "zebra")
-    first, second, whole = (line.split(maxsplit=1) for line in out.splitlines())
-    assert [first[1], second[1]] == ["the cat saw a dog .", "zebra"]
-    assert whole[1] == "all 2 texts, 9 tokens, 1 of them unknown"
-    assert err == ""
-    out, _ = run(capsys, "perplexity", causal, "the cat saw a dog .", "zebra", "--json")
-    *texts, all_texts = map(json.loads, out.splitlines())
-    assert texts[0]["perplexity"] == pytest.approx(float(first[0].replace(",", "")), abs=0.06)
-    assert all_texts["num_tokens"] == 9
-    total = sum(one["log_probability"] for one in texts)
-    assert all_texts["log_probability"] == pytest.approx(total)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -121,14 +107,13 @@ def test_what_cannot_be_meant_is_told_in_one_line(causal, capsys, words, message
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["generate", "perplexity"])
-def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys, command):
+def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys):
     save_small(tmp_path)
-    _, err = run(capsys, command, tmp_path, "the", code=2)
+    _, err = run(capsys, "generate", tmp_path, "the", code=2)
     assert "is bidirectional" in err
 
 
-@pytest.mark.parametrize("command", ["generate", "perplexity"])
+@pytest.mark.parametrize("command", ["generate", "score"])
 def test_text_that_is_no_utf8_is_refused(causal, tmp_path, capsys, command):
     path = tmp_path / "texts.txt"
     path.write_bytes(b"the cat\n\xff\xfe\n")
@@ -136,7 +121,7 @@ def test_text_that_is_no_utf8_is_refused(causal, tmp_path, capsys, command):
     assert "isn't UTF-8 at byte 8" in err
 
 
-@pytest.mark.parametrize("command", ["generate", "perplexity"])
+@pytest.mark.parametrize("command", ["generate", "score"])
 def test_text_of_the_command_line_is_mended(causal, capsys, command):
     out, _ = run(capsys, command, causal, "the \udcff cat", "--json")
     assert "the \ufffd cat" in out

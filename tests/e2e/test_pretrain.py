@@ -14,7 +14,7 @@ from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Token
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.pretrain.job import held_out_batches
+from bertkit.recipes.pretrain.evaluation import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training import budget as training_budget
 from bertkit.training.budget import StepPace

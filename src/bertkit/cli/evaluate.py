@@ -1,27 +1,37 @@
-"""`bertkit evaluate`: evaluate a fine-tuned model on labeled data."""
+"""`bertkit evaluate`: evaluate a model on labeled data, minimal pairs or held-out text."""
 
 import json as json_module
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
-from bertkit.cli.results import open_result
+from bertkit.cli.output import check_standard_output
+from bertkit.cli.results import describe_metrics, open_result
 from bertkit.cli.texts import legible
 from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.table import TASKS
+
+if TYPE_CHECKING:
+    from bertkit.batch_jobs.evaluate.held_out import HeldOutResult
+    from bertkit.scoring.minimal_pairs import PairAccuracy, PairsResult
 
 COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 
 def evaluate(
     model: str,
-    data: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    data: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
+    minimal_pairs: Path | None = None,
+    held_out: Path | None = None,
     output: Path | None = None,
     settings: Annotated[EvaluateSettings, Parameter(name="*")] = EvaluateSettings(),  # noqa: B008
     columns: Annotated[COLUMNS, Parameter(name="*")] = COLUMNS(),  # noqa: B008
@@ -31,10 +41,12 @@ def evaluate(
     precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
-    """Evaluate a fine-tuned model on labeled data.
+    """Evaluate a fine-tuned model on labeled data, or a pre-trained one on text.
 
     Prints the task's metrics with 95 % confidence intervals, the confusion matrix, the calibration,
-    and the worst mistakes. Rows that can't be used are skipped and counted.
+    and the worst mistakes. Rows that can't be used are skipped and counted. A pre-trained model is
+    evaluated without labels: by the share of minimal pairs whose acceptable sentence it finds
+    likelier, or by the words that it predicts in held-out text.
 
     **Examples**
 
@@ -44,10 +56,17 @@ def evaluate(
 
         bertkit evaluate squad/ dev-v2.0.json --output squad-dev/
 
+        bertkit evaluate run/ --minimal-pairs blimp.jsonl
+
+        bertkit evaluate run/ --held-out shards/
+
     Args:
-        model: A folder of `bertkit finetune`, another tool's model, or the id of a model of the
-            Hub.
+        model: A folder of `bertkit finetune`, a pre-trained model, another tool's model, or the id
+            of a model of the Hub.
         data: A labeled file as for training, a GLUE folder, or hub:owner/name.
+        minimal_pairs: A file with the columns sentence_good and sentence_bad, and perhaps
+            linguistics_term and UID, as BLiMP has them.
+        held_out: Folder of `bertkit prepare` with held-out text.
         output: Folder for a report, metrics.json, and the predictions as JSONL and for official
             scorers.
         settings: The settings of the command.
@@ -59,6 +78,31 @@ def evaluate(
             faster, else fp32; int8 is faster on processors with VNNI, and less exact.
         json: Print one JSON object.
     """
+    given = [place for place in (data, minimal_pairs, held_out) if place is not None]
+    if len(given) != 1:
+        raise SettingsError("give one of: labeled data, --minimal-pairs, --held-out")
+    if data is None:
+        if output is not None or settings.overwrite:
+            raise SettingsError("--output and --overwrite are for labeled data; see --json")
+        check_standard_output()
+        if minimal_pairs is not None:
+            from bertkit.scoring.minimal_pairs import judge_pairs
+            from bertkit.scoring.text_scorer import TextScorer
+
+            scorer = TextScorer.load(
+                model, device, revision=revision, engine=engine, precision=precision
+            )
+            print(describe_pairs(judge_pairs(scorer, minimal_pairs, settings), json=json))
+        if held_out is not None:
+            from bertkit.batch_jobs.evaluate.held_out import evaluate_held_out
+
+            if (engine, precision) != ("auto", "auto"):
+                raise SettingsError(
+                    "--held-out is evaluated as in training: no engine, no precision"
+                )
+            found = evaluate_held_out(model, held_out, device, revision=revision)
+            print(describe_held_out(found, json=json))
+        return
     from bertkit.batch_jobs.evaluate import files, text
     from bertkit.batch_jobs.evaluate.run import EvaluatedModel
     from bertkit.batch_jobs.evaluate.run import evaluate as run
@@ -83,3 +127,41 @@ def evaluate(
         print(json_module.dumps(files.summarize(result), ensure_ascii=False))
     else:
         print(*map(legible, text.render(result)), sep="\n")
+
+
+def describe_pairs(result: "PairsResult", *, json: bool) -> str:
+    """Format the accuracy of minimal pairs as JSON, or as a table by phenomenon."""
+    if json:
+        content = {name: value for name, value in asdict(result).items() if name != "outcomes"}
+        return json_module.dumps(content, ensure_ascii=False)
+    for problem in result.problems:
+        announce(legible(problem))
+    width = max(map(len, ["all", *result.phenomena]))
+
+    def describe_row(name: str, found: "PairAccuracy") -> str:
+        low, high = found.interval
+        return (
+            f"{legible(name):<{width}}  {found.accuracy:6.1%}  ({low:.1%}–{high:.1%})"
+            f"  {pluralize(found.num_pairs, 'pair'):>12}"
+        )
+
+    rows = [describe_row(name, found) for name, found in result.phenomena.items()]
+    return "\n".join([*rows, describe_row("all", result.whole)])
+
+
+def describe_held_out(result: "HeldOutResult", *, json: bool) -> str:
+    """Format the metrics of held-out text as JSON or text."""
+    if json:
+        return json_module.dumps(asdict(result))
+    name = "clm" if result.objective == "causal" else "mlm"
+    counted = {
+        "document": result.num_documents,
+        "sequence": result.num_sequences,
+        "predicted word": result.num_predicted,
+    }
+    counts = ", ".join(pluralize(number, noun) for noun, number in counted.items())
+    return (
+        f"{counts}, up to {result.max_length} tokens at a time\n"
+        f"{describe_metrics(result.metrics)}\n"
+        f"{result.metrics[f'{name}_bits_per_character']:.3f} bits per character"
+    )

@@ -39,7 +39,7 @@ COMMANDS = {
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "generate": "bertkit.cli.generate:generate",
-    "perplexity": "bertkit.cli.perplexity:perplexity",
+    "score": "bertkit.cli.score:score",
     "embed": "bertkit.cli.embed:embed",
     "similarity": "bertkit.cli.similarity:similarity",
     "search": "bertkit.cli.search:search",

@@ -61,7 +61,7 @@ PRINTING = {
     "inspect",
     "nearest",
     "next-sentence",
-    "perplexity",
+    "score",
     "replay",
     "similarity",
     "summarize",

@@ -1,22 +1,17 @@
 """Going on with texts: in batches, alone, and a token at a time; and what they are worth."""
 
-import math
 import unicodedata
 from dataclasses import replace
 
 import pytest
-import torch
 from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.generation.generator import Generator
 from bertkit.generation.generator_settings import GeneratorSettings
-from bertkit.generation.perplexity import Perplexity, cut_parts, encode_texts
-from bertkit.inference.named_texts import NamedText
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import CASED, VocabularySettings
@@ -43,11 +38,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def generate(folder):
     return Generator.load(folder, "cpu")
-
-
-@pytest.fixture(scope="module")
-def measure(folder):
-    return Perplexity.load(folder, "cpu")
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: one.model_dump_json()[:40])
@@ -135,18 +125,9 @@ def test_a_model_that_never_ends_is_stopped(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"the"])
-def test_what_is_no_text_is_refused(generate, measure, wrong):
-    for call in (generate, measure):
-        with pytest.raises(InputError, match="expected a list of texts, got"):
-            call(wrong)
-
-
-def test_a_model_without_numbers_measures_nothing(folder):
-    measure = Perplexity.load(folder, "cpu")
-    with torch.no_grad():
-        measure.loaded.model.masked_lm.bias[5] = -math.inf
-    with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):
-        measure("the cat")
+def test_what_is_no_text_is_refused(generate, wrong):
+    with pytest.raises(InputError, match="expected a list of texts, got"):
+        generate(wrong)
 
 
 def test_a_prompt_without_room_is_refused(generate):
@@ -166,18 +147,12 @@ def test_texts_before_a_wrong_one_have_their_results(generate):
 
 def test_no_more_is_read_than_a_model_was_trained_on(tmp_path):
     save_causal(tmp_path, end_bias=-50.0, max_length=10)
-    generate, measure = Generator.load(tmp_path, "cpu"), Perplexity.load(tmp_path, "cpu")
+    generate = Generator.load(tmp_path, "cpu")
     for settings in (GeneratorSettings(max_tokens=None), GeneratorSettings(beams=2)):
         assert generate("the cat", settings).answers[0].num_tokens == 10 - 3
     assert len(list(generate.write("the cat"))) <= 10 - 3
     with pytest.raises(InputError, match=r"has 13 tokens, and the model takes 10 at a time"):
         generate("the cat saw a dog . " * 2)
-    (encoded,) = encode_texts(measure.loaded, [NamedText("text 1", LONG)])
-    assert max(len(part.ids) for part in encoded.parts) == 10
-    with torch.no_grad():
-        generate.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
-    measured = Perplexity(generate.loaded)(LONG).log_probability
-    assert measured == measure(LONG).log_probability
     save_causal(tmp_path / "more", max_length=1000)
     assert Generator.load(tmp_path / "more", "cpu").loaded.max_length == 24
 
@@ -195,63 +170,4 @@ def test_other_models_are_refused(tmp_path):
     EncoderDecoderModel(config).save_pretrained(tmp_path / "translator")
     Tokenizer(SPECIAL_TOKENS).save(tmp_path / "translator")
     with pytest.raises(CheckpointError, match="encoder-decoder"):
-        Perplexity.load(tmp_path / "translator")
-
-
-def test_perplexity_is_that_of_the_whole_text(measure):
-    model, tokenizer = measure.loaded.model, measure.loaded.tokenizer
-    texts = [*PROMPTS, "the cat saw a dog . " * 3 + "the cat saw a"]  # the last fills the model
-    for text, found in zip(texts, measure(texts), strict=True):
-        ids = tokenizer.encode(text).ids
-        with torch.inference_mode():
-            scores = model.next_scores(PackedBatch.from_single([ids])).log_softmax(dim=-1)
-        expected = sum(float(scores[place, token]) for place, token in enumerate(ids[1:]))
-        assert found.log_probability == pytest.approx(expected, rel=1e-5)
-        assert found.num_tokens == len(ids) - 1
-        assert found.perplexity == pytest.approx(math.exp(-expected / (len(ids) - 1)), rel=1e-5)
-        assert found.num_unknown == ("zebra" in text)
-
-
-def test_what_a_model_writes_has_the_probability_that_it_measures(generate, measure):
-    tokenizer = generate.loaded.tokenizer
-    finished = [
-        one
-        for result in generate(["the cat"] * 30, GeneratorSettings(sample=True))
-        for one in result.answers
-        if one.is_finished
-    ]
-    assert finished
-    before = measure("the cat")
-    with torch.inference_mode():
-        prompt = PackedBatch.from_single([tokenizer.encode("the cat").ids])
-        scores = generate.loaded.model.next_scores(prompt).log_softmax(dim=-1)
-    start = before.log_probability - float(scores[2, tokenizer.sep_id])
-    for one in finished:
-        whole = measure("the cat" + one.text)
-        assert whole.log_probability - start == pytest.approx(one.log_probability, abs=1e-3)
-
-
-def test_a_long_text_is_measured_in_parts(measure):
-    tokenizer, found = measure.loaded.tokenizer, measure(LONG * 5)
-    assert found.num_tokens == 24 * 5 + 1
-    tokens = [*tokenizer.piece_ids([LONG * 5])[0], tokenizer.sep_id]
-    expected = 0.0
-    for part in cut_parts(tokens, tokenizer.cls_id, 24):
-        with torch.inference_mode():
-            batch = PackedBatch.from_single([part.ids])
-            scores = measure.loaded.model.next_scores(batch).log_softmax(dim=-1)
-        places = range(part.first, len(part.ids))
-        expected += sum(float(scores[place - 1, part.ids[place]]) for place in places)
-    assert found.log_probability == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("limit", [2, 3, 8, 9, 200])
-@pytest.mark.parametrize("num_tokens", [1, 7, 8, 9, 30, 31])
-def test_parts_count_each_token_once(num_tokens, limit):
-    tokens = list(range(100, 100 + num_tokens))
-    parts = cut_parts(tokens, 2, limit)
-    counted = [token for part in parts for token in part.ids[part.first :]]
-    assert counted == tokens
-    assert all(part.ids[0] == 2 and len(part.ids) <= limit for part in parts)
-    for part in parts[1:]:
-        assert part.first == 1 + (limit - 1) // 2
+        Generator.load(tmp_path / "translator")

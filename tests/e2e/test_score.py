@@ -1,0 +1,132 @@
+"""`bertkit score` and `bertkit evaluate` of pre-trained models, as a user runs them."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.small import pretrain_words
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.cli.main import main
+from bertkit.recipes.pretrain.job import begin_model, build_job, gather
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.scoring.text_scorer import TextScorer
+
+PAIRS = [
+    {"sentence_good": "the cat saw", "sentence_bad": "saw the cat", "linguistics_term": "order"},
+    {"sentence_good": "a dog saw", "sentence_bad": "a dog saw", "linguistics_term": "order"},
+    {"sentence_good": "the hat", "sentence_bad": "the hats", "linguistics_term": "number"},
+]
+
+
+@pytest.fixture(params=[save_causal, save_small])
+def model(request, tmp_path) -> Path:
+    request.param(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
+    assert main([str(word) for word in words]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def write_pairs(path: Path, pairs: list[dict[str, str]]) -> Path:
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(pair) + "\n" for pair in pairs)
+    return path
+
+
+def test_a_line_for_each_text_and_one_for_all(model, capsys):
+    texts = ("the cat saw a dog .", "zebra")
+    out, _ = run(capsys, "score", model, *texts)
+    first, second, whole = (line.split(maxsplit=3) for line in out.splitlines())
+    assert [first[3], second[3]] == list(texts)
+    found = TextScorer.load(model)(list(texts))
+    num_tokens = sum(one.num_tokens for one in found)
+    assert whole[3] == f"all 2 texts, {num_tokens} tokens, 1 of them unknown"
+    assert float(first[0]) == pytest.approx(found[0].log_probability, abs=0.01)
+    assert float(first[2].replace(",", "")) == pytest.approx(found[0].perplexity, abs=0.06)
+    out, _ = run(capsys, "score", model, *texts, "--json")
+    *each, all_texts = map(json.loads, out.splitlines())
+    assert [one["text"] for one in each] == list(texts)
+    total = sum(one["log_probability"] for one in each)
+    assert all_texts["log_probability"] == pytest.approx(total)
+    assert all_texts["num_tokens"] == num_tokens
+
+
+def test_minimal_pairs_are_counted_by_phenomenon(model, tmp_path, capsys):
+    path = write_pairs(tmp_path / "pairs.jsonl.gz", PAIRS)
+    score = TextScorer.load(model)
+    is_right = [
+        score(pair["sentence_good"]).log_probability > score(pair["sentence_bad"]).log_probability
+        for pair in PAIRS
+    ]
+    assert not is_right[1]  # equal sentences
+    out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path)
+    rows = {line.split()[0]: line.split() for line in out.splitlines()}
+    assert list(rows) == ["number", "order", "all"]
+    assert rows["all"][1] == f"{sum(is_right) / 3:.1%}"
+    assert rows["order"][1] == f"{sum(is_right[:2]) / 2:.1%}"
+    out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path, "--json")
+    found = json.loads(out)
+    assert found["whole"]["accuracy"] == pytest.approx(sum(is_right) / 3)
+    assert found["phenomena"]["number"]["num_pairs"] == 1
+    assert found["paradigms"] == {}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([{"sentence_good": "the cat", "label": "1"}], "has no column sentence_bad"),
+        ([{"sentence_good": "the cat", "sentence_bad": " "}], "sentence_bad isn't a text"),
+        ([{"sentence_good": "the cat", "sentence_bad": 5}], "sentence_bad isn't a text"),
+    ],
+)
+def test_what_are_no_pairs_is_refused(model, tmp_path, capsys, pairs, message):
+    path = write_pairs(tmp_path / "pairs.jsonl.gz", pairs)
+    _, err = run(capsys, "evaluate", model, "--minimal-pairs", path, code=2)
+    assert message in err
+
+
+@pytest.mark.parametrize("objective", ["bert", "mlm", "causal"])
+def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, objective):
+    output = tmp_path / "run"
+    run(capsys, *pretrain_words(workshop, output, "--objective", objective, steps=4))
+    out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards", "--json")
+    found = json.loads(out)
+    assert found["objective"] == objective
+    assert found["max_length"] == 32
+    assert found["num_predicted"] > 0
+    settings = PretrainSettings(
+        start_from=str(output), objective=objective, max_length=32, eval_sequences=100_000, steps=4
+    )
+    context = gather(workshop / "shards", settings)
+    expected = build_job(context, settings, begin_model(context, settings)).evaluate()
+    assert found["metrics"] == pytest.approx(expected, rel=1e-5)
+    out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards")
+    assert "bits per character" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give one of: labeled data, --minimal-pairs, --held-out"),
+        (["a.csv", "--held-out", "b"], "give one of"),
+        (["--held-out", "b", "--output", "c"], "are for labeled data"),
+        (["--held-out", "b", "--engine", "torch"], "no engine, no precision"),
+    ],
+)
+def test_what_does_not_go_together_is_told(model, capsys, words, message):
+    _, err = run(capsys, "evaluate", model, *words, code=2)
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_shards_of_another_tokenizer_are_refused(workshop, tmp_path, capsys):
+    save_small(tmp_path / "model")
+    words = ["evaluate", tmp_path / "model", "--held-out", workshop / "shards"]
+    _, err = run(capsys, *words, code=2)
+    assert "another tokenizer" in err

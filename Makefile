@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # folders too: their time changes when a file goes away
 SOURCES := $(shell find src ! -path '*/__pycache__*')
+MODEL := $(shell find models/minilm ! -path '*/__pycache__*')
 
 # threads that wait without spinning: many times faster where something else runs beside the tests
 export OMP_WAIT_POLICY := PASSIVE
@@ -95,7 +96,11 @@ $(VENV)/.torch: constraints.txt | $(VENV)/.created
 	$(PIP) install --constraint constraints.txt torch hatchling
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) | $(VENV)/.torch
+$(VENV)/.model: $(MODEL) | $(VENV)/.torch
+	$(PIP) install --quiet --no-build-isolation --no-deps ./models/minilm
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) $(VENV)/.model | $(VENV)/.torch
 	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[tensorboard]'
 	@touch $@
 

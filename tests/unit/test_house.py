@@ -48,12 +48,12 @@ PUBLIC_NAMES = [
     "Generator",
     "GeneratorSettings",
     "NextSentence",
-    "Perplexity",
     "Predictor",
     "Regressor",
     "SearchIndex",
     "SearchSettings",
     "Tagger",
+    "TextScorer",
     "Tokenizer",
     "Translator",
     "VectorIndex",
@@ -88,7 +88,7 @@ def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
     of_tasks = {"finetune", "predict", "study"}
-    shared = {"main", "memory", "output", "results", "texts"}
+    shared = {"default_model", "main", "memory", "output", "results", "texts"}
     assert list_modules("bertkit.cli") - shared - of_tasks == set(expected.values())
 
 

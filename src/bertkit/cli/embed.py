@@ -11,8 +11,10 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.settings import EmbedSettings
+from bertkit.cli.default_model import take_bundled
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import list_problems
+from bertkit.cli.texts import Words
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.embed.run import EmbedResult
@@ -28,10 +30,8 @@ PROBLEMS = {
 
 
 def embed(
-    model: str,
-    texts: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    /,
-    *,
+    *inputs: Words,
+    model: str | None = None,
     output: Path | None = None,
     settings: Annotated[EmbedSettings, Parameter(name="*")] = EmbedSettings(),  # noqa: B008
     device: str = "auto",
@@ -46,6 +46,8 @@ def embed(
 
     **Examples**
 
+        bertkit embed texts.txt --output vectors.npy
+
         bertkit embed all-MiniLM-L6-v2/ texts.txt --output vectors.npy
 
         bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --field body --output vectors.parquet
@@ -55,8 +57,9 @@ def embed(
         echo "One text." | bertkit embed all-MiniLM-L6-v2/ -
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: A file of texts, or - for standard input.
+        inputs: A file of texts, or - for standard input; an argument before it is the model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         output: File for the vectors: .npy, .parquet or .jsonl. Without it, they are printed
             as JSONL, and the summary goes to standard error.
         settings: The settings of the command.
@@ -64,6 +67,12 @@ def embed(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
+    if model is None and len(inputs) == 2:
+        model, inputs = inputs[0], inputs[1:]
+    if len(inputs) != 1:
+        raise SettingsError("give one file of texts, or - for standard input")
+    (texts,) = inputs
+    model = model or take_bundled("vectors")
     from bertkit.batch_jobs.embed.run import embed as run
     from bertkit.batch_jobs.embed.run import embed_lines
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, find_size, gather_texts, printable
 from bertkit.inference.engines.names import EngineName, PrecisionName
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
 
 def fill_mask(
-    model: str,
-    /,
     *texts: Words,
+    model: str | None = None,
     file: Path | None = None,
     top_k: int = 5,
     targets: list[str] | None = None,
@@ -33,7 +33,9 @@ def fill_mask(
 
     **Examples**
 
-        bertkit fill-mask run/ "The doctor ran to see [MASK] patient." --top-k 5
+        bertkit fill-mask "The doctor ran to see [MASK] patient." --top-k 5
+
+        bertkit fill-mask run/ "She opened the [MASK]."
 
         bertkit fill-mask run/ "He took [MASK] hat." --targets his --targets her
 
@@ -42,8 +44,10 @@ def fill_mask(
         bertkit fill-mask google-bert/bert-base-uncased "Paris is the [MASK] of France."
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: Texts with at least one [MASK] each; - reads standard input, one text per line.
+        texts: Texts with at least one [MASK] each; the first argument may be the model; - reads
+            standard input, one text per line.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         file: File with one text per line, of any length.
         top_k: Number of candidates per [MASK].
         targets: Consider only this word; repeat the flag for more.
@@ -55,6 +59,7 @@ def fill_mask(
         json: Print one JSON object per text.
     """
     check_standard_output()
+    model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
     from bertkit.inference.named_texts import NamedText

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from bertkit.base.wording import pluralize
+from bertkit.cli.default_model import take_bundled
 from bertkit.cli.texts import legible
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.recipes.seq2seq.kinds import KINDS, Kind
@@ -29,7 +30,7 @@ DOCSTRING = """{summary}
 
     **Examples**
 
-        bertkit finetune {name} --model M --train train{data} --dev dev{data} --output out/
+        bertkit finetune {name} --train train{data} --dev dev{data} --output out/
 
         bertkit finetune {name} --model M --train train{data} --output seed1/ --epochs 4 --seed 1
 
@@ -37,7 +38,7 @@ DOCSTRING = """{summary}
 
     Args:
         model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
-            the Hub.
+            the Hub; by default the model that comes with bertkit.
         train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
         dev: Held-out examples; without it, a share of the training examples is held out.
         output: Folder for the model.
@@ -108,7 +109,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
 
     def finetune_task(
         *,
-        model: str,
+        model: str | None = None,
         train: str,
         dev: str | None = None,
         output: Path,
@@ -122,7 +123,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.search.run import search as run_search
 
-        sources = Sources(name, model, train, dev, revision)
+        sources = Sources(name, model or take_bundled("vectors"), train, dev, revision)
         if search.is_single:
             result = finetune(sources, output, task, settings)
         else:

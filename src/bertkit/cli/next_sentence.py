@@ -2,17 +2,17 @@
 
 import json as json_module
 
+from bertkit.base.errors import InputError
 from bertkit.base.surrogates import replace_surrogates
+from bertkit.base.wording import pluralize
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 
 
 def next_sentence(
-    model: str,
-    first: Words,
-    second: Words,
-    /,
-    *,
+    *texts: Words,
+    model: str | None = None,
     device: str = "auto",
     revision: str | None = None,
     json: bool = False,
@@ -21,20 +21,25 @@ def next_sentence(
 
     **Examples**
 
+        bertkit next-sentence "She opened the door." "The room was dark."
+
         bertkit next-sentence run/ "She opened the door." "The room was dark."
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        first: The first text.
-        second: The text that may follow.
+        texts: Two texts; a third argument before them is the model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
     check_standard_output()
+    model, texts = take_model(texts, model, "words", num_texts=2)
+    if len(texts) != 2:
+        raise InputError(f"got {pluralize(len(texts), 'text')}; give two")
     from bertkit.inference.next_sentence import NextSentence
 
-    first, second = replace_surrogates((first, second))
+    first, second = replace_surrogates(texts)
     probability = NextSentence.load(model, device, revision=revision)(first, second)
     if json:
         found = {"first": first, "second": second, "is_next": probability}

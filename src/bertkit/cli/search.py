@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable, shorten
 from bertkit.retrieval.settings import SearchSettings
@@ -19,9 +20,8 @@ SHOWN_CHARS = 160
 
 
 def search(
-    model: str,
-    /,
     *queries: Words,
+    model: str | None = None,
     corpus: Path,
     file: Path | None = None,
     top_k: int = 5,
@@ -39,15 +39,19 @@ def search(
 
     **Examples**
 
-        bertkit search all-MiniLM-L6-v2/ --corpus passages.jsonl "How do I mend a tire?" --top-k 5
+        bertkit search "How do I mend a tire?" --corpus passages.jsonl --top-k 5
+
+        bertkit search all-MiniLM-L6-v2/ "How do I mend a tire?" --corpus passages.jsonl
 
         bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --field answer --file questions.txt --json
 
         bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        queries: Queries; - reads standard input, one query per line.
+        queries: Queries; the first argument may be the model; - reads standard input, one query per
+            line.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet.
         file: File with one query per line.
         top_k: Number of results per query.
@@ -58,6 +62,7 @@ def search(
         json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
+    model, queries = take_model(queries, model, "vectors", file=file)
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
     texts = [text for _, text in gather_texts(queries, file)]

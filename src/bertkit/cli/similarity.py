@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts
 from bertkit.embeddings.settings import EmbedderSettings
@@ -17,9 +18,8 @@ MAX_TEXTS = 1000
 
 
 def similarity(
-    model: str,
-    /,
     *texts: Words,
+    model: str | None = None,
     file: Path | None = None,
     similarity: Similarity | None = None,
     settings: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
@@ -31,6 +31,8 @@ def similarity(
 
     **Examples**
 
+        bertkit similarity "A cat sat down." "The dog lay on the floor."
+
         bertkit similarity all-MiniLM-L6-v2/ "A cat sat down." "The dog lay on the floor."
 
         bertkit similarity all-MiniLM-L6-v2/ --file sentences.txt --json
@@ -38,8 +40,10 @@ def similarity(
         bertkit similarity run/ "a cat" "a dog" --similarity euclidean --pooling cls
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: Two or more texts; - reads standard input, one text per line.
+        texts: Two or more texts; the first argument may be the model; - reads standard input, one
+            text per line.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         file: File with one text per line.
         similarity: Similarity measure; by default that of the model's folder, else cosine.
             Distances are negated: higher is always more similar.
@@ -49,6 +53,7 @@ def similarity(
         json: Print one JSON object.
     """
     check_standard_output()
+    model, texts = take_model(texts, model, "vectors", num_texts=2, file=file)
     given = [text for _, text in gather_texts(texts, file)]
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(

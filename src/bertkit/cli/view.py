@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.surrogates import replace_surrogates
 from bertkit.base.wording import pluralize
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import open_in_browser
 from bertkit.cli.texts import Words, printable
@@ -29,11 +30,8 @@ ENDINGS = {"--output": ".html", "--svg": ".svg", "--png": ".png"}
 
 
 def view(
-    model: str,
-    text: Words,
-    pair: Words | None = None,
-    /,
-    *,
+    *texts: Words,
+    model: str | None = None,
     output: Path | None = None,
     overwrite: bool = False,
     open: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002 - the flag's name
@@ -52,6 +50,8 @@ def view(
 
     **Examples**
 
+        bertkit view "The cat sat because it was tired." --open
+
         bertkit view all-MiniLM-L6-v2/ "The cat sat because it was tired." --open
 
         bertkit view run/ "The door was open." "She went in." --output doors.html
@@ -69,11 +69,11 @@ def view(
         bertkit view de-en/ "Ein Mann fährt Fahrrad." "A man rides a bike." --attention decoder
 
     Args:
+        texts: A text, or two; the first argument may be the model. For an encoder-decoder the
+            second is the target text; by default the text that the model generates.
         model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
-            id of a model of the Hub.
-        text: The text.
-        pair: A second text. For an encoder-decoder, the target text; by default the text that the
-            model generates.
+            id of a model of the Hub; by default the first argument, or else the model that comes
+            with bertkit.
         output: File for the page; by default attention.html, unless a figure or --json is wanted.
         overwrite: Replace files that exist.
         open: Show the page in the browser.
@@ -89,6 +89,9 @@ def view(
     """
     if json:
         check_standard_output()
+    model, texts = take_model(texts, model, "words")
+    if not 1 <= len(texts) <= 2:
+        raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
     if output is None and (open or not (svg or png or json)):
         output = DEFAULT_OUTPUT
     named = {"--output": output, "--svg": svg, "--png": png}
@@ -96,7 +99,7 @@ def view(
         output, *figures = places
         from bertkit.interpret.page.attention_view import AttentionView
 
-        text, pair = replace_surrogates((text, pair))
+        text, pair = replace_surrogates((*texts, None)[:2])
         seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
         if svg or png:
             write_figures(seen, list(filter(None, figures)))

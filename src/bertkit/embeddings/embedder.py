@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.sentence_transformers.folder import (
@@ -69,7 +70,7 @@ class Embedder:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         settings: EmbedderSettings | None = None,
         *,
         device: str = "auto",
@@ -79,7 +80,7 @@ class Embedder:
 
         Args:
             path: a folder of any format, a run of `bertkit pretrain`, or the id of a model of the
-                Hub.
+                Hub; by default the model that comes with bertkit.
             settings: how texts become vectors.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
@@ -90,7 +91,7 @@ class Embedder:
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         settings = settings or EmbedderSettings()
-        path = resolve_model(path, revision=revision)
+        path = resolve_model(path or find_bundled("vectors"), revision=revision)
         checkpoint = open_checkpoint(path)
         is_sentences = checkpoint.format == "sentence_transformers"
         sentences = read_sentence_model(path) if is_sentences else None

@@ -78,7 +78,7 @@ class FillMask:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         device: str = "auto",
         *,
         revision: str | None = None,

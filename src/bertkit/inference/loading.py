@@ -7,6 +7,7 @@ from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.wording import pluralize
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
@@ -52,7 +53,7 @@ class LoadedModel(Generic[Model]):
     def load(
         cls,
         kind: type[Model],
-        path: str | Path,
+        path: str | Path | None = None,
         device: str = "auto",
         *,
         revision: str | None = None,
@@ -61,13 +62,13 @@ class LoadedModel(Generic[Model]):
 
         Args:
             kind: the model's class; the checkpoint must have its heads, and may have others.
-            path: as in `PretrainedBert.from_pretrained`.
+            path: as in `PretrainedBert.from_pretrained`; by default the model that comes with
+                bertkit.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
         """
-        return cls.from_checkpoint(
-            kind, open_checkpoint(resolve_model(path, revision=revision)), device
-        )
+        folder = resolve_model(path or find_bundled("words"), revision=revision)
+        return cls.from_checkpoint(kind, open_checkpoint(folder), device)
 
     @classmethod
     def from_checkpoint(

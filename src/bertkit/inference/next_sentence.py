@@ -28,7 +28,9 @@ class NextSentence:
     loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+    def load(
+        cls, path: str | Path | None = None, device: str = "auto", *, revision: str | None = None
+    ) -> Self:
         """Load any checkpoint with a next-sentence head.
 
         Arguments and errors are those of `LoadedModel.load`.

@@ -54,7 +54,7 @@ def resolve_model(
     """
     # A TensorFlow checkpoint is given by the prefix of its files; no file has just that name.
     names = (text, f"{text}{TENSORFLOW_SUFFIX}")
-    if any(map(_is_there, names)):
+    if any(map(is_on_disk, names)):
         if revision is not None:
             raise SettingsError(
                 f"revision ({revision}) chooses a version of a model of the Hub, and {text} is on"
@@ -73,8 +73,8 @@ def resolve_model(
         ) from None
 
 
-def _is_there(name: str | Path) -> bool:
-    """Whether the file or folder exists."""
+def is_on_disk(name: str | Path) -> bool:
+    """Whether a file or folder of that name exists."""
     try:
         Path(name).stat()
     except PermissionError as error:

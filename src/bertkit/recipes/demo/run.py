@@ -22,7 +22,8 @@ from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_repo
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
-from bertkit.recipes.pretrain.job import build_config, build_new_model, held_out_batches
+from bertkit.recipes.pretrain.evaluation import held_out_batches
+from bertkit.recipes.pretrain.job import build_config, build_new_model
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer

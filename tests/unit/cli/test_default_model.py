@@ -1,5 +1,6 @@
 """Which model a command takes, and that the bundled one needs no name."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def bundled(tmp_path, monkeypatch) -> Path:
     for part in ("words", "vectors"):
         save_small(package / part)
     monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # the real one, if a test loaded it
     monkeypatch.chdir(tmp_path)
     return package
 

@@ -178,6 +178,7 @@ LEFT_OUT = {
     "bench_prepare": "preparing text computes nothing on a GPU",
     "bench_quality": "trains for longer than a part may take",
     "bench_query": "one query at a time is a matter of the processor",
+    "bench_score": "compares the precisions of a processor with a loop on it",
     "bench_search": "vectors are searched on the processor",
     "bench_stream_memory": "measures the machine's memory around a tiny model",
 }

@@ -1,6 +1,7 @@
 """`bertkit demo`, as a user runs it, on a few packages of the standard library."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -18,6 +19,11 @@ PACE = StepPace(
     peak_memory_bytes=1,
 )
 PACKAGES = {"argparse", "asyncio", "email", "json", "typing"}  # asyncio is held out
+
+
+def is_bundled() -> bool:
+    """Whether the package of the model that comes with bertkit is installed."""
+    return find_spec("bertkit_minilm") is not None
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +49,7 @@ def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
     assert 0.0 < accuracies["most_frequent"] < accuracies["neighbors"] < 1.0
     assert accuracies["most_frequent_token"] in {".", ",", "the"}
     assert len(result["examples"]) == 5
+    assert all(bool(example["bundled"]) == is_bundled() for example in result["examples"])
     assert any(example["before"] != example["after"] for example in result["examples"])
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert f"{accuracies['neighbors']:.1%}" in html

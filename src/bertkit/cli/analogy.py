@@ -6,6 +6,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
 from bertkit.base.surrogates import replace_surrogates
+from bertkit.cli.default_model import take_model
 from bertkit.cli.nearest import show_neighborhood
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
@@ -13,9 +14,8 @@ from bertkit.inference.engines.names import EngineName
 
 
 def analogy(
-    model: str,
-    /,
     *words: Words,
+    model: str | None = None,
     minus: list[str] | None = None,
     layer: int = 0,
     top_k: int = 10,
@@ -36,13 +36,16 @@ def analogy(
 
     **Examples**
 
+        bertkit analogy kitten dog --minus puppy
+
         bertkit analogy run/ kitten dog --minus puppy
 
         bertkit analogy google-bert/bert-base-uncased king woman --minus man --top-k 5 --json
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        words: Words to add.
+        words: Words to add; the first argument may be the model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         minus: A word to subtract; repeat the flag for more.
         layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
         top_k: Number of entries.
@@ -53,6 +56,7 @@ def analogy(
         json: Print one JSON object.
     """
     check_standard_output()
+    model, words = take_model(words, model, "vectors")
     if not words:
         raise InputError("there is no word; give at least one to add")
     from bertkit.embeddings.word_vectors import WordVectors

@@ -26,7 +26,8 @@ def take_model(
     """Return the model to use, and the arguments that are texts.
 
     The first argument is the model if it exists on this disk, or has a slash and no space, as
-    folders and ids of the Hub have. Announces the bundled model where that is taken.
+    folders and ids of the Hub have. A plain word is a text, since ids without a slash have a hyphen
+    or a digit (bert-base-uncased). Announces the bundled model where that is taken.
 
     Args:
         words: the arguments.
@@ -48,12 +49,30 @@ def take_model(
         has_texts = len(others) >= num_texts or file is not None
         if is_on_disk(first) or (PATH.fullmatch(first) and (has_texts or is_fed())):
             return first, tuple(others)
-        if is_hub_id(first) and has_texts:
+        if is_hub_id(first) and not first.isalpha() and has_texts:
             raise SettingsError(
                 f"{first!r} may be a text or the name of a model; say which model with --model, and"
                 " put each text in quotes"
             )
     return take_bundled(part), tuple(words)
+
+
+def take_model_and_file(inputs: Sequence[str], model: str | None) -> tuple[str, str]:
+    """Return the model to use and the one file to read, whose vectors are to be computed.
+
+    Args:
+        inputs: the arguments: the file, perhaps after the model.
+        model: what --model says.
+
+    Raises:
+        SettingsError: there isn't one file.
+        MissingExtraError: no model is named, and none is bundled.
+    """
+    if model is None and len(inputs) == 2:
+        model, inputs = inputs[0], inputs[1:]
+    if len(inputs) != 1:
+        raise SettingsError("give one file of texts, or - for standard input")
+    return model or take_bundled("vectors"), inputs[0]
 
 
 def take_bundled(part: "Part") -> str:

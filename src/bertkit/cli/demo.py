@@ -44,7 +44,11 @@ def demo(
         print(json_module.dumps(asdict(result) | paths))
         return
     for example in result.examples:
-        print(f"{example.text}\n  before  {example.before}\n  after   {example.after}")
+        print(f"{example.text}\n  before   {example.before}\n  after    {example.after}")
+        if example.bundled:
+            print(f"  bundled  {example.bundled}")
+    if any(example.bundled for example in result.examples):
+        print("bundled: the model that comes with bertkit, for comparison")
     print(
         f"\n{describe_result(result.accuracies)}\n"
         f"{result.elapsed_seconds / 60:.1f} minutes in total. Report: {result.report.resolve()}\n"

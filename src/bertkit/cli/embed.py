@@ -11,7 +11,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.settings import EmbedSettings
-from bertkit.cli.default_model import take_bundled
+from bertkit.cli.default_model import take_model_and_file
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import list_problems
 from bertkit.cli.texts import Words
@@ -67,12 +67,7 @@ def embed(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
-    if model is None and len(inputs) == 2:
-        model, inputs = inputs[0], inputs[1:]
-    if len(inputs) != 1:
-        raise SettingsError("give one file of texts, or - for standard input")
-    (texts,) = inputs
-    model = model or take_bundled("vectors")
+    model, texts = take_model_and_file(inputs, model)
     from bertkit.batch_jobs.embed.run import embed as run
     from bertkit.batch_jobs.embed.run import embed_lines
 

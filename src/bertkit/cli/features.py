@@ -12,9 +12,11 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.features.settings import FeaturesSettings
+from bertkit.cli.default_model import take_model_and_file
 from bertkit.cli.embed import PROBLEMS
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import list_problems
+from bertkit.cli.texts import Words
 
 if TYPE_CHECKING:
     from bertkit.batch_jobs.features.run import FeaturesResult
@@ -24,10 +26,8 @@ Flags = Parameter(name="*", consume_multiple=True, negative_iterable=())
 
 
 def features(
-    model: str,
-    texts: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    /,
-    *,
+    *inputs: Words,
+    model: str | None = None,
     output: Path | None = None,
     settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),  # noqa: B008
     device: str = "auto",
@@ -46,6 +46,8 @@ def features(
 
     **Examples**
 
+        bertkit features texts.txt --output features.parquet
+
         bertkit features run/ texts.txt --layers -1 -2 -3 -4 --combine concat
 
         bertkit features bert-base/ corpus.jsonl.gz --output features.parquet
@@ -53,8 +55,9 @@ def features(
         bertkit features run/ pairs.txt --pairs --combine none --layout google --output f.jsonl
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        texts: A file of texts, or - for standard input.
+        inputs: A file of texts, or - for standard input; an argument before it is the model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         output: File for the features: .jsonl or .parquet. Without it, they are printed as JSONL,
             and the summary goes to standard error.
         settings: The settings of the command.
@@ -64,6 +67,7 @@ def features(
     """
     if output is None:
         check_standard_output()
+    model, texts = take_model_and_file(inputs, model)
     from bertkit.batch_jobs.features.run import (
         FeatureStream,
         check_output,

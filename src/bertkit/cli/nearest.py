@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
 from bertkit.base.surrogates import replace_surrogates
+from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 from bertkit.inference.engines.names import EngineName
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
 
 def nearest(
-    model: str,
-    /,
     *words: Words,
+    model: str | None = None,
     layer: int = 0,
     top_k: int = 10,
     whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
@@ -39,6 +39,8 @@ def nearest(
 
     **Examples**
 
+        bertkit nearest bank
+
         bertkit nearest run/ bank --top-k 5
 
         bertkit nearest google-bert/bert-base-uncased bank river --layer -1
@@ -46,8 +48,10 @@ def nearest(
         bertkit nearest bert-base/ run --all-entries --json
 
     Args:
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        words: Words or entries of the vocabulary; each gets its own list.
+        words: Words or entries of the vocabulary; each gets its own list. The first may be the
+            model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
         layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
         top_k: Number of neighbors per word.
         whole_words: List only whole words; otherwise also pieces (##), special and unused entries.
@@ -57,6 +61,7 @@ def nearest(
         json: Print one JSON object per word.
     """
     check_standard_output()
+    model, words = take_model(words, model, "vectors")
     if not words:
         raise InputError("there is no word; give at least one")
     from bertkit.embeddings.word_vectors import WordVectors

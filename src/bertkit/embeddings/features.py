@@ -18,6 +18,7 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.base.settings import validate
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.embeddings.feature_texts import PairEncoder, TextOrPair
@@ -130,9 +131,11 @@ class FeatureExtractor:
         self._last_engine: tuple[object, Engine] | None = None
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto", revision: str | None = None) -> Self:
+    def load(
+        cls, path: str | Path | None = None, *, device: str = "auto", revision: str | None = None
+    ) -> Self:
         """Load the encoder of any checkpoint; arguments and errors as in `LoadedModel.load`."""
-        path = resolve_model(path, revision=revision)
+        path = resolve_model(path or find_bundled("vectors"), revision=revision)
         return cls(LoadedModel.load(BertModel, path, device), path)
 
     @property

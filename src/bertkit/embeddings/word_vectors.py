@@ -14,6 +14,7 @@ from torch import Tensor
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.base.progress import show_progress
 from bertkit.base.wording import pluralize
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.engines.names import EngineName
@@ -118,7 +119,7 @@ class WordVectors:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | None = None,
         *,
         layer: int = 0,
         whole_words: bool = True,
@@ -131,6 +132,7 @@ class WordVectors:
         `path`, `device` and `revision` are as in `LoadedModel.load`, with its errors; the other
         arguments are as in the class.
         """
+        path = path or find_bundled("vectors")
         loaded = LoadedModel.load(BertModel, path, device, revision=revision)
         return cls(loaded, layer=layer, whole_words=whole_words, engine=engine)
 

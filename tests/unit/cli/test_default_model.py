@@ -11,6 +11,8 @@ from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.cli.default_model import take_model
 from bertkit.cli.main import main
 from bertkit.embeddings.embedder import Embedder
+from bertkit.embeddings.features import FeatureExtractor
+from bertkit.embeddings.word_vectors import WordVectors
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.scoring.text_scorer import TextScorer
@@ -58,8 +60,9 @@ def test_a_flag_names_the_model_whatever_the_texts_look_like(bundled, run_folder
 
 
 def test_a_word_that_may_be_a_model_is_an_error(bundled):
-    with pytest.raises(SettingsError, match="'cat' may be a text or the name of a model"):
-        take_model(("cat", "dog"), None, "words")
+    with pytest.raises(SettingsError, match="'bert-base' may be a text or the name of a model"):
+        take_model(("bert-base", "dog"), None, "words")
+    assert take_model(("cat", "dog"), None, "words")[1] == ("cat", "dog")
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
@@ -78,6 +81,9 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
         ["search", "the cat saw", "--corpus", "texts.txt"],
         ["embed", "texts.txt", "--output", "vectors.npy"],
         ["view", "the cat saw a dog"],
+        ["nearest", "cat"],
+        ["analogy", "cat", "dog", "--minus", "saw"],
+        ["features", "texts.txt", "--output", "features.jsonl"],
     ):
         assert main(line) == 0, capsys.readouterr().err
         assert "with the model that comes with bertkit" in capsys.readouterr().err
@@ -91,6 +97,8 @@ def test_python_needs_no_name_either(bundled):
     assert 0 <= NextSentence.load()("the cat", "a dog") <= 1
     assert TextScorer.load()("the cat").log_probability < 0
     assert len(Embedder.load().encode(["the cat"])) == 1
+    assert len(WordVectors.load().nearest("cat", top_k=2).neighbors) == 2
+    assert FeatureExtractor.load()("the cat").sequence is not None
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,19 @@ class Accuracies:
 
 @dataclass(frozen=True)
 class Example:
-    """A text with a masked word, and the top predictions before and after pre-training."""
+    """A text with a masked word, and the top predictions of three models.
+
+    Attributes:
+        text: the text.
+        before: predictions of the untrained model.
+        after: predictions of the trained model.
+        bundled: those of the model that comes with bertkit; empty if it isn't installed.
+    """
 
     text: str
     before: str
     after: str
+    bundled: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,7 @@ def build_report(facts: DemoFacts) -> Report:
     run = quote(str(facts.run))
     sections: list[Section] = [
         _accuracy_bars(facts.accuracies),
-        Table(
-            ["Text", "Before", "After"],
-            [[example.text, example.before, example.after] for example in facts.examples],
-            title="Five masked words, before and after training",
-            note="The three most likely words according to the untrained and the trained model.",
-        ),
+        _examples_table(facts.examples),
         Charts(
             draw_curves(facts.history, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
             title="Training curves",
@@ -92,6 +95,25 @@ def build_report(facts: DemoFacts) -> Report:
         summary=f"It was trained on the documentation that comes with Python for {minutes:.1f}"
         f" minutes to fill masked words. {describe_result(facts.accuracies)}",
         sections=sections,
+    )
+
+
+def _examples_table(examples: Sequence[Example]) -> Table:
+    """Tabulate the filled blanks, with a column for the bundled model if it was there."""
+    columns = {
+        "Text": [example.text for example in examples],
+        "Before": [example.before for example in examples],
+        "After": [example.after for example in examples],
+    }
+    note = "The three most likely words according to the untrained and the trained model"
+    if any(example.bundled for example in examples):
+        columns["Bundled model"] = [example.bundled for example in examples]
+        note += ", and the model that comes with bertkit, which is larger and read longer"
+    return Table(
+        list(columns),
+        [list(row) for row in zip(*columns.values(), strict=True)],
+        title="Five masked words, before and after training",
+        note=note + ".",
     )
 
 

@@ -7,11 +7,14 @@ shards are kept, and an interrupted run resumes.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 
 import numpy as np
 
+from bertkit.base.errors import MissingExtraError
 from bertkit.base.output import open_output
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
@@ -99,7 +102,9 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
     batches = held_out_batches(shards, tokenizer, pretrain_settings)
     facts = DemoFacts(
         accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
-        examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
+        examples=fill_examples(
+            untrained_model(tokenizer, pretrain_settings), FillMask.load(run), load_bundled_model()
+        ),
         history=TrainingHistory.from_rows(read_log(run / LOG_FILE)),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
@@ -122,15 +127,27 @@ def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMas
     return FillMask(LoadedModel(model.eval(), tokenizer))
 
 
-def fill_examples(before: FillMask, after: FillMask) -> tuple[Example, ...]:
-    """Fill the masked words in `TEXTS` with both models."""
-    pairs = zip(
-        before(TEXTS, top_k=NUM_CANDIDATES), after(TEXTS, top_k=NUM_CANDIDATES), strict=True
-    )
-    return tuple(
-        Example(text, _show(old.blanks[0]), _show(new.blanks[0]))
-        for text, (old, new) in zip(TEXTS, pairs, strict=True)
-    )
+def load_bundled_model() -> FillMask | None:
+    """Return the model that comes with bertkit if its package is installed."""
+    try:
+        folder = find_bundled("words")
+    except MissingExtraError:
+        return None
+    return FillMask.load(folder)
+
+
+def fill_examples(
+    before: FillMask, after: FillMask, bundled: FillMask | None
+) -> tuple[Example, ...]:
+    """Fill the masked words in `TEXTS` with each model."""
+    answers = [_fill_each(model) for model in (before, after, bundled)]
+    return tuple(starmap(Example, zip(TEXTS, *answers, strict=True)))
+
+
+def _fill_each(model: FillMask | None) -> list[str]:
+    if model is None:
+        return [""] * len(TEXTS)
+    return [_show(result.blanks[0]) for result in model(TEXTS, top_k=NUM_CANDIDATES)]
 
 
 def measure_accuracies(

@@ -81,3 +81,11 @@ def test_training_curves_are_means_and_held_out_ones_are_the_evaluations():
     assert len(training.points) == 84
     assert training.points[0] == (3, pytest.approx(9.0 - 2 / 250))
     assert training.points[-1] == (250, pytest.approx(8.0))
+
+
+def test_the_bundled_model_has_a_column_if_it_was_there():
+    assert "Bundled model" not in render_report(build_report(FACTS))
+    examples = [replace(FACTS.examples[0], bundled="list 33.0 %")]
+    html = render_report(build_report(replace(FACTS, examples=examples)))
+    assert "Bundled model" in html
+    assert "list 33.0 %" in html

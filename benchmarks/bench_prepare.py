@@ -51,7 +51,7 @@ from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization import fast
 from bertkit.tokenization.tokenizer import Tokenizer
 
-SETTINGS = PrepareSettings(held_out=0)
+SETTINGS = PrepareSettings()
 BATCH_SIZES = (100, 1_000, 5_000)
 NUM_CALIBRATION_SENTENCES = 5_000
 Encode = Callable[[list[str]], list[list[int]]]

@@ -41,31 +41,32 @@ def test_text_becomes_shards_with_a_summary(tokenizer, tmp_path, capsys):
     assert run(tokenizer, tmp_path / "out", *inputs) == 0
     shown = capsys.readouterr().out
     place = f"{tmp_path.name}/a.txt"
-    assert "train:          4 documents            7 sentences" in shown
+    assert "train:          4 documents            5 sentences" in shown
+    assert "held-out:          2 documents            2 sentences" in shown
+    assert "documents whose end was cut, where the draw held out none: 2; it is held out" in shown
     assert f"lines or records with invalid UTF-8: 1; replaced by U+FFFD ({place}:6)" in shown
     assert f"records without the field: 1; skipped ({tmp_path.name}/b.jsonl:2)" in shown
-    assert "no document was held out; increase --held-out" in shown
     assert "MB/s" in shown
     assert run(tokenizer, tmp_path / "out", *inputs) == 0
     assert "is already done" in capsys.readouterr().out
-    assert ShardSet.open(tmp_path / "out", verify="all").manifest.train.sentences == 7
+    assert ShardSet.open(tmp_path / "out", verify="all").manifest.train.sentences == 5
 
 
 def test_json_is_all_that_is_printed(tokenizer, tmp_path, capsys):
     (tmp_path / "a.txt").write_text(TEXT)
     assert run(tokenizer, tmp_path / "out", tmp_path / "a.txt", "--json", "--seed", "3") == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["train"]["documents"] + facts["held_out"]["documents"] == 2
+    assert facts["train"]["sentences"] + facts["held_out"]["sentences"] == 5
     assert facts["settings"]["seed"] == 3
-    assert facts["report"]["counts"] == {}
+    assert facts["report"]["counts"] == {"cut-documents": 2}
     assert facts["was_done"] is False
 
 
 def test_standard_input_is_prepared_once(tokenizer, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    assert run(tokenizer, tmp_path / "out", "-", "--held-out", "0") == 0
-    assert "2 documents            5 sentences" in capsys.readouterr().out
-    assert run(tokenizer, tmp_path / "out", "-", "--held-out", "0") == 2
+    assert run(tokenizer, tmp_path / "out", "-") == 0
+    assert "2 documents            3 sentences" in capsys.readouterr().out
+    assert run(tokenizer, tmp_path / "out", "-") == 2
     assert "standard input, which can't be read again" in capsys.readouterr().err
 
 
@@ -138,3 +139,16 @@ def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, s
 def read_files(folder: Path) -> dict[Path, bytes]:
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("num_documents", "objective"),
+    [(1, "mlm"), (2, "mlm"), (2, "bert"), (9, "mlm"), (9, "bert")],
+)
+def test_what_prepare_finishes_pretrain_takes(tokenizer, tmp_path, num_documents, objective):
+    text = "\n".join(f"This is text {n}.\nIt goes on and on.\n" for n in range(num_documents))
+    (tmp_path / "a.txt").write_text(text)
+    assert run(tokenizer, tmp_path / "out", tmp_path / "a.txt", "--held-out", "0.00001") == 0
+    words = ["--data", tmp_path / "out", "--output", tmp_path / "run", "--objective", objective]
+    sizes = ["--model", "tiny", "--steps", "1", "--max-length", "16", "--batch-size", "2"]
+    assert main(["pretrain", *map(str, words), *sizes]) == 0

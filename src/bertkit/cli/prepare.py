@@ -18,6 +18,7 @@ def prepare(
     settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
     held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     workers: int | None = None,
+    overwrite: bool = False,
     revision: str | None = None,
     json: bool = False,
 ) -> None:
@@ -26,6 +27,9 @@ def prepare(
     Reads plain text (one sentence or paragraph per line, a blank line between documents), JSONL,
     Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
     interrupted work. The output is the same for any number of workers, byte for byte.
+
+    Some documents are held out, drawn by --held-out, to evaluate on what wasn't trained on. If the
+    draw holds out none, as happens with few documents, the end of the text is held out.
 
     **Examples**
 
@@ -46,6 +50,7 @@ def prepare(
         held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
             on, even if it is in a folder of the other inputs.
         workers: Number of processes; by default one per core.
+        overwrite: Replace shards of other inputs or settings.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -60,6 +65,7 @@ def prepare(
         settings,
         held_out_inputs=held_out_inputs,
         workers=workers,
+        overwrite=overwrite,
     )
     manifest = result.manifest
     if json:
@@ -75,8 +81,6 @@ def prepare(
         )
     for line in result.report:
         print(f"    note: {line}")
-    if not manifest.held_out.tokens and settings.held_out:
-        print("    note: no document was held out; increase --held-out to evaluate")
     megabytes = manifest.raw_bytes / 1e6
     if result.was_done:
         print(f"{output} is already done: {megabytes:,.1f} MB of text")

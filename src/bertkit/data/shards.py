@@ -181,7 +181,8 @@ class ShardSet:
         folder: its path.
         manifest: its manifest.
         train: shards for training.
-        held_out: shards for evaluation; none of their document groups is in `train`.
+        held_out: shards for evaluation; none of their document groups is in `train`, unless the
+            report says `cut-documents`: then these are the ends of documents.
         token_counts: `[vocabulary]`, the number of occurrences of each token in `train`.
     """
 

@@ -31,6 +31,8 @@ NOTES = {
     "empty-document": "documents without a token: left out",
     "one-sentence": "documents of one sentence: kept",
     "long-document": "documents over 4 Mi characters: split into several, held out together",
+    "last-documents": "documents at the end, where the draw held out none: held out",
+    "cut-documents": "documents whose end was cut, where the draw held out none: it is held out",
     "redirect": "redirects: skipped",
     "not-an-article": "pages outside the article namespace: skipped",
     "unended-line": "lines of articles that don't end like a sentence: left out",

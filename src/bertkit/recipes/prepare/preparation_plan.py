@@ -14,17 +14,25 @@ from bertkit.base.errors import (
     ResumeError,
     storage_errors,
 )
+from bertkit.base.files import remove_folder
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
-from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet
+from bertkit.data.shards import (
+    MANIFEST,
+    PLAN,
+    SHARDS_FOLDER,
+    TOKEN_COUNTS,
+    TOKENIZER_FOLDER,
+    ShardSet,
+)
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.work_unit import UNITS_FOLDER
 
 UNIT_BYTES = 16 << 20
 MAX_SHOWN_CHANGES = 3
-RESTART_ADVICE = "start again with another or an emptied --output"
+RESTART_ADVICE = "start again with another --output or with --overwrite"
 
 
 class PlannedSource(BaseModel):
@@ -107,6 +115,18 @@ def check_folder(output: Path) -> None:
             raise ResumeError(f"{output} holds other files; choose another --output")
 
 
+def is_same_plan(output: Path, plan: PreparationPlan) -> bool:
+    """Whether `output` is new or holds work of this plan."""
+    path = output / PLAN
+    return not path.exists() or not list_changes(PreparationPlan.load(path), plan)
+
+
+def remove_shards(output: Path) -> None:
+    """Remove what `prepare` wrote; the plan, by which it knows its folder, goes last."""
+    for name in (MANIFEST, TOKEN_COUNTS, UNITS_FOLDER, SHARDS_FOLDER, TOKENIZER_FOLDER, PLAN):
+        remove_folder(output / name)
+
+
 def is_finished(output: Path, plan: PreparationPlan) -> bool:
     """Whether `output` holds undamaged shards of this plan; raises if it has another plan."""
     path = output / PLAN
@@ -114,7 +134,7 @@ def is_finished(output: Path, plan: PreparationPlan) -> bool:
         return False
     differences = list_changes(PreparationPlan.load(path), plan)
     if differences:
-        advice = "use the same again, or choose another --output"
+        advice = "use the same again, choose another --output, or replace them with --overwrite"
         if reads_standard_input(plan.sources):
             advice = RESTART_ADVICE
         raise ResumeError(

@@ -13,10 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
+from bertkit.base import storage
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
-from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, SettingsError
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    SettingsError,
+    storage_errors,
+)
 from bertkit.base.files import make_folder, remove_folder, remove_litter
-from bertkit.base.output import open_output
+from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
@@ -24,22 +31,27 @@ from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import (
     MANIFEST,
+    PARTS,
     PLAN,
     SHARDS_FOLDER,
     TOKEN_COUNTS,
     TOKENIZER_FOLDER,
     ShardsManifest,
     read_manifest,
+    shard_path,
     sum_counts,
 )
+from bertkit.recipes.prepare.held_out_end import hold_out_end
 from bertkit.recipes.prepare.preparation_plan import (
     RESTART_ADVICE,
     PreparationPlan,
     check_folder,
     group_sources,
     is_finished,
+    is_same_plan,
     make_plan,
     reads_standard_input,
+    remove_shards,
 )
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.work_unit import (
@@ -82,6 +94,7 @@ def prepare(
     *,
     held_out_inputs: Sequence[str] = (),
     workers: int | None = None,
+    overwrite: bool = False,
 ) -> PrepareResult:
     """Turn raw text into shards, or resume an interrupted run in `output`.
 
@@ -95,14 +108,16 @@ def prepare(
         settings: how to read, split and hold out.
         held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out.
         workers: number of processes; by default one per core.
+        overwrite: remove shards of other inputs or settings from `output` first.
 
     Raises:
-        SettingsError: `workers` is below 1, the workers can't be started, or `output` overlaps
-            with an input.
+        SettingsError: `workers` is below 1, the workers can't be started, `output` overlaps with
+            an input, or nothing is to be held out.
         MissingFileError: an input matches nothing.
         ResumeError: `output` holds something else, was started with other inputs or settings, or
             another process is preparing in it.
-        InputError: the input has no usable text, or reading is strict and some data is invalid.
+        InputError: the input has no usable text, or too little to hold some out, or reading is
+            strict and some data is invalid.
         StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to resume.
         StorageError: writing failed.
     """
@@ -110,6 +125,11 @@ def prepare(
     num_workers = (os.cpu_count() or 1) if workers is None else workers
     if num_workers < 1:
         raise SettingsError(f"workers must be at least 1, got {num_workers}")
+    if not settings.held_out and not held_out_inputs:
+        raise SettingsError(
+            "with --held-out 0 there is no text to evaluate pre-training on; give a share, or"
+            " --held-out-inputs"
+        )
     sources = open_corpus(inputs, settings, held_out_inputs).sources
     tokenizer = Tokenizer.load(tokenizer_path)
     plan = make_plan(sources, settings, tokenizer.fingerprint)
@@ -124,11 +144,14 @@ def prepare(
             is_workplace=True,
         ),
     ):
+        if overwrite and not is_same_plan(output, plan):
+            remove_shards(output)
         was_done = is_finished(output, plan)
         prepared_bytes = 0
         if not was_done:
-            prepared_bytes = write_shards(output, plan, units, tokenizer, num_workers)
+            prepared_bytes = write_or_remove(output, plan, units, tokenizer, num_workers)
         remove_folder(output / UNITS_FOLDER)
+        remove_replaced(output)
         for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
             remove_litter(folder)
     manifest = read_manifest(output)
@@ -140,6 +163,23 @@ def prepare(
         bytes_per_second=prepared_bytes / seconds,
         report=manifest.report.summary_lines(),
     )
+
+
+def write_or_remove(
+    output: Path,
+    plan: PreparationPlan,
+    units: Sequence[list[TextSource]],
+    tokenizer: Tokenizer,
+    num_workers: int,
+) -> int:
+    """Write new shards as `write_shards`; leave nothing behind if the input can't be used."""
+    is_new = not (output / MANIFEST).exists()
+    try:
+        return write_shards(output, plan, units, tokenizer, num_workers)
+    except InputError:
+        if is_new:
+            remove_shards(output)
+        raise
 
 
 def write_shards(
@@ -229,15 +269,17 @@ def write_manifest(
         path = unit_path(output, number, "npy")
         token_counts += MappedArray(path, result.token_counts, tokenizer.vocab_size).read()
     shards = [shard for result in results for shard in result.shards]
-    train = sum_counts(shards, "train")
-    if not train.tokens:
+    if not sum_counts(shards, "train").tokens:
         raise InputError("; ".join(["the input has no text to train on", *report.summary_lines()]))
+    if not sum_counts(shards, "held-out").tokens:
+        shards, held_out_counts = hold_out_end(output, shards, settings.held_out, report)
+        token_counts[: len(held_out_counts)] -= held_out_counts
     manifest = ShardsManifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_fingerprint=tokenizer.fingerprint,
         tokenizer_manifest=tokenizer_manifest,
         raw_bytes=sum(result.raw_bytes for result in results),
-        train=train,
+        train=sum_counts(shards, "train"),
         held_out=sum_counts(shards, "held-out"),
         settings=settings.model_dump(mode="json"),
         report=report,
@@ -245,3 +287,12 @@ def write_manifest(
         shards=shards,
     )
     manifest.save(output / MANIFEST)
+
+
+def remove_replaced(output: Path) -> None:
+    """Remove the files of a shard that `hold_out_end` replaced."""
+    names = {shard.name for shard in read_manifest(output).shards}
+    listed = {shard_path(output, name, part).name for name in names for part in PARTS}
+    for name in sorted(list_names(output / SHARDS_FOLDER) - listed):
+        with storage_errors(output / SHARDS_FOLDER / name, "removed"):
+            storage.remove(output / SHARDS_FOLDER / name)

@@ -19,7 +19,9 @@ class PrepareSettings(ReaderSettings):
         "split", description="Split each line into sentences, or treat it as one."
     )
     held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.02, description="Share of the documents to hold out for evaluation."
+        0.02,
+        description="Share of the documents to hold out for evaluation; if none is drawn, the end"
+        " of the text.",
     )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
         0, description="Seed that determines which documents are held out."

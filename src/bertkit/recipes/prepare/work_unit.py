@@ -71,27 +71,42 @@ class ShardWriter:
 
     def flush(self) -> None:
         """Write the collected documents as a shard, if there are any."""
-        counts = SplitCounts(
-            documents=len(self._documents) - 1,
-            sentences=len(self._sentences) - 1,
-            tokens=len(self._tokens),
-        )
-        if not counts.documents:
+        if len(self._documents) == 1:
             return
-        name = f"{self._split}-{self._unit:05d}-{len(self.records):03d}"
-        arrays = {
-            "tokens": np.frombuffer(self._tokens, dtype=self._dtype),
-            "sentences": np.frombuffer(self._sentences, dtype=np.uint64),
-            "documents": np.frombuffer(self._documents, dtype=np.uint64),
-        }
-        files = {
-            part: write_array(shard_path(self._folder, name, part), content)
-            for part, content in arrays.items()
-        }
-        occurrences = np.bincount(arrays["tokens"], minlength=len(self.token_counts))
+        tokens = np.frombuffer(self._tokens, dtype=self._dtype)
+        record = write_shard(
+            self._folder,
+            f"{self._split}-{self._unit:05d}-{len(self.records):03d}",
+            self._split,
+            tokens=tokens,
+            sentences=np.frombuffer(self._sentences, dtype=np.uint64),
+            documents=np.frombuffer(self._documents, dtype=np.uint64),
+        )
+        occurrences = np.bincount(tokens, minlength=len(self.token_counts))
         self.token_counts += occurrences.astype(np.uint64)
-        self.records.append(ShardRecord(name=name, split=self._split, counts=counts, files=files))
+        self.records.append(record)
         self._clear()
+
+
+def write_shard(
+    folder: Path,
+    name: str,
+    split: Split,
+    *,
+    tokens: NDArray[np.unsignedinteger],
+    sentences: NDArray[np.uint64],
+    documents: NDArray[np.uint64],
+) -> ShardRecord:
+    """Write the three files of a shard; arrays as in `bertkit.data.shards`."""
+    arrays = {"tokens": tokens, "sentences": sentences, "documents": documents}
+    counts = SplitCounts(
+        documents=len(documents) - 1, sentences=len(sentences) - 1, tokens=len(tokens)
+    )
+    files = {
+        part: write_array(shard_path(folder, name, part), content)
+        for part, content in arrays.items()
+    }
+    return ShardRecord(name=name, split=split, counts=counts, files=files)
 
 
 def prepare_unit(

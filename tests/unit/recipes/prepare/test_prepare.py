@@ -62,9 +62,9 @@ def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):
 
 
 def test_lines_are_sentences_where_that_is_asked(corpus, tokenizer, tmp_path):
-    settings = PrepareSettings(held_out=0, sentences="lines")
+    settings = PrepareSettings(held_out=0.2, sentences="lines")
     result = prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=1)
-    assert result.manifest.train.sentences == 240
+    assert (result.manifest.train + result.manifest.held_out).sentences == 240
     assert texts(tmp_path / "out", "train")[0][0] == "file a has document 0. it goes on."
 
 
@@ -281,11 +281,83 @@ def test_the_split_is_a_pure_function_near_its_share():
 
 def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
     (tmp_path / "in.txt").write_text("one sentence.\n\n\u200b\n\ntwo here. and there.\n")
-    settings = PrepareSettings(held_out=0)
+    settings = PrepareSettings(held_out=0.0001)
     result = prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", settings)
-    assert result.manifest.report.counts == {"one-sentence": 1, "empty-document": 1}
+    assert result.manifest.report.counts == {
+        "one-sentence": 1,
+        "empty-document": 1,
+        "cut-documents": 1,
+    }
     assert result.manifest.train.documents == 2
-    assert len(result.report) == 2
+    assert len(result.report) == 3
+
+
+@pytest.mark.parametrize(
+    ("num_documents", "num_sentences", "share", "num_held_out"),
+    [
+        (2, 100, 0.02, 4),  # two sentences of each
+        (2, 100, 0.001, 2),  # one of each
+        (7, 3, 0.001, 7),
+        (8, 3, 0.001, 6),  # two documents
+        (40, 3, 0.001, 6),
+        (3, 1, 0.001, 2),  # one is left to train on
+        (2, 1, 0.001, 1),
+        (1, 2, 0.001, 1),
+    ],
+)
+def test_the_end_of_the_text_is_held_out_if_no_document_was_drawn(
+    tokenizer, tmp_path, num_documents, num_sentences, share, num_held_out
+):
+    documents = [
+        "".join(f"file {n} has document {m}.\n" for m in range(num_sentences))
+        for n in range(num_documents)
+    ]
+    (tmp_path / "in.txt").write_text("\n".join(documents))
+    # With this seed, nothing is drawn.
+    settings = PrepareSettings(held_out=share, sentences="lines", seed=1)
+    out = tmp_path / "out"
+    result = prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=1)
+    assert result.manifest.held_out.sentences == num_held_out
+    assert result.manifest.train.sentences == num_documents * num_sentences - num_held_out
+    assert set(result.manifest.report.counts) & {"cut-documents", "last-documents"}
+    every = [sentence for text in documents for sentence in text.splitlines()]
+    found = [one for split in ("train", "held_out") for doc in texts(out, split) for one in doc]
+    assert sorted(found) == sorted(every)
+    shards = ShardSet.open(out, verify="all")
+    tokens = np.concatenate([shard.tokens(0, shard.num_tokens) for shard in shards.train])
+    np.testing.assert_array_equal(
+        shards.token_counts, np.bincount(tokens, minlength=len(shards.token_counts))
+    )
+    parts = {path.name.split(".")[0] for path in (out / "parts").iterdir()}
+    assert parts == {shard.name for shard in result.manifest.shards}
+    whole = contents(out)
+    assert prepare([str(tmp_path / "in.txt")], tokenizer, out, settings).was_done
+    (out / "parts" / f"{result.manifest.shards[0].name}.tokens.npy").unlink()
+    prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=1)
+    assert contents(out) == whole
+
+
+def test_a_text_that_cant_be_divided_is_refused_and_leaves_nothing(tokenizer, tmp_path):
+    (tmp_path / "in.txt").write_text("it goes on.\n")
+    with pytest.raises(InputError, match="has 1 sentence in 1 document, which is too little"):
+        prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_holding_out_nothing_is_refused(corpus, tokenizer, tmp_path):
+    with pytest.raises(SettingsError, match="--held-out 0 there is no text to evaluate"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", PrepareSettings(held_out=0))
+
+
+def test_other_settings_replace_the_shards_if_that_is_asked(corpus, tokenizer, tmp_path):
+    out, more = tmp_path / "out", PrepareSettings(held_out=0.5)
+    prepare([str(corpus)], tokenizer, out, SETTINGS, workers=1)
+    with pytest.raises(ResumeError, match=r"held_out: 0\.2 → 0\.5.* with --overwrite"):
+        prepare([str(corpus)], tokenizer, out, more, workers=1)
+    prepare([str(corpus)], tokenizer, out, more, workers=1, overwrite=True)
+    prepare([str(corpus)], tokenizer, tmp_path / "fresh", more, workers=1)
+    assert contents(out) == contents(tmp_path / "fresh")
+    assert prepare([str(corpus)], tokenizer, out, more, overwrite=True).was_done
 
 
 def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):

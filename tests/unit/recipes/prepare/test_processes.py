@@ -181,7 +181,7 @@ def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "prepare_unit", stop)
-    advice = "start again with another or an emptied --output"
+    advice = "start again with another --output or with --overwrite"
     with pytest.raises(StoppedError, match=f"0 of 1 parts done; {advice}$"):
         prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
     with pytest.raises(ResumeError, match=rf"which can't be read again\); {advice}$"):

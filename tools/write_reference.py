@@ -1,25 +1,49 @@
-"""Write the pages of docs/reference that follow from the commands and their settings.
+"""Write what follows from the commands, the functions and their settings.
 
-python tools/write_reference.py            writes commands.md and config.md
+python tools/write_reference.py            writes docs/reference/commands.md and config.md, and
+                                           the signatures in src/bertkit/api/typed.pyi
 python tools/write_reference.py --check    fails when they aren't what it would write
 """
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_overloads
 
 from cyclopts import App
 from cyclopts.argument import Argument
 
+import bertkit
+from bertkit.api import training, using
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
+from bertkit.data.tables.rows import Table
+from bertkit.embeddings.embedder import Vectors
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.tasks.table import TASKS
+from bertkit.training.records.observers import OnEvent
 
-REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+TRAINING_KINDS: tuple[type[Settings], ...] = (FineTuneSettings, SearchSettings)
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+TYPED = ROOT / "src" / "bertkit" / "api" / "typed.pyi"
+
+# Types that signatures call by their names.
+ALIASES: dict[str, dict[str, Any]] = {
+    "bertkit.training.records.observers": {"OnEvent": OnEvent},
+    "bertkit.data.tables.rows": {"Table": Table},
+    "bertkit.api.training": {"Texts": training.Texts},
+    "bertkit.api.using": {"Model": using.Model},
+    "bertkit.embeddings.embedder": {"Vectors": Vectors},
+}
+TYPED_INTRODUCTION = """# Signatures of the functions of `import bertkit`, for editors and checkers.
+# Written by tools/write_reference.py; don't edit.
+"""
 
 COMMANDS_INTRODUCTION = """# Commands
 
@@ -44,11 +68,12 @@ def main(words: Sequence[str]) -> int:
     pages = {
         REFERENCE / "commands.md": render_commands(commands),
         REFERENCE / "config.md": render_config(commands),
+        TYPED: render_signatures(),
     }
     if "--check" in words:
         stale = [path.name for path, page in pages.items() if not is_current(path, page)]
         if stale:
-            print(f"docs/reference: {', '.join(stale)} not current; run `make reference`")
+            print(f"{', '.join(stale)} not current; run `make reference`")
         return 1 if stale else 0
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")
@@ -169,6 +194,71 @@ def describe_type(hint: Any) -> str:
         return " or ".join(describe_type(part) for part in parts)
     names = {str: "text", Path: "path", bool: "switch", float: "number", int: "whole number"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def render_signatures() -> str:
+    """A stub file with the signatures of the functions that `bertkit` has itself."""
+    functions = {name: getattr(bertkit, name) for name in bertkit.__all__}
+    stubs = []
+    for name, function in functions.items():
+        if inspect.isfunction(function):
+            whole, overloads = inspect.signature(function), get_overloads(function)
+            kinds = [narrow(whole, one) for one in overloads] or [whole]
+            mark = "@overload\n" if overloads else ""
+            stubs += [mark + render_signature(name, kind) for kind in kinds]
+    text = "\n".join(stubs)
+    homes = set(re.findall(r"\b(bertkit(?:\.[a-z_0-9]+)+)\.[A-Z]", text))
+    homes |= {"collections.abc", "pathlib", "typing"}
+    aliases = [f"from {home} import {name}" for home, names in ALIASES.items() for name in names]
+    imports = [
+        *(f"import {home}" for home in sorted(homes)),
+        "from typing import Literal, Optional, overload",
+        *aliases,
+    ]
+    return "\n".join([TYPED_INTRODUCTION, *imports, "", text])
+
+
+def narrow(whole: inspect.Signature, part: Any) -> inspect.Signature:
+    """The signature of an overload, with all parameters of the whole function."""
+    own = inspect.signature(part)
+    left_out: set[str] = set()
+    if "task" in own.parameters:  # one task hasn't the settings of the others
+        names = get_args(own.parameters["task"].annotation) or tuple(TASKS)
+        kept = [*TRAINING_KINDS, *(TASKS[name].settings for name in names)]
+        fields = {name for entry in TASKS.values() for name in entry.settings.model_fields}
+        left_out = fields - {name for kind in kept for name in kind.model_fields}
+    parameters = [
+        parameter.replace(annotation=own.parameters[name].annotation)
+        if name in own.parameters
+        else parameter
+        for name, parameter in whole.parameters.items()
+        if name not in left_out
+    ]
+    return whole.replace(parameters=parameters, return_annotation=own.return_annotation)
+
+
+def render_signature(name: str, signature: inspect.Signature) -> str:
+    """A function of a stub file, a line a parameter."""
+    lines, is_keyword = [], False
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not is_keyword:
+            is_keyword = True
+            lines.append("    *,")
+        shown = f"{parameter.name}: {render_type(parameter.annotation)}"
+        if parameter.default is not inspect.Parameter.empty:
+            shown += f" = {parameter.default!r}"
+        lines.append(f"    {shown},")
+    returned = render_type(signature.return_annotation)
+    return "\n".join([f"def {name}(", *lines, f") -> {returned}: ...", ""])
+
+
+def render_type(annotation: Any) -> str:
+    """A type, with aliases by their names."""
+    text = inspect.formatannotation(annotation)
+    for aliases in ALIASES.values():
+        for name, alias in aliases.items():
+            text = text.replace(inspect.formatannotation(alias), name)
+    return text
 
 
 if __name__ == "__main__":

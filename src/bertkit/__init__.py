@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 from bertkit._version import __version__
 
 if TYPE_CHECKING:
+    from bertkit.api.typed import embed as embed
+    from bertkit.api.typed import evaluate as evaluate
+    from bertkit.api.typed import finetune as finetune
+    from bertkit.api.typed import predict as predict
+    from bertkit.api.typed import prepare as prepare
+    from bertkit.api.typed import pretrain as pretrain
+    from bertkit.api.typed import search as search
+    from bertkit.api.typed import train_tokenizer as train_tokenizer
+    from bertkit.api.typed import view as view
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.embeddings.embedder import Embedder as Embedder
     from bertkit.embeddings.features import FeatureExtractor as FeatureExtractor
@@ -90,6 +99,15 @@ _HOMES = {
     "VectorIndex": "bertkit.retrieval.vector_index",
     "ViewSettings": "bertkit.interpret.page.settings",
     "WordVectors": "bertkit.embeddings.word_vectors",
+    "view": "bertkit.api.using",
+    "train_tokenizer": "bertkit.api.training",
+    "search": "bertkit.api.using",
+    "pretrain": "bertkit.api.training",
+    "prepare": "bertkit.api.training",
+    "predict": "bertkit.api.using",
+    "finetune": "bertkit.api.training",
+    "evaluate": "bertkit.api.using",
+    "embed": "bertkit.api.using",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

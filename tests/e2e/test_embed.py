@@ -58,8 +58,8 @@ def test_every_form_and_format_and_the_summary_as_json(model, texts, tmp_path, c
     assert facts["counts"]["truncated"] == 1
     assert facts["elapsed_seconds"] > 0
     assert facts["tokens_per_second"] > 0
-    run(capsys, model, lines, "--field", "body", "--output", tmp_path / "a.parquet")
-    run(capsys, model, lines, "--field", "body", "--output", tmp_path / "a.jsonl")
+    run(capsys, model, lines, "--text-column", "body", "--output", tmp_path / "a.parquet")
+    run(capsys, model, lines, "--text-column", "body", "--output", tmp_path / "a.jsonl")
     expected = np.load(tmp_path / "a.npy")
     columns = pq.read_table(tmp_path / "a.parquet")["embedding"].to_pylist()
     np.testing.assert_array_equal(np.array(columns, np.float32), expected)

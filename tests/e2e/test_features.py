@@ -75,7 +75,7 @@ def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypat
         "--engine",
         "torch",
     ]
-    out, _ = run(capsys, "features", model, table, "--field", "body", *layout)
+    out, _ = run(capsys, "features", model, table, "--text-column", "body", *layout)
     assert [each["token"] for each in json.loads(out)["features"]] == [
         *["[CLS]", "a", "hat", "[SEP]", "the", "cat", "[SEP]"]
     ]

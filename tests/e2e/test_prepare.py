@@ -37,7 +37,7 @@ def run(tokenizer: Path, output: Path, *words: str | Path) -> int:
 def test_text_becomes_shards_with_a_summary(tokenizer, tmp_path, capsys):
     (tmp_path / "a.txt").write_bytes(TEXT.encode() + b"\nbad \xff byte.\n")
     (tmp_path / "b.jsonl").write_text('{"body": "From a field."}\n{"text": "not this"}\n')
-    inputs = [tmp_path / "a.txt", tmp_path / "b.jsonl", "--field", "body"]
+    inputs = [tmp_path / "a.txt", tmp_path / "b.jsonl", "--text-column", "body"]
     assert run(tokenizer, tmp_path / "out", *inputs) == 0
     shown = capsys.readouterr().out
     place = f"{tmp_path.name}/a.txt"

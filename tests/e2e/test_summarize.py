@@ -59,7 +59,7 @@ def test_length_may_be_words_or_a_share(model, article, capsys):
 def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(f"{json.dumps({'body': text})}\n" for text in (TEXT, "", "a cat.")))
-    out, err = run(capsys, model, rows, "--field", "body", "--sentences", 1)
+    out, err = run(capsys, model, rows, "--text-column", "body", "--sentences", 1)
     lines = out.splitlines()
     assert lines[0] == f"{rows}, row 1"
     assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
@@ -69,7 +69,7 @@ def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, cap
     out, err = run(capsys, model, article, article, "--sentences", 1)
     assert out.splitlines()[0] == out.splitlines()[2] == str(article)
     assert err == "2 summarized\n"
-    told, _ = run(capsys, model, rows, "--field", "body", "--json")
+    told, _ = run(capsys, model, rows, "--text-column", "body", "--json")
     assert [json.loads(line)["row"] for line in told.splitlines()] == [0, 1, 2]
 
 

@@ -93,11 +93,13 @@ def test_references_may_be_another_column_of_the_same_file(workshop, tmp_path, c
     path = tmp_path / "pairs.tsv"
     rows = (f"{target}\t{source}\n" for source, target in make_pairs(10, 9))
     path.write_text("de\ten\n" + "".join(rows))
-    command = f"translate {workshop}/model --file {path} --field en --references {path}".split()
-    assert main([*command, "--reference-field", "de"]) == 0
+    command = (
+        f"translate {workshop}/model --file {path} --text-column en --references {path}".split()
+    )
+    assert main([*command, "--reference-column", "de"]) == 0
     assert capsys.readouterr().out.startswith("bleu 100.00")
     assert main(command) == 2
-    assert "--reference-field" in capsys.readouterr().err
+    assert "--reference-column" in capsys.readouterr().err
 
 
 def test_bytes_that_are_no_text_are_counted(workshop, tmp_path, capsys):
@@ -143,7 +145,7 @@ def test_standard_input_may_be_closed(capsys, monkeypatch):
         ("a --overwrite", "--overwrite needs --output"),
         ("a --references r --output o", "remove --output"),
         ("a --references r --num-answers 2", "remove --num-answers"),
-        ("a --reference-field de", "--reference-field needs --references"),
+        ("a --reference-column de", "--reference-column needs --references"),
         ("--file no.txt", "no.txt doesn't exist"),
         ("a --beams 0", "beams"),
         ("a --num-answers 9", "num_answers"),

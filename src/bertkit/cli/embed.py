@@ -50,7 +50,7 @@ def embed(
 
         bertkit embed all-MiniLM-L6-v2/ texts.txt --output vectors.npy
 
-        bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --field body --output vectors.parquet
+        bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --text-column body --output vectors.parquet
 
         bertkit embed run/ long.jsonl --pooling cls --long-texts window --output vectors.npy
 

@@ -43,7 +43,7 @@ def search(
 
         bertkit search all-MiniLM-L6-v2/ "How do I mend a tire?" --corpus passages.jsonl
 
-        bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --field answer --file questions.txt --json
+        bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --text-column answer --file q.txt
 
         bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
 

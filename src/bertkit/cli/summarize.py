@@ -65,7 +65,7 @@ def summarize(
 
         bertkit summarize all-MiniLM-L6-v2/ report.txt --words 100 --diversity 0.5 --why
 
-        bertkit summarize news/ articles.jsonl --field body --json
+        bertkit summarize news/ articles.jsonl --text-column body --json
 
         zcat speech.txt.gz | bertkit summarize run/ - --share 0.05
 

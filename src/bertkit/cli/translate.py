@@ -36,7 +36,7 @@ def translate(
     *texts: Words,
     file: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     references: Path | None = None,
-    reference_field: str | None = None,
+    reference_column: str | None = None,
     output: Path | None = None,
     overwrite: bool = False,
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
@@ -59,7 +59,7 @@ def translate(
 
         bertkit translate de-en/ --file test.de --references test.en
 
-        bertkit translate de-en/ --file t.tsv --field de --references t.tsv --reference-field en
+        bertkit translate de-en/ --file t.tsv --text-column de --references en.txt
 
         bertkit translate de-en/ "Zwei Hunde spielen." --num-answers 3 --json
 
@@ -70,7 +70,8 @@ def translate(
             or .zst.
         references: File of reference translations, row n for row n; prints BLEU and chrF with their
             signatures instead of the translations.
-        reference_field: Column, or field of JSONL, of the references; by default that of the texts.
+        reference_column: Column, or field of JSONL, of the references; by default that of the
+            texts.
         output: File for the translations, one line each, or with --json one object each; written
             atomically.
         overwrite: Replace an existing output.
@@ -83,7 +84,7 @@ def translate(
     source = find_source(texts, file)
     if source is None and "-" in texts:
         raise SettingsError("give texts or --file, not both; - alone is standard input")
-    check_scoring(output, references, reference_field, decoding)
+    check_scoring(output, references, reference_column, decoding)
     place_holder = open_result(
         output, "writing translations into", source, check_new_file, overwrite=overwrite
     )
@@ -99,7 +100,7 @@ def translate(
     given = list(replace_surrogates(texts)) if source is None else open_texts(source, table)
     right = None
     if references is not None:
-        own = {} if reference_field is None else {"field": reference_field}
+        own = {} if reference_column is None else {"text_column": reference_column}
         right = read_references("translate", references, table.model_copy(update=own), given)
     with place_holder as place:
         if place is not None:
@@ -119,7 +120,7 @@ def translate(
 def check_scoring(
     output: Path | None,
     references: Path | None,
-    reference_field: str | None,
+    reference_column: str | None,
     decoding: DecodingOverrides,
 ) -> None:
     """Check the flags of scoring.
@@ -128,8 +129,8 @@ def check_scoring(
         SettingsError: a flag doesn't fit the others.
     """
     if references is None:
-        if reference_field is not None:
-            raise SettingsError("--reference-field needs --references")
+        if reference_column is not None:
+            raise SettingsError("--reference-column needs --references")
         return
     if output is not None:
         raise SettingsError("--references prints metrics instead of translations; remove --output")

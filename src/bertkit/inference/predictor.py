@@ -1,7 +1,7 @@
 """Predictions of a fine-tuned model: inputs to typed results, for every task of `TASKS`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
@@ -25,7 +25,9 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.batch import Encoded
+from bertkit.tasks.columns import name_labels
 from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
@@ -53,11 +55,13 @@ class Predictor(Generic[Input, Example, Prediction]):
         task: the model's task.
         loaded: the model and its tokenizer.
         engine: the runtime of the encoder.
+        metrics: of the held-out examples, if `bertkit.finetune` returned the model; else empty.
     """
 
     task: Task[Example, Prediction]
     loaded: LoadedModel[FineTunedBert]
     engine: Engine
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     task_kind: ClassVar[type[Task[Any, Any]] | None] = None  # None for any task
 
@@ -105,6 +109,11 @@ class Predictor(Generic[Input, Example, Prediction]):
         loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
         model = loaded.model
         return cls(task, loaded, choose_engine(engine, model, model.head_layers, precision))
+
+    def _repr_html_(self) -> str:
+        """Show task, labels and metrics in a notebook."""
+        labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""
+        return show_metrics(f"{type(self).__name__}{labels}", self.metrics)
 
     @overload
     def __call__(self, inputs: Input) -> Prediction: ...

@@ -19,6 +19,7 @@ from bertkit.training.optimization.optimizer import build_optimizer
 from bertkit.training.optimization.schedule import learning_rate_at
 from bertkit.training.records.display import Display, show_training
 from bertkit.training.records.log import RunLog, read_log
+from bertkit.training.records.observers import current_observers
 from bertkit.training.records.spikes import SpikeFinder
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import OptimizationSettings
@@ -158,6 +159,7 @@ class _Loop(Generic[AnyBatch]):
         if result.is_applied:
             log.write("train", state.step, **values)
             display.show_step(state.step, values)
+            current_observers().step(state.step, values)
             self._watch_loss(state.step, result, log, display)
         else:
             self._report_skipped(state, result, log, display)
@@ -239,6 +241,7 @@ class _Loop(Generic[AnyBatch]):
         if (watched := self.job.watched) is not None:
             state = follow(watched, metrics, state, self.num_steps)
         display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
+        current_observers().evaluation(state.step, metrics)
         if watched is not None and state.has_ended_early:
             log.write("ended-early", state.step, **tell_best(watched, state))
             display.say(describe_end(watched, state))

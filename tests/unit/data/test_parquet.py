@@ -31,7 +31,7 @@ def test_parquet_without_the_column_or_of_another_type(folder):
     documents, report = read(path)
     assert (documents, report.counts) == ([], {"missing-field": 3})
     assert report.places["missing-field"] == ["in/a.parquet (all rows)"]
-    documents, report = read(path, field="number")
+    documents, report = read(path, text_column="number")
     assert (documents, report.counts) == ([], {"wrong-type": 3})
 
 

@@ -12,6 +12,7 @@ from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write
 from bertkit.base.errors import InputError
 from bertkit.data.readers import READERS, open_corpus, python_docs
 from bertkit.data.readers.document import FAULTS, MAX_PLACES, ReadReport
+from bertkit.data.readers.memory import memory_source
 from bertkit.data.readers.settings import ReaderSettings
 
 PARAGRAPH = "This docstring is a sentence of its own."
@@ -106,9 +107,9 @@ def test_a_huge_record_is_skipped(folder, monkeypatch):
 
 def test_another_field_is_read(folder):
     path = write(folder / "a.jsonl", '{"body": "Here."}\n')
-    assert read(path, field="body")[0] == [("Here.",)]
+    assert read(path, text_column="body")[0] == [("Here.",)]
     path = write_parquet(folder / "b.parquet", body=["There."])
-    assert read(path, field="body")[0] == [("There.",)]
+    assert read(path, text_column="body")[0] == [("There.",)]
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
@@ -217,7 +218,19 @@ TEXT_OF = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
+def test_texts_in_memory_are_documents():
+    source = memory_source(["One.\nTwo.", "", "Three.\0"])
+    corpus = open_corpus([source], ReaderSettings())
+    assert [(one.lines, one.group) for one in corpus.documents()] == [
+        (("One.", "Two."), "texts:1"),
+        (("Three.",), "texts:3"),
+    ]
+    assert corpus.report.counts == {"empty-document": 1, "nul": 1}
+    assert corpus.size_bytes == 16
+    assert memory_source(["One.", "Two."]).sha256 != memory_source(["One.T", "wo."]).sha256
+
+
+@pytest.mark.parametrize("name", READERS.keys() - {"memory"})
 def test_every_reader_takes_its_source_by_name(folder, monkeypatch, name):
     if name == "python-docs":
         module = python_docs.Module("a", "a.py", write(folder / "a.py", f'"""{PARAGRAPH}"""'))

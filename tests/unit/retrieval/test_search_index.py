@@ -130,8 +130,8 @@ def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, c
 
 def test_another_column_is_another_corpus(model, corpus, made):
     corpus.write_text('{"a": "a hat", "b": "a dog"}\n')
-    assert open_index(model, corpus, field="a").texts[0] == "a hat"
-    assert open_index(model, corpus, field="b").texts[0] == "a dog"
+    assert open_index(model, corpus, text_column="a").texts[0] == "a hat"
+    assert open_index(model, corpus, text_column="b").texts[0] == "a dog"
     assert len(made) == 2
 
 

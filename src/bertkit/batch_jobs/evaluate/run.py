@@ -1,6 +1,7 @@
 """Evaluate a fine-tuned model on labeled data."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import InputError
@@ -8,6 +9,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.data.tables.records import open_records
+from bertkit.data.tables.rows import Table
 from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.predictor import Predictor
@@ -20,6 +22,7 @@ from bertkit.recipes.finetune.examples import (
     describe_set,
     read_set,
 )
+from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.column_settings import with_columns
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
@@ -30,21 +33,23 @@ class EvaluatedModel:
     """The model to evaluate, and how to load it.
 
     Attributes:
-        model: a model folder, or the id of a model of the Hub.
+        model: a model folder, the id of a model of the Hub, or a loaded model.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
         engine: the inference engine.
         precision: of the encoder's weights and matrix products.
     """
 
-    model: str
+    model: str | Path | Predictor[Any, Any, Any]
     device: str = "auto"
     revision: str | None = None
     engine: EngineName = "auto"
     precision: PrecisionName = "auto"
 
     def load(self) -> Predictor[Any, Any, Any]:
-        """Load the model; errors as in `Predictor.load`."""
+        """Load the model, unless it is; errors as in `Predictor.load`."""
+        if isinstance(self.model, Predictor):
+            return self.model
         return Predictor.load(
             self.model,
             device=self.device,
@@ -59,7 +64,7 @@ class EvaluateResult:
     """The result of an evaluation.
 
     Attributes:
-        model: the model as the user named it.
+        model: the model as the user named it, or the task of a loaded one.
         task: the task of the model.
         found: the examples, and the data problems of their file.
         counts: statistics of the examples.
@@ -75,6 +80,15 @@ class EvaluateResult:
     evaluation: Evaluation
 
     @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics by name."""
+        return dict(self.evaluation.metrics)
+
+    def _repr_html_(self) -> str:
+        """Show the metrics in a notebook."""
+        return show_metrics(f"{self.model}, {self.found.name}", self.evaluation.metrics)
+
+    @property
     def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
         problems = describe_set(self.task, self.found, self.counts)
@@ -82,7 +96,7 @@ class EvaluateResult:
 
 
 def evaluate(
-    model: EvaluatedModel, source: str, settings: EvaluateSettings, columns: Settings
+    model: EvaluatedModel, source: Table, settings: EvaluateSettings, columns: Settings
 ) -> EvaluateResult:
     """Evaluate a model on a labeled file.
 
@@ -108,7 +122,8 @@ def evaluate(
     counts = count_set(task, found, counted)
     check_labels(task, found, counts)
     evaluation = task.evaluate(found.examples, predictions)
-    return EvaluateResult(model.model, task, found, counts, predictions, evaluation)
+    name = task.name if isinstance(model.model, Predictor) else str(model.model)
+    return EvaluateResult(name, task, found, counts, predictions, evaluation)
 
 
 def predict_all(

@@ -8,6 +8,7 @@ from bertkit.base.settings import Settings
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
+from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.column_settings import with_columns
 from bertkit.tasks.task import Task
@@ -31,7 +32,7 @@ class ExampleFile:
     """
 
     def __init__(
-        self, task: Task[Any, Any], source: str, settings: PredictSettings, columns: Settings
+        self, task: Task[Any, Any], source: Table, settings: PredictSettings, columns: Settings
     ) -> None:
         layout = settings.model_dump(include=set(RecordSettings.model_fields))
         self._table = open_records(source, RecordSettings(**layout), split=settings.split)

@@ -14,6 +14,7 @@ from bertkit.batch_jobs.predict.examples import ExampleFile
 from bertkit.batch_jobs.predict.outputs import WRITERS
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.rows import Table
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.tasks.task import Task
@@ -62,7 +63,7 @@ def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) ->
 
 
 def answer_file(
-    predictor: Predictor[Any, Any, Any], source: str, settings: PredictSettings, columns: Settings
+    predictor: Predictor[Any, Any, Any], source: Table, settings: PredictSettings, columns: Settings
 ) -> Answers:
     """Return the answers to the rows of a file; arguments and errors as in `ExampleFile`."""
     file = ExampleFile(predictor.task, source, settings, columns)

@@ -8,8 +8,9 @@ path. To add a reader, write a module in this folder and add it to `READERS`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bertkit.data.readers import jsonl, mediawiki, parquet, python_docs, text
+from bertkit.data.readers import jsonl, mediawiki, memory, parquet, python_docs, text
 from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.readers.memory import CorpusInput
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import TextSource, find_sources
 
@@ -21,6 +22,7 @@ READERS: dict[str, Reader] = {
     "parquet": parquet.read_documents,
     "mediawiki": mediawiki.read_documents,
     "python-docs": python_docs.read_documents,
+    "memory": memory.read_documents,
 }
 
 
@@ -53,12 +55,15 @@ class Corpus:
 
 
 def open_corpus(
-    inputs: Sequence[str], settings: ReaderSettings, held_out_inputs: Sequence[str] = ()
+    inputs: Sequence[CorpusInput],
+    settings: ReaderSettings,
+    held_out_inputs: Sequence[CorpusInput] = (),
 ) -> Corpus:
     """Find the sources of a corpus.
 
     Args:
-        inputs: files, folders, globs, `-` for standard input, or `python-docs:`.
+        inputs: files, folders, globs, `-` for standard input, `python-docs:`, or texts as returned
+            by `memory_source`.
         settings: how they are read.
         held_out_inputs: like `inputs`; all of their documents are held out.
     """

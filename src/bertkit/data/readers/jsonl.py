@@ -30,7 +30,7 @@ def read_documents(
         except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):
-            yield from document_of(record.get(settings.field), place, report)
+            yield from document_of(record.get(settings.text_column), place, report)
         else:
             report.add("broken-json", place)
     if is_empty and not source.is_faulty:

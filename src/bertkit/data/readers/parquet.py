@@ -34,7 +34,7 @@ def read_documents(
     number = 0
     try:
         with open_seekable(source, report) as stream:
-            for value in read_column(stream, source, settings.field, report):
+            for value in read_column(stream, source, settings.text_column, report):
                 number += 1
                 place = f"{source.name}:{number:,}"
                 if len(value or b"") > RECORD_LIMIT_BYTES:

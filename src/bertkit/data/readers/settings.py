@@ -15,7 +15,9 @@ class ReaderSettings(Settings):
     format: Format = Field(
         "auto", description="Format of all inputs; auto uses the file extensions."
     )
-    field: str = Field("text", description="Field of JSONL and Parquet records that has the text.")
+    text_column: str = Field(
+        "text", description="Field of JSONL, or column of Parquet, that has the text."
+    )
     strict: bool = Field(
         False, description="Stop at the first problem in the input, and report its file and line."
     )

@@ -42,7 +42,9 @@ class TextSource:
         name: its name in messages and groups.
         format: a key of `READERS`.
         path: the file; None for standard input and for sources without a file.
-        size_bytes: bytes on disk; None if unknown, as for a pipe.
+        size_bytes: bytes on disk, or characters in memory; None if unknown, as for a pipe.
+        texts: the texts, of a source in memory.
+        sha256: of these texts.
         is_held_out: whether all of its documents are held out.
         advance: called with the number of bytes read.
         is_faulty: whether reading failed or was incomplete.
@@ -53,6 +55,8 @@ class TextSource:
     format: str
     path: Path | None = None
     size_bytes: int | None = None
+    texts: Sequence[str] = field(default=(), repr=False)
+    sha256: str | None = None
     is_held_out: bool = False
     advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
     is_faulty: bool = field(default=False, init=False, compare=False)
@@ -127,7 +131,9 @@ class _CountedStream(io.RawIOBase):
 
 
 def find_sources(
-    inputs: Sequence[str], settings: ReaderSettings, held_out_inputs: Sequence[str] = ()
+    inputs: Sequence["str | TextSource"],
+    settings: ReaderSettings,
+    held_out_inputs: Sequence["str | TextSource"] = (),
 ) -> list[TextSource]:
     """Return all sources that the inputs name, in input order, with folders sorted.
 
@@ -164,9 +170,13 @@ def find_sources(
     return sources
 
 
-def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[TextSource, object]]:
+def _find(
+    argument: str | TextSource, settings: ReaderSettings
+) -> Iterator[tuple[TextSource, object]]:
     """Yield the sources that one input names, each with its identity for finding duplicates."""
-    if argument in SCHEMES:
+    if isinstance(argument, TextSource):
+        yield argument, argument.sha256
+    elif argument in SCHEMES:
         yield TextSource(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
         chosen = "text" if settings.format == "auto" else settings.format

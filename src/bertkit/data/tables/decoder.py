@@ -95,12 +95,13 @@ class RowDecoder:
         if wanted is None and DEFAULT_FIELD not in names:
             raise InputError(
                 f"{self.name} has the columns {show_names(names)}, and none is named"
-                f" {DEFAULT_FIELD}; name the one that has the text with --field"
+                f" {DEFAULT_FIELD}; name the one that has the text with --text-column"
             )
         wanted = DEFAULT_FIELD if wanted is None else wanted
         if wanted not in names:
             raise InputError(
-                f"{self.name} has no column {wanted}; name with --field one of {show_names(names)}"
+                f"{self.name} has no column {wanted}; name with --text-column one of"
+                f" {show_names(names)}"
             )
         self.check_unique([name for name in names if name == wanted])
         return wanted

@@ -22,6 +22,7 @@ from bertkit.data.tables.formats import EXTENSIONS, READERS, glue, hub
 from bertkit.data.tables.opening import check_standard_input
 from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
 from bertkit.data.tables.settings import RecordSettings
 
 __all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "open_records"]
@@ -29,6 +30,7 @@ __all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "op
 Example = TypeVar("Example")
 
 HUB_FORMAT = "hub"
+ROWS_FORMAT = "rows"
 MAX_BYTES = 4 << 30
 
 
@@ -38,7 +40,7 @@ class RecordTable:
 
     Attributes:
         name: its name in messages.
-        format: a key of `READERS`, or hub.
+        format: a key of `READERS`, hub, or rows for those from Python.
         columns: column names; for JSONL, where each row has its own, those of the first;
             None if there are no rows.
         origin: where its rows come from.
@@ -74,13 +76,14 @@ class RecordTable:
 
 
 def open_records(
-    source: str | Path, settings: RecordSettings | None = None, *, split: str = "train"
+    source: Table, settings: RecordSettings | None = None, *, split: str = "train"
 ) -> RecordTable:
     """Open a table of records and read its column names.
 
     Args:
         source: a file (may be .gz, .bz2 or .zst), the folder of a GLUE task, a dataset as
-            hub:owner/name (optionally with /config and @split), or - for standard input.
+            hub:owner/name (optionally with /config and @split), - for standard input, or rows as
+            in `find_origin`, which messages call by their split.
         settings: how it is read.
         split: train, dev or test, if `source` has several.
 
@@ -92,6 +95,8 @@ def open_records(
         StorageError: the file can't be read.
     """
     settings = settings or RecordSettings()
+    if not isinstance(source, str | Path):
+        return _open_rows(source, settings, split)
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
@@ -116,6 +121,14 @@ def _open_file(path: Path, chosen: str, settings: RecordSettings) -> RecordTable
 def _open(name: str, chosen: str, origin: Origin, settings: RecordSettings) -> RecordTable:
     columns = origin.columns(RowDecoder(name, layout=settings)) or None
     return RecordTable(name, chosen, columns, origin, settings=settings)
+
+
+def _open_rows(rows: object, settings: RecordSettings, name: str) -> RecordTable:
+    origin, roles = find_origin(rows)
+    is_texts = isinstance(origin, ListOrigin) and origin.columns_ == TEXTS
+    table = _open(name, "text" if is_texts else ROWS_FORMAT, origin, settings)
+    table.roles = roles
+    return table
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:

@@ -18,7 +18,7 @@ class TableSettings(Settings):
         description="Format of the input; auto uses the file extension, and takes standard"
         " input as plain text.",
     )
-    field: str | None = Field(
+    text_column: str | None = Field(
         None,
         description="Column of CSV, TSV and Parquet, or field of JSONL, that has the text; by"
         " default the only one, or else the one named text.",

@@ -47,7 +47,7 @@ class TextTable:
         name: its name in messages.
         format: text, jsonl, csv, tsv or parquet.
         path: the file; None for standard input.
-        field: column that has the text; None: the only column, else `text`.
+        text_column: column that has the text; None: the only column, else `text`.
         size_bytes: bytes on disk; None if unknown, as for a pipe.
         num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
             became U+FFFD.
@@ -56,7 +56,7 @@ class TextTable:
     name: str
     format: str
     path: Path | None = None
-    field: str | None = None
+    text_column: str | None = None
     size_bytes: int | None = None
     num_undecodable: int = 0
 
@@ -66,7 +66,7 @@ class TextTable:
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
         """
         self.num_undecodable = 0
-        decoder = RowDecoder(self.name, texts_only=True, column=self.field)
+        decoder = RowDecoder(self.name, texts_only=True, column=self.text_column)
         with open_rows(self.path, self.format, decoder) as rows:
             position = 0
             for record in rows.records:
@@ -91,7 +91,7 @@ class TextTable:
         return {
             "name": self.path.name,
             "format": self.format,
-            "field": self.field,
+            "text_column": self.text_column,
             "size_bytes": status.st_size,
             "changed_ns": status.st_mtime_ns,
             "head_sha256": head,
@@ -116,7 +116,7 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
     if str(source) == STANDARD_INPUT:
         check_standard_input("texts")
         chosen = "text" if chosen == "auto" else chosen
-        return TextTable(STANDARD_INPUT_NAME, chosen, field=settings.field)
+        return TextTable(STANDARD_INPUT_NAME, chosen, text_column=settings.text_column)
     path = Path(source)
     with storage_errors(path, "read"):
         status = path.stat()
@@ -129,4 +129,4 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
         chosen = EXTENSIONS.get(extension, "text")
         chosen = chosen if chosen in get_args(TableFormat) else "text"
     size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return TextTable(str(path), chosen, path, settings.field, size_bytes)
+    return TextTable(str(path), chosen, path, settings.text_column, size_bytes)

@@ -35,7 +35,7 @@ FRAME_HEIGHT = 760  # pixels, in a notebook
 MAX_WEIGHTS = 1 << 29
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AttentionView:
     """An interactive view of a model's attention on a text; notebooks display it.
 
@@ -57,6 +57,10 @@ class AttentionView:
     inputs: ViewInputs
     settings: ViewSettings
     parts: Mapping[str, ViewInputs] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return a short form, without weights."""
+        return f"AttentionView({self.inputs.inspected.name!r}, {' '.join(self.tokens)!r})"
 
     @classmethod
     def of(

@@ -14,6 +14,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
+from bertkit.data.tables.rows import Table
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import show
@@ -84,7 +85,7 @@ class SetCounts(BaseModel):
     labels: dict[str, int]
 
 
-def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list[RecordTable]:
+def open_tables(train: Table, dev: Table | None, settings: FineTuneSettings) -> list[RecordTable]:
     """Open the table of training examples and, if given, that of held-out examples."""
     tables = []
     for flag, source in (("train", train), ("dev", dev)):

@@ -14,6 +14,7 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
 from bertkit.data.tables.records import RecordTable
+from bertkit.data.tables.rows import Table
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.features import build_feature_job, remember_states
 from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_checkpoint
@@ -56,15 +57,15 @@ class Sources:
     Attributes:
         task: a key of `TASKS`.
         model: a model folder, a run, or the id of a model of the Hub.
-        train: labeled examples.
+        train: labeled examples: a file, or rows from Python.
         dev: held-out examples; None holds out a share of the training examples.
         revision: a branch, tag or commit of a model of the Hub.
     """
 
     task: str
     model: str
-    train: str
-    dev: str | None = None
+    train: Table
+    dev: Table | None = None
     revision: str | None = None
 
 
@@ -97,7 +98,7 @@ def finetune(
         BertkitError: the model can't be had, as in `resolve_model` and `open_checkpoint`.
     """
     run = Run(output / RUN_FOLDER)
-    inputs = [path for path in (sources.train, sources.dev) if path is not None]
+    inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
     check = partial(check_kind, kind=RUN_FOLDER)
     with open_run(run, output, inputs=inputs, check=check):
         tables = open_tables(sources.train, sources.dev, settings)

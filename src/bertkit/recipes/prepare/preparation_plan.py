@@ -43,6 +43,7 @@ class PlannedSource(BaseModel):
     name: str
     size_bytes: int | None
     changed_ns: int | None
+    sha256: str | None = None
     is_held_out: bool = False
 
 
@@ -69,6 +70,7 @@ def make_plan(
                 name=source.name,
                 size_bytes=source.size_bytes,
                 changed_ns=_time_of_change(source),
+                sha256=source.sha256,
                 is_held_out=source.is_held_out,
             )
             for source in sources

@@ -28,6 +28,7 @@ from bertkit.base.progress import show_progress
 from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.memory import CorpusInput
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import (
     MANIFEST,
@@ -87,12 +88,12 @@ class PrepareResult:
 
 
 def prepare(
-    inputs: Sequence[str],
+    inputs: Sequence[CorpusInput],
     tokenizer_path: Path,
     output: Path,
     settings: PrepareSettings,
     *,
-    held_out_inputs: Sequence[str] = (),
+    held_out_inputs: Sequence[CorpusInput] = (),
     workers: int | None = None,
     overwrite: bool = False,
 ) -> PrepareResult:
@@ -102,7 +103,7 @@ def prepare(
     worker imports the script. Files missing from finished shards are written again.
 
     Args:
-        inputs: files, folders, globs, `-`, or `python-docs:`.
+        inputs: files, folders, globs, `-`, `python-docs:`, or texts (`memory_source`).
         tokenizer_path: a tokenizer's folder or `vocab.txt`.
         output: the folder for the shards.
         settings: how to read, split and hold out.
@@ -139,7 +140,7 @@ def prepare(
         open_output(
             output,
             "preparing",
-            inputs=[*inputs, *held_out_inputs],
+            inputs=[each for each in (*inputs, *held_out_inputs) if isinstance(each, str)],
             check=check_folder,
             is_workplace=True,
         ),

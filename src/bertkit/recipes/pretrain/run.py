@@ -16,6 +16,7 @@ from bertkit.recipes.pretrain.job import (
     gather,
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.reports.notebook import show_metrics
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
@@ -41,6 +42,10 @@ class PretrainResult:
     num_tokens: int
     elapsed_seconds: float
     metrics: dict[str, float]
+
+    def _repr_html_(self) -> str:
+        """Show the metrics in a notebook."""
+        return show_metrics(f"{self.checkpoint}: {self.num_tokens:,} tokens", self.metrics)
 
 
 @dataclass(frozen=True)

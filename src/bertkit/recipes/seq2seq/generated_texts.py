@@ -99,11 +99,11 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
         raise InputError("texts and references can't both be standard input; name a file of one")
     if texts.path is None or right.path is None or not texts.path.samefile(right.path):
         return
-    are_named = texts.field is not None and right.field is not None
-    if texts.format == "text" or not are_named or texts.field == right.field:
+    are_named = texts.text_column is not None and right.text_column is not None
+    if texts.format == "text" or not are_named or texts.text_column == right.text_column:
         raise InputError(
             f"{right.name} can't hold texts and references in the same column; name another file"
-            f" with --references, or both columns with --field and --reference-field"
+            f" with --references, or both columns with --text-column and --reference-column"
         )
 
 

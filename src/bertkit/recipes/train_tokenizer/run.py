@@ -13,6 +13,7 @@ from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.memory import CorpusInput
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -43,7 +44,7 @@ class TrainTokenizerResult:
 
 
 def train_tokenizer(
-    inputs: Sequence[str],
+    inputs: Sequence[CorpusInput],
     output: Path,
     settings: TrainTokenizerSettings = TrainTokenizerSettings(),  # noqa: B008
     *,
@@ -52,7 +53,7 @@ def train_tokenizer(
     """Train a vocabulary on a corpus.
 
     Args:
-        inputs: files, folders, globs, `-`, or `python-docs:`.
+        inputs: files, folders, globs, `-`, `python-docs:`, or texts (`memory_source`).
         output: folder to write, atomically.
         settings: settings of the vocabulary and of reading.
         overwrite: replace an existing tokenizer in `output`.
@@ -67,8 +68,9 @@ def train_tokenizer(
     """
     started = time.monotonic()
     check = partial(check_output, overwrite=overwrite)
+    files = [each for each in inputs if isinstance(each, str)]
     with (
-        open_output(output, "training a tokenizer into", inputs=inputs, check=check) as place,
+        open_output(output, "training a tokenizer into", inputs=files, check=check) as place,
         durable_folder(place) as folder,  # fails before the work if the folder can't be written
     ):
         check(place)  # again: `durable_folder` may have restored an older folder
@@ -95,7 +97,7 @@ def train_tokenizer(
         facts = {
             "fingerprint": result.tokenizer.fingerprint,
             "settings": settings.model_dump(mode="json"),
-            "inputs": list(inputs),
+            "inputs": [each if isinstance(each, str) else each.name for each in inputs],
             "counts": summarize(result),
             "read_report": result.report.model_dump(mode="json"),
             "elapsed_seconds": round(result.elapsed_seconds, 3),

@@ -32,7 +32,7 @@ def test_a_compressed_one_too_and_standard_input(tmp_path, monkeypatch):
 def test_rows_are_documents(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"body": "One.\\nTwo."}\n{"body": "\\ud800 b"}\n{"body": ""}\n')
-    found = list(read_documents(path, TableSettings(field="body")))
+    found = list(read_documents(path, TableSettings(text_column="body")))
     assert [(one.row, one.text, one.is_undecodable) for one in found] == [
         (0, "One.\nTwo.", False),
         (1, "\ufffd b", True),

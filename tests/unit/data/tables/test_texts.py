@@ -131,9 +131,11 @@ def test_the_field_is_the_only_one_or_text_or_the_named_one(tmp_path):
     }
     for name, content in two.items():
         path = write(tmp_path, name, content)
-        assert read(path, field="body") == ["x"]
+        assert read(path, text_column="body") == ["x"]
         refuse(path, rf"{name} has the columns id, body, and none is named text; name the one")
-        refuse(path, r"has no column bode; name with --field one of id, body", field="bode")
+        refuse(
+            path, r"has no column bode; name with --text-column one of id, body", text_column="bode"
+        )
     assert read(write(tmp_path, "b.jsonl", b'{"title": "x"}\n{"title": "y", "a": 1}')) == ["x", "y"]
     refuse(write(tmp_path, "b.csv", b"text,a,text\n1,2,3\n"), r"has the column text twice")
     many = ",".join(f"column-{number}" for number in range(30)).encode()
@@ -272,7 +274,7 @@ def test_standard_input_and_pipes_are_read_once(tmp_path, monkeypatch):
     assert [row.text for row in table.rows()] == TEXTS
     assert (table.identity(), table.size_bytes) == (None, None)
     give(FILES["a.csv"])
-    assert read("-", format="csv", field="text") == TEXTS
+    assert read("-", format="csv", text_column="text") == TEXTS
     give(FILES["a.parquet"])
     assert read("-", format="parquet") == TEXTS
     monkeypatch.setattr(sys, "stdin", None)

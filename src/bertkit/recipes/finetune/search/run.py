@@ -130,7 +130,7 @@ def search(
     for trial in plan.trials:
         trial.choose(settings)  # validate all settings now, not after hours of training
     record = Run(plan.folder)
-    inputs = [path for path in (sources.train, sources.dev) if path is not None]
+    inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
     check = partial(check_kind, kind=SEARCH_FOLDER)
     with open_run(record, output, inputs=inputs, check=check, describe_stop=describe_stop):
         old = record.read_record()

@@ -1,0 +1,90 @@
+"""Settings as keyword arguments: their names and defaults are a function's signature."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import AnyModel, Settings, validate
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_settings(*kinds: type[Settings]) -> Callable[[Function], Function]:
+    """Give a function with `**settings` the signature with all fields of these settings.
+
+    Notebooks and `help` show it; `typed.pyi` has the same for editors. A field that several kinds
+    have is shown as in the first of them.
+    """
+
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function)
+        *parameters, last = own.parameters.values()
+        assert last.kind is inspect.Parameter.VAR_KEYWORD
+        named = {parameter.name for parameter in parameters}
+        fields: dict[str, FieldInfo] = {}
+        for kind in kinds:
+            fields |= {name: one for name, one in kind.model_fields.items() if name not in fields}
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None if info.default is PydanticUndefined else info.default,
+                annotation=strip(info.annotation),
+            )
+            for name, info in fields.items()
+            if name not in named
+        ]
+        shown = own.replace(parameters=parameters)
+        cast("Any", function).__signature__ = shown
+        return function
+
+    return decorate
+
+
+def strip(annotation: Any) -> Any:
+    """Return a type without the limits of its values."""
+    if get_origin(annotation) is Annotated:
+        return strip(get_args(annotation)[0])
+    if isinstance(annotation, type) or not hasattr(annotation, "__or__"):
+        return annotation
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal or type(None) not in parts:
+        return annotation
+    joined = strip(parts[0])
+    for part in parts[1:]:
+        joined = joined | strip(part)
+    return joined
+
+
+def build(kind: type[AnyModel], values: Mapping[str, Any], name: str) -> AnyModel:
+    """Build settings from the keyword arguments of a function.
+
+    Args:
+        kind: the class.
+        values: the keyword arguments.
+        name: of the function, for messages.
+
+    Raises:
+        SettingsError: an argument is unknown or has a wrong value.
+    """
+    unknown = [key for key in values if key not in kind.model_fields]
+    if unknown:
+        raise SettingsError(
+            f"{name} has no setting {', '.join(unknown)}; help(bertkit.{name}) lists them"
+        )
+    return validate(kind, dict(values), name)
+
+
+def divide(
+    kinds: Mapping[str, type[Settings]], values: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Divide keyword arguments among several kinds of settings; the last takes the unknown."""
+    parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for key, value in values.items():
+        owners = [name for name, kind in kinds.items() if key in kind.model_fields]
+        parts[owners[0] if owners else list(kinds)[-1]][key] = value
+    return parts

@@ -1,0 +1,280 @@
+"""Functions that train: a vocabulary, an encoder, a model for a task; and the shards between them.
+
+Each resumes what it left unfinished in `output`, and returns at once what is finished there. Ctrl-C
+ends with a checkpoint.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, cast, overload
+
+from bertkit.api.inputs import choose_output, hold_rows, list_inputs
+from bertkit.api.settings import build, divide, takes_settings
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import Settings
+from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.data.shards import PLAN, ShardSet
+from bertkit.data.tables.rows import Table
+from bertkit.inference.predictor import Predictor
+from bertkit.inference.predictors import Answerer, Chooser, Classifier, Regressor, Tagger
+from bertkit.recipes.finetune.run import Sources
+from bertkit.recipes.finetune.run import finetune as run_finetune
+from bertkit.recipes.finetune.search.run import search as run_search
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.prepare.run import prepare as run_prepare
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.pretrain.run import PretrainResult
+from bertkit.recipes.pretrain.run import pretrain as run_pretrain
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.train_tokenizer.run import train_tokenizer as run_train_tokenizer
+from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.tasks.table import TASKS
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.records.observers import OnEvent, observe
+
+# Texts from Python, or files by name: one string (a file, folder or glob), or paths.
+Texts = Table | Sequence[Path]
+
+PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
+    "classify": Classifier,
+    "regress": Regressor,
+    "tag": Tagger,
+    "answer": Answerer,
+    "choose": Chooser,
+    "extract": Predictor,
+}
+ALL_TASKS = tuple(entry.settings for entry in TASKS.values())
+
+
+@takes_settings(TrainTokenizerSettings)
+def train_tokenizer(
+    texts: Texts,
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Tokenizer:
+    """Train a WordPiece vocabulary, as `bertkit train-tokenizer`.
+
+    Args:
+        texts: a list of texts, a data frame, or a file, folder or glob by name.
+        output: the tokenizer's folder; by default a temporary one.
+        overwrite: replace an older tokenizer in `output`.
+        settings: fields of `TrainTokenizerSettings`.
+
+    Raises:
+        BertkitError: as in `bertkit.recipes.train_tokenizer.run.train_tokenizer`.
+
+    Examples:
+        >>> texts = ["the cat sat on the mat", "the dog ate the cake"]
+        >>> bertkit.train_tokenizer(texts, vocab_size=30, min_frequency=1).vocab_size
+        30
+    """
+    chosen = build(TrainTokenizerSettings, settings, "train_tokenizer")
+    result = run_train_tokenizer(
+        list_inputs(texts, chosen.text_column),
+        choose_output(output, "tokenizer"),
+        chosen,
+        overwrite=overwrite,
+    )
+    return result.tokenizer
+
+
+@takes_settings(PrepareSettings)
+def prepare(
+    texts: Texts,
+    tokenizer: str | Path | Tokenizer,
+    *,
+    output: str | Path | None = None,
+    held_out_texts: Texts | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> ShardSet:
+    """Tokenize text into shards for pre-training, as `bertkit prepare`.
+
+    Args:
+        texts: a list of texts, each a document; a data frame; or a file, folder or glob by name.
+        tokenizer: a tokenizer, its folder or `vocab.txt`, or the id of a model of the Hub.
+        output: folder for the shards; by default a temporary one.
+        held_out_texts: texts to hold out besides, as `texts`.
+        workers: number of processes; by default one per core.
+        overwrite: replace shards of other texts or settings in `output`.
+        settings: fields of `PrepareSettings`.
+
+    Raises:
+        BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
+    """
+    chosen = build(PrepareSettings, settings, "prepare")
+    place = choose_output(output, "shards")
+    run_prepare(
+        list_inputs(texts, chosen.text_column),
+        _find_tokenizer(tokenizer, place),
+        place,
+        chosen,
+        held_out_inputs=(
+            [] if held_out_texts is None else list_inputs(held_out_texts, chosen.text_column)
+        ),
+        workers=workers,
+        overwrite=overwrite,
+    )
+    return ShardSet.open(place)
+
+
+def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
+    """Return a tokenizer's folder; one that is in memory is saved beside the shards."""
+    if not isinstance(tokenizer, Tokenizer):
+        return resolve_model(tokenizer, for_weights=False)
+    folder = shards.with_name(f"{shards.name}-tokenizer")
+    tokenizer.save(folder)
+    return folder
+
+
+@takes_settings(PretrainSettings)
+def pretrain(
+    data: Texts,
+    *,
+    output: str | Path | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
+    text_column: str = "text",
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    **settings: Any,
+) -> PretrainResult:
+    """Pre-train an encoder, as `bertkit pretrain`.
+
+    Args:
+        data: a folder of shards; or texts, as in `prepare`, which become shards in `output` first.
+        output: folder of the run; with texts, `run/` in it is that of the run, beside `tokenizer/`
+            and `shards/`. By default a temporary one.
+        tokenizer: of texts: a tokenizer, a folder or the id of a model of the Hub; by default that
+            of `start_from`, or else one that is trained on the texts.
+        text_column: column of the texts, if they are rows.
+        on_step: called with the step and its metrics, after each step.
+        on_evaluation: called with the step and the held-out metrics.
+        settings: fields of `PretrainSettings`.
+
+    Raises:
+        BertkitError: as in `bertkit.recipes.pretrain.run.pretrain`.
+    """
+    chosen = build(PretrainSettings, settings, "pretrain")
+    place = choose_output(output, "pretrained")
+    with observe(on_step, on_evaluation):
+        if isinstance(data, str | Path) and (Path(data) / PLAN).is_file():
+            if tokenizer is not None:
+                raise SettingsError("shards have a tokenizer of their own; leave out tokenizer")
+            return run_pretrain(Path(data), place, chosen)
+        source = tokenizer or chosen.start_from
+        if source is None:
+            source = _train_tokenizer_for(data, place / "tokenizer", text_column)
+        prepare(data, source, output=place / "shards", text_column=text_column)
+        return run_pretrain(place / "shards", place / "run", chosen)
+
+
+def _train_tokenizer_for(data: Texts, folder: Path, text_column: str) -> Path:
+    """Train a vocabulary in a folder that doesn't have one yet."""
+    if not folder.exists():
+        train_tokenizer(data, output=folder, text_column=text_column)
+    return folder
+
+
+@overload
+def finetune(
+    task: Literal["classify"], *, train: Table, dev: Table | None = None, **settings: Any
+) -> Classifier: ...
+
+
+@overload
+def finetune(
+    task: Literal["regress"], *, train: Table, dev: Table | None = None, **settings: Any
+) -> Regressor: ...
+
+
+@overload
+def finetune(
+    task: Literal["tag"], *, train: Table, dev: Table | None = None, **settings: Any
+) -> Tagger: ...
+
+
+@overload
+def finetune(
+    task: Literal["answer"], *, train: Table, dev: Table | None = None, **settings: Any
+) -> Answerer: ...
+
+
+@overload
+def finetune(
+    task: Literal["choose"], *, train: Table, dev: Table | None = None, **settings: Any
+) -> Chooser: ...
+
+
+@overload
+def finetune(
+    task: str, *, train: Table, dev: Table | None = None, **settings: Any
+) -> Predictor[Any, Any, Any]: ...
+
+
+@takes_settings(FineTuneSettings, SearchSettings, *ALL_TASKS)
+def finetune(
+    task: str,
+    *,
+    train: Table,
+    dev: Table | None = None,
+    model: str | Path | None = None,
+    output: str | Path | None = None,
+    revision: str | None = None,
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    **settings: Any,
+) -> Predictor[Any, Any, Any]:
+    """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
+
+    Args:
+        task: classify, regress, tag, answer, choose or extract.
+        train: labeled examples: rows (mappings, tuples of text and label, a data frame, an Arrow
+            table, a `datasets.Dataset`), or a file by name.
+        dev: held-out examples; without them, a share of the training examples is held out.
+        model: a model folder, a run, or the id of a model of the Hub; by default the model that
+            comes with bertkit.
+        output: folder for the model; by default a temporary one.
+        revision: branch, tag or commit of a model of the Hub.
+        on_step: called with the step and its metrics, after each step.
+        on_evaluation: called with the step and the held-out metrics.
+        settings: fields of `FineTuneSettings`, of the task's settings and of `SearchSettings`.
+
+    Returns:
+        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser` or `Predictor`, with the
+        `metrics` of the held-out examples.
+
+    Raises:
+        BertkitError: as in `bertkit.recipes.finetune.run.finetune`.
+
+    Examples:
+        >>> rows = [("a gripping film", "good"), ("a dull film", "bad")] * 20
+        >>> classify = bertkit.finetune("classify", train=rows, epochs=1, max_length=16)
+        >>> sorted(classify.task.labels)
+        ['bad', 'good']
+    """
+    if task not in TASKS:
+        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(TASKS)}")
+    kinds: dict[str, type[Settings]] = {
+        "task": TASKS[task].settings,
+        "search": SearchSettings,
+        "training": FineTuneSettings,
+    }
+    parts = divide(kinds, settings)
+    task_settings = build(TASKS[task].settings, parts["task"], "finetune")
+    chosen = build(FineTuneSettings, parts["training"], "finetune")
+    plan = build(SearchSettings, parts["search"], "finetune")
+    name = str(model) if model is not None else str(find_bundled("vectors"))
+    sources = Sources(task, name, cast("Table", hold_rows(train)), hold_rows(dev), revision)
+    place = choose_output(output, task)
+    with observe(on_step, on_evaluation):
+        if plan.is_single:
+            result = run_finetune(sources, place, task_settings, chosen)
+        else:
+            result = run_search(sources, place, task_settings, chosen, plan)
+    predictor = PREDICTORS[task].load(place, device=chosen.device)
+    return replace(predictor, metrics=result.evaluation.metrics)

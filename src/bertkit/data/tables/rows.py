@@ -1,0 +1,172 @@
+"""Rows from Python as the origin of a table: lists, data frames, Arrow tables, `datasets`."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from bertkit.base.errors import InputError
+from bertkit.data.readers.parquet import ROWS_AT_ONCE
+from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder
+from bertkit.data.tables.formats.hub import HubOrigin
+from bertkit.data.tables.formats.parquet import read_batches
+from bertkit.data.tables.origins import Origin
+from bertkit.data.tables.record import Record, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INDEX_PREFIX = "__index_level_"  # columns of a pandas index, as pyarrow names them
+TEXTS = (DEFAULT_FIELD,)
+LABELED_TEXTS = (DEFAULT_FIELD, "label")
+LABELED_PAIRS = (DEFAULT_FIELD, "pair", "label")
+TAGGED_WORDS = ("tokens", "tags")
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table in Arrow's memory format: a data frame of pandas or polars, or a PyArrow table."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table as a stream of batches."""
+
+
+# A file as a string or path, or rows: mappings by column, tuples, or texts.
+Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] | str]
+
+
+@dataclass(frozen=True)
+class ListOrigin:
+    """Rows as mappings, whose columns are those of the first."""
+
+    rows: Sequence[object]
+    columns_: tuple[str, ...]
+
+    def columns(self, _: RowDecoder) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return self.columns_
+
+    @contextmanager
+    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
+        """Begin with the first row."""
+        yield Rows(self.columns_, self._read(decoder), len(self.rows))
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of all rows as they are read."""
+        return hash_records(self._read(RowDecoder("")))
+
+    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
+        for number, row in enumerate(self.rows, start=1):
+            decoder.where = f"row {number:,}"
+            if isinstance(row, str):
+                row = (row,)
+            if isinstance(row, tuple) and len(row) == len(self.columns_):
+                row = dict(zip(self.columns_, row, strict=True))
+            if isinstance(row, Mapping):
+                values = {str(name): _to_plain(value) for name, value in row.items()}
+                decoder.finish_row()
+                yield Record(values, decoder.place)
+            else:
+                decoder.finish_row(
+                    f"{decoder.place} isn't like the first row, which has"
+                    f" {', '.join(self.columns_)}"
+                )
+
+
+@dataclass(frozen=True)
+class ArrowOrigin:
+    """An Arrow table."""
+
+    table: "pa.Table"
+
+    def columns(self, _: RowDecoder) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(self.table.column_names)
+
+    @contextmanager
+    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
+        """Begin with the first row."""
+        yield Rows(self.columns(decoder), self._read(decoder), self.table.num_rows)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of all rows as they are read."""
+        return hash_records(self._read(RowDecoder("")))
+
+    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
+        return read_batches(self.table.to_batches(max_chunksize=ROWS_AT_ONCE), decoder)
+
+
+def hash_records(records: Iterable[Record]) -> str:
+    """Return the SHA-256 of the values of records."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps(record.values, default=repr).encode())
+    return digest.hexdigest()
+
+
+def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
+    """Return rows as an origin, and the roles of its columns if rows are tuples of three.
+
+    Args:
+        rows: a data frame of pandas or polars, a PyArrow table, a `datasets.Dataset`, or mappings,
+            tuples or texts. A tuple is a text and its label, a text with a second text and their
+            label, or the words of a text and their tags.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if type(rows).__module__.partition(".")[0] == "datasets" and hasattr(rows, "features"):
+        return HubOrigin(rows), {}
+    if isinstance(rows, ArrowTable):
+        return ArrowOrigin(_read_arrow(rows)), {}
+    if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+        raise InputError(
+            f"expected a file's name, a data frame, or a list of rows, got {type(rows).__name__}"
+        )
+    listed = list(rows)
+    columns = _name_columns(listed[0]) if listed else ()
+    roles = {name: name for name in columns} if columns == LABELED_PAIRS else {}
+    return ListOrigin(listed, columns), roles
+
+
+def _name_columns(first: object) -> tuple[str, ...]:
+    """Return the columns of rows that are like the first one."""
+    if isinstance(first, str):
+        return TEXTS
+    if isinstance(first, Mapping):
+        return tuple(map(str, first))
+    if isinstance(first, tuple) and len(first) in {2, 3}:
+        if len(first) == 3:
+            return LABELED_PAIRS
+        return LABELED_TEXTS if isinstance(first[0], str) else TAGGED_WORDS
+    raise InputError(
+        "a row must be a mapping from columns to values, a tuple (text, label), (text, pair,"
+        f" label) or (words, tags), or a text; the first is {type(first).__name__}"
+    )
+
+
+def _read_arrow(rows: ArrowTable) -> "pa.Table":
+    """Return an Arrow table without the index of pandas."""
+    import pyarrow as pa
+
+    try:
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+    except (pa.ArrowException, TypeError) as error:
+        cause = str(error).partition("\n")[0]
+        raise InputError(
+            f"the {type(rows).__name__} has a column of mixed types: {cause}"
+        ) from None
+    kept = [name for name in table.column_names if not name.startswith(INDEX_PREFIX)]
+    return table.select(kept)
+
+
+def _to_plain(value: object) -> object:
+    """Return NumPy's values as Python's, and a missing number as None."""
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
+        value = value.tolist()
+    if isinstance(value, tuple):
+        value = list(value)
+    return None if isinstance(value, float) and value != value else value

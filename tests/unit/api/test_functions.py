@@ -1,0 +1,218 @@
+"""The functions of `import bertkit`: rows in, models and results out, and nothing lost."""
+
+import inspect
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.unit.inference.small import save_small
+
+import bertkit
+from bertkit.base.errors import InputError, SettingsError, StoppedError
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+
+FUNCTIONS = {
+    "embed",
+    "evaluate",
+    "finetune",
+    "predict",
+    "prepare",
+    "pretrain",
+    "search",
+    "train_tokenizer",
+    "view",
+}
+ROWS = [("the cat saw", "x"), ("a dog saw", "y")] * 12
+BRIEF = {"epochs": 2, "batch_size": 4, "max_length": 12, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "small"
+    save_small(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def classifier(model, tmp_path_factory):
+    output = tmp_path_factory.mktemp("classifier") / "out"
+    return bertkit.finetune("classify", model=model, train=ROWS, output=output, **BRIEF)
+
+
+def test_these_are_the_functions():
+    assert {name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))} == (
+        FUNCTIONS
+    )
+
+
+def test_signatures_have_the_settings_with_their_defaults():
+    shown = inspect.signature(bertkit.finetune).parameters
+    for name, info in FineTuneSettings.model_fields.items():
+        assert shown[name].default == info.default
+    assert shown["multi_label"].default is False
+    assert shown["seeds"].default == 1
+    assert list(inspect.signature(bertkit.pretrain).parameters)[:2] == ["data", "output"]
+    assert set(PretrainSettings.model_fields) <= set(inspect.signature(bertkit.pretrain).parameters)
+
+
+def test_finetune_returns_the_model_with_its_metrics(classifier):
+    assert type(classifier) is bertkit.Classifier
+    assert 0 <= classifier.metrics["accuracy"] <= 1
+    assert classifier("the cat").label in {"x", "y"}
+    html = classifier._repr_html_()
+    assert "Classifier: x, y" in html
+    assert "<td>accuracy</td>" in html
+
+
+@pytest.mark.parametrize("kind", [list, pd.DataFrame])
+def test_predict_and_evaluate_take_rows(classifier, kind):
+    rows = kind([{"text": "the cat", "label": "x"}, {"text": "a dog", "label": "y"}])
+    labels = [each.label for each in bertkit.predict(classifier, rows)]
+    assert labels == [classifier("the cat").label, classifier("a dog").label]
+    result = bertkit.evaluate(classifier, rows)
+    right = [label == wanted for label, wanted in zip(labels, "xy", strict=True)]
+    assert result.metrics["accuracy"] == np.mean(right)
+    assert "<td>accuracy</td>" in result._repr_html_()
+    renamed = rows.rename(columns={"text": "body"}) if kind is pd.DataFrame else None
+    if renamed is not None:
+        assert len(bertkit.predict(classifier, renamed, text_column="body")) == 2
+
+
+def test_predict_takes_a_folder_and_plain_texts(classifier, model, tmp_path):
+    bertkit.finetune("classify", model=model, train=ROWS, output=tmp_path / "m", **BRIEF)
+    assert len(bertkit.predict(tmp_path / "m", ["the cat", "a dog"])) == 2
+
+
+def test_the_same_call_returns_what_is_finished(model, tmp_path):
+    first = bertkit.finetune("classify", model=model, train=ROWS, output=tmp_path / "m", **BRIEF)
+    steps: list[int] = []
+    again = bertkit.finetune(
+        "classify",
+        model=model,
+        train=iter(ROWS),
+        output=tmp_path / "m",
+        on_step=lambda step, _: steps.append(step),
+        **BRIEF,
+    )
+    assert (again.metrics, steps) == (first.metrics, [])
+
+
+def test_control_c_keeps_the_work(model, tmp_path, classifier):
+    steps: list[int] = []
+
+    def interrupt(step, values):
+        assert values["loss"] > 0
+        steps.append(step)
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    call = {"model": model, "train": ROWS, "output": tmp_path / "m", **BRIEF}
+    with pytest.raises(StoppedError, match="stopped after step 3"):
+        bertkit.finetune("classify", on_step=interrupt, **call)
+    evaluated: list[int] = []
+    found = bertkit.finetune(
+        "classify",
+        on_step=interrupt,
+        on_evaluation=lambda step, metrics: evaluated.append(step),
+        **call,
+    )
+    assert steps == list(range(1, 13))
+    assert evaluated == [6, 12]
+    assert found.metrics == classifier.metrics
+
+
+def test_texts_become_an_encoder(tmp_path):
+    texts = [f"The cat number {n} sat on the mat.\nIt saw a dog." for n in range(40)]
+    evaluations: list[int] = []
+    result = bertkit.pretrain(
+        texts,
+        output=tmp_path / "work",
+        model="tiny",
+        steps=2,
+        batch_size=4,
+        max_length=16,
+        eval_sequences=8,
+        on_evaluation=lambda step, _: evaluations.append(step),
+    )
+    assert result.num_steps == 2
+    assert evaluations == [0, 1, 2]
+    assert "loss" in result.metrics
+    assert bertkit.FillMask.load(tmp_path / "work" / "run")("The [MASK].").blanks
+    assert bertkit.pretrain(
+        texts, output=tmp_path / "work", model="tiny", steps=2, batch_size=4, max_length=16,
+        eval_sequences=8,
+    ).num_steps == 2  # fmt: skip
+    again = bertkit.pretrain(
+        tmp_path / "work" / "shards", output=tmp_path / "other", model="tiny", steps=1,
+        batch_size=4, max_length=16, eval_sequences=8,
+    )  # fmt: skip
+    assert again.num_steps == 1
+
+
+def test_a_tokenizer_and_shards_of_a_data_frame(tmp_path):
+    frame = pd.DataFrame({"body": [f"The cat {n} sat. It ran." for n in range(30)]})
+    tokenizer = bertkit.train_tokenizer(
+        frame, text_column="body", vocab_size=70, output=tmp_path / "tokenizer"
+    )
+    shards = bertkit.prepare(
+        frame, tokenizer, text_column="body", held_out=0.1, output=tmp_path / "shards"
+    )
+    counts = shards.manifest.train + shards.manifest.held_out
+    assert (counts.documents, counts.sentences) == (30, 60)
+    with pytest.raises(bertkit.BertkitError, match="texts has changed"):
+        bertkit.prepare(
+            [*frame["body"][:-1], "The cat 30 sat. It ran."],
+            tokenizer,
+            held_out=0.1,
+            output=tmp_path / "shards",
+        )
+
+
+def test_vectors_and_hits_of_texts_and_files_agree(model, tmp_path):
+    texts = ["the cat saw", "a dog saw the cat", "the dog"]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
+    vectors = bertkit.embed(texts, model=model)
+    np.testing.assert_array_equal(bertkit.embed(tmp_path / "texts.txt", model=model), vectors)
+    embedder = bertkit.Embedder.load(model)
+    np.testing.assert_array_equal(
+        bertkit.embed(pd.DataFrame({"t": texts}), model=embedder, text_column="t"), vectors
+    )
+    hits = bertkit.search("the cat", texts, model=model, top_k=2)
+    of_file = bertkit.search(["the cat"], tmp_path / "texts.txt", model=model, top_k=2)
+    assert [hit.text for hit in hits] == [hit.text for hit in of_file[0]]
+
+
+def test_a_view_is_short_in_a_terminal(model):
+    view = bertkit.view("the cat saw a dog", model=model, importance=False)
+    assert repr(view) == "AttentionView('small', '[CLS] the cat saw a dog [SEP]')"
+    assert "<iframe" in view._repr_html_()
+
+
+def test_without_an_output_the_folder_is_told(model, capsys):
+    found = bertkit.finetune("classify", model=model, train=ROWS, **BRIEF)
+    line = capsys.readouterr().err.splitlines()[0]
+    assert line.startswith("writing into ")
+    assert "output= names a folder to keep" in line
+    assert found.metrics
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bertkit.finetune("sort", train=ROWS), "no task 'sort'; choose one of classify"),
+        (
+            lambda: bertkit.finetune("classify", train=ROWS, epoch=2),
+            "finetune has no setting epoch",
+        ),
+        (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
+        (lambda: bertkit.evaluate("m"), "give one of: labeled data, minimal_pairs, held_out"),
+        (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
+    ],
+)
+def test_a_wrong_call_is_told(call, message):
+    with pytest.raises((SettingsError, InputError), match=message):
+        call()

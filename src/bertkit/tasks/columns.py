@@ -1,9 +1,9 @@
 """Finding the columns of a table by role, and reading texts and labels from its cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 
@@ -27,7 +27,7 @@ def find_column(
         wanted = table.roles.get(role)
     if wanted is None:
         wanted = next((name for name in usual if columns is None or name in columns), None)
-    if wanted is None or (columns is not None and wanted not in columns):
+    if wanted is None or (columns is not None and not has_column(columns, wanted)):
         shown = ", ".join(show(name, SHOWN_CHARS) for name in columns or ()) or "none"
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
         raise InputError(
@@ -100,7 +100,7 @@ def read_label(value: object) -> str | None:
 
 def take_value(record: Record, column: str) -> object:
     """Return the value in a column, of any type."""
-    values: Mapping[str, object] = record.values
-    if column not in values:
-        raise BrokenRowError(f"{record.place} has no {column}")
-    return values[column]
+    try:
+        return look_up(record.values, column)
+    except KeyError:
+        raise BrokenRowError(f"{record.place} has no {column}") from None

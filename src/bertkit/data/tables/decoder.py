@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers.lines import SURROGATE
-from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.record import RowReport, has_column
 from bertkit.data.tables.settings import LayoutSettings
 
 MAX_ROW_BYTES = 16 << 20
@@ -86,6 +86,8 @@ class RowDecoder:
         if problem and self.texts_only:
             raise InputError(problem)
         self.report.num_rows += num_rows
+        if self._last_undecodable == self.report.num_rows - num_rows:
+            self.report.check_decodable(is_whole=False)
         if problem:
             self.report.add_broken(problem, num_rows)
 
@@ -98,7 +100,7 @@ class RowDecoder:
                 f" {DEFAULT_FIELD}; name the one that has the text with --text-column"
             )
         wanted = DEFAULT_FIELD if wanted is None else wanted
-        if wanted not in names:
+        if not has_column(names, wanted):
             raise InputError(
                 f"{self.name} has no column {wanted}; name with --text-column one of"
                 f" {show_names(names)}"

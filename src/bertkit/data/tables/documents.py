@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.decoder import MAX_ROW_BYTES
 from bertkit.data.tables.opening import open_content
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
@@ -48,7 +48,7 @@ def read_documents(
 
 def _read_whole(table: TextTable) -> WholeText:
     """Read a plain text file as one document."""
-    decoder = RowDecoder(table.name, texts_only=True)
+    decoder = table.decoder()
     with open_content(table.path, decoder) as stream:
         content = stream.read(MAX_ROW_BYTES + 1)
     decoder.check_size(len(content))

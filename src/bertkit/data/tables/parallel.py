@@ -17,7 +17,7 @@ from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extensio
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
 from bertkit.data.tables.formats import EXTENSIONS
 from bertkit.data.tables.parallel_settings import PairSettings
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport, has_column, look_up
 from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
 from bertkit.data.tables.settings import RecordSettings
 
@@ -147,7 +147,10 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
         )
     if ending in NOT_TEXT:
         raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
-    return open_records(path, RecordSettings(format="text", max_broken=settings.max_broken))
+    reading = RecordSettings(
+        format="text", encoding=settings.encoding, max_broken=settings.max_broken
+    )
+    return open_records(path, reading)
 
 
 def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
@@ -190,7 +193,7 @@ def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
         )
     known = table.columns or ()
     for role, column in columns.items():
-        if known and column not in known and column.partition(".")[0] not in known:
+        if known and not has_column(known, column):
             raise InputError(
                 f"{table.name} has no column {column}; name one of its columns with"
                 f" --{role}-column: {show_names(known)}"
@@ -199,11 +202,10 @@ def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
 
 def _take_text(record: Record, column: str) -> str:
     """Return the text in a column, or in a field of one (`translation.de`)."""
-    value = record.values.get(column)
-    if value is None:
-        outer, _, inner = column.partition(".")
-        parts = record.values.get(outer)
-        value = parts.get(inner) if isinstance(parts, Mapping) else None
+    try:
+        value = look_up(record.values, column)
+    except KeyError:
+        value = None
     if not isinstance(value, str):
         found = "nothing" if value is None else type(value).__name__
         raise BrokenRowError(f"{record.place} has {found} in {column} where a text should be")

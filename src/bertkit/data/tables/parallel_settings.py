@@ -4,13 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from bertkit.base.settings import Settings
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.settings import FileSettings, RecordSettings
 
 PairFormat = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
 
 
-class PairSettings(Settings):
+class PairSettings(FileSettings):
     """Settings of every command that reads texts in pairs."""
 
     format: PairFormat = Field(
@@ -38,4 +37,4 @@ class PairSettings(Settings):
 
     def record_settings(self) -> RecordSettings:
         """Return the settings for reading one file with columns."""
-        return RecordSettings(format=self.format, header=self.header, max_broken=self.max_broken)
+        return RecordSettings(**self.model_dump(include=set(RecordSettings.model_fields)))

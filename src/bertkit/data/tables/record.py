@@ -1,12 +1,14 @@
 """A row as a record, the rows of a table, and a report that counts them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
 
 NUM_SHOWN_BROKEN = 5
+# Rows with invalid UTF-8 that a refusal needs, of a whole file and of a part of one.
+LEAST_UNDECODABLE, MANY_UNDECODABLE = 3, 100
 
 
 class Record(NamedTuple):
@@ -22,6 +24,27 @@ class Record(NamedTuple):
 
     values: Mapping[str, object]
     place: str
+
+
+def look_up(values: Mapping[str, object], column: str) -> object:
+    """Return the value of a column; `doc.body` may be the field body of the column doc.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if column in values or "." not in column:
+        return values[column]
+    found: object = values
+    for name in column.split("."):
+        if not isinstance(found, Mapping):
+            raise KeyError(column)
+        found = found[name]
+    return found
+
+
+def has_column(columns: Collection[str], name: str) -> bool:
+    """Whether a column, or a field of one as in `look_up`, may be among these."""
+    return name in columns or ("." in name and name.partition(".")[0] in columns)
 
 
 class BrokenRowError(InputError):
@@ -64,6 +87,19 @@ class RowReport:
         self.num_bytes += other.num_bytes
         self.num_broken += other.num_broken
         self.first_broken = [*other.first_broken, *self.first_broken][:NUM_SHOWN_BROKEN]
+
+    def check_decodable(self, *, is_whole: bool) -> None:
+        """Raise an error if a third of the rows or more weren't UTF-8.
+
+        Args:
+            is_whole: whether all rows were read; else many rows must tell.
+        """
+        least = LEAST_UNDECODABLE if is_whole else MANY_UNDECODABLE
+        if self.num_undecodable >= least and 3 * self.num_undecodable >= self.num_rows:
+            raise InputError(
+                f"{self._share(self.num_undecodable)} aren't UTF-8 and would lose characters; name"
+                " the encoding, such as --encoding cp1252, or convert the file to UTF-8"
+            )
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""

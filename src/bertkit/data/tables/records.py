@@ -65,6 +65,7 @@ class RecordTable:
         """
         with self.origin.open(RowDecoder(self.name, report, self.settings)) as rows:
             yield from rows.records
+        report.check_decodable(is_whole=True)
 
     def identity(self) -> dict[str, str] | None:
         """Return name, format and SHA-256 of the data; None for standard input."""

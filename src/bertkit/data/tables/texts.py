@@ -7,7 +7,7 @@ be read as a text is an error that names the row; no row is skipped.
 import hashlib
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -22,7 +22,7 @@ from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats import EXTENSIONS, open_rows
 from bertkit.data.tables.opening import check_standard_input
 from bertkit.data.tables.record import Rows
-from bertkit.data.tables.settings import TableFormat, TableSettings
+from bertkit.data.tables.settings import LayoutSettings, TableFormat, TableSettings
 
 HEAD_BYTES = 1 << 16
 
@@ -47,6 +47,7 @@ class TextTable:
         name: its name in messages.
         format: text, jsonl, csv, tsv or parquet.
         path: the file; None for standard input.
+        reading: how its bytes become cells.
         text_column: column that has the text; None: the only column, else `text`.
         size_bytes: bytes on disk; None if unknown, as for a pipe.
         num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
@@ -57,6 +58,7 @@ class TextTable:
     format: str
     path: Path | None = None
     text_column: str | None = None
+    reading: TableSettings = field(default_factory=TableSettings)
     size_bytes: int | None = None
     num_undecodable: int = 0
 
@@ -66,7 +68,7 @@ class TextTable:
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
         """
         self.num_undecodable = 0
-        decoder = RowDecoder(self.name, texts_only=True, column=self.text_column)
+        decoder = self.decoder()
         with open_rows(self.path, self.format, decoder) as rows:
             position = 0
             for record in rows.records:
@@ -74,6 +76,12 @@ class TextTable:
                 self.num_undecodable = decoder.report.num_undecodable
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
                 yield TextRow(str(text), position - before)
+        decoder.report.check_decodable(is_whole=True)
+
+    def decoder(self) -> RowDecoder:
+        """Return a decoder of its rows."""
+        layout = LayoutSettings(delimiter=self.reading.delimiter, encoding=self.reading.encoding)
+        return RowDecoder(self.name, layout=layout, texts_only=True, column=self.text_column)
 
     def _find_position(self, decoder: RowDecoder, rows: Rows) -> int:
         """Return the number of bytes read of the file."""
@@ -92,6 +100,8 @@ class TextTable:
             "name": self.path.name,
             "format": self.format,
             "text_column": self.text_column,
+            "delimiter": self.reading.delimiter,
+            "encoding": self.reading.encoding,
             "size_bytes": status.st_size,
             "changed_ns": status.st_mtime_ns,
             "head_sha256": head,
@@ -116,7 +126,9 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
     if str(source) == STANDARD_INPUT:
         check_standard_input("texts")
         chosen = "text" if chosen == "auto" else chosen
-        return TextTable(STANDARD_INPUT_NAME, chosen, text_column=settings.text_column)
+        return TextTable(
+            STANDARD_INPUT_NAME, chosen, text_column=settings.text_column, reading=settings
+        )
     path = Path(source)
     with storage_errors(path, "read"):
         status = path.stat()
@@ -124,9 +136,9 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
         raise InputError(f"{path} is a folder; name one file of texts")
     if chosen == "auto":
         extension = find_extension(path)
-        if extension in NOT_TEXT:
+        if extension in NOT_TEXT and extension not in EXTENSIONS:
             raise InputError(f"{path} isn't text: {NOT_TEXT[extension]}")
         chosen = EXTENSIONS.get(extension, "text")
         chosen = chosen if chosen in get_args(TableFormat) else "text"
     size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return TextTable(str(path), chosen, path, settings.text_column, size_bytes)
+    return TextTable(str(path), chosen, path, settings.text_column, settings, size_bytes)

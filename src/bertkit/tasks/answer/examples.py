@@ -9,7 +9,7 @@ from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.answer.settings import AnswerSettings
-from bertkit.tasks.columns import find_column, read_label, take_text
+from bertkit.tasks.columns import find_column, read_label, take_text, take_value
 
 NUM_SHOWN_CHARS = 40
 TRUTH_VALUES = {"true": True, "false": False}
@@ -183,9 +183,7 @@ def _read_impossible(record: Record) -> bool | None:
 
 def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
     """Read the answers of a cell with their stated starts."""
-    if column not in record.values:
-        raise BrokenRowError(f"{record.place} has no {column}")
-    cell = _pair_lists(record.values[column])
+    cell = _pair_lists(take_value(record, column))
     if cell is None or isinstance(cell, str):
         return [(cell, None)] if cell and cell.strip() else []
     if isinstance(cell, list) and all(map(_is_answer, cell)):

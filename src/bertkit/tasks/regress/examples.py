@@ -37,25 +37,30 @@ def build_parser(
 ) -> Callable[[Record], RegressExample]:
     """Build a function that reads text, pair and number from a record."""
     parse_texts = build_text_parser(settings, table)
-    column = None
+    column, decimal = None, table.settings.decimal
     if needs_answer:
         column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
 
     def parse(record: Record) -> RegressExample:
-        number = None if column is None else take_number(record, column)
+        number = None if column is None else take_number(record, column, decimal)
         return RegressExample(parse_texts(record), number, record.place)
 
     return parse
 
 
-def take_number(record: Record, column: str) -> float:
-    """Return the number in a column, which may be stored as text."""
+def take_number(record: Record, column: str, decimal: str = ".") -> float:
+    """Return the number in a column, which may be stored as text with a decimal separator."""
     value = take_value(record, column)
-    number = read_number(value)
+    if isinstance(value, str) and decimal != ".":
+        number = math.nan if "." in value else read_number(value.replace(decimal, "."))
+    else:
+        number = read_number(value)
     if not abs(number) <= LARGEST:
+        is_comma = isinstance(value, str) and decimal == "." and value.count(",") == 1
+        advice = "; --decimal , reads decimal commas" if is_comma else ""
         raise BrokenRowError(
             f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from"
-            f" {-LARGEST:g} to {LARGEST:g} should be"
+            f" {-LARGEST:g} to {LARGEST:g} should be{advice}"
         )
     return number
 

@@ -11,7 +11,7 @@ from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.metrics.entities import MEANINGS, Scheme, repair_tags
-from bertkit.tasks.columns import check_label, find_column
+from bertkit.tasks.columns import check_label, find_column, take_value
 from bertkit.tasks.tag.settings import TagSettings
 
 USUAL_WORDS = ("tokens", "words")
@@ -135,7 +135,7 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
 
 def _parse_untagged(record: Record, column: str) -> TagExample:
     """Read a list of words, or a text."""
-    value = record.values.get(column)
+    value = take_value(record, column)
     if isinstance(value, str):
         return TagExample(text=value, place=record.place)
     return TagExample(words=_take_list(record, column), place=record.place)
@@ -143,7 +143,7 @@ def _parse_untagged(record: Record, column: str) -> TagExample:
 
 def _take_list(record: Record, column: str) -> tuple[str, ...]:
     """Read a list of texts; integers are accepted as texts."""
-    value = record.values.get(column)
+    value = take_value(record, column)
     if not isinstance(value, list | tuple):
         raise BrokenRowError(f"{record.place} has no list in {column}: {value!r:.40}")
     if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in value):

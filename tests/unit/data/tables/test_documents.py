@@ -50,10 +50,11 @@ def test_what_is_not_utf8_is_replaced_and_told(tmp_path):
 
 def test_what_is_no_text_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
-    for content, words in (("a b".encode("utf-16"), "UTF-16"), (bytes(range(256)), "isn't text")):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=words):
-            list(read_documents(path))
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match="isn't text"):
+        list(read_documents(path))
+    path.write_bytes("ä b".encode("utf-16"))
+    assert [one.text for one in read_documents(path)] == ["ä b"]
     with pytest.raises(MissingFileError, match="doesn't exist"):
         list(read_documents(tmp_path / "none.txt"))
     with pytest.raises(InputError, match="is a folder"):

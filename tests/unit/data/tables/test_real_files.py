@@ -42,7 +42,7 @@ def test_wnut17(shared_data: Path, split: str, num_sentences: int, num_words: in
 @pytest.mark.parametrize(("split", "count"), [("train", 925), ("dev", 265)])
 def test_squad(shared_data: Path, split: str, count: int) -> None:
     path = shared_data / "tasks" / "squad" / f"{split}.json"
-    assert open_records(path).format == "squad"
+    assert open_records(path).format == "json"
     values = read_values(path)
     assert len({cells["id"] for cells in values}) == len(values) == count
     for cells in values:

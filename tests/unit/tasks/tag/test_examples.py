@@ -69,7 +69,7 @@ def test_columns_may_be_named(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"tags": ["O"]}, "has no list in tokens: None"),
+        ({"tags": ["O"]}, "has no tokens"),
         ({"tokens": "a b", "tags": ["O", "O"]}, "has no list in tokens: 'a b'"),
         ({"tokens": ["a", None], "tags": ["O", "O"]}, "has something else than texts in tokens"),
         ({"tokens": ["a"], "tags": [True]}, "has something else than texts in tags"),
@@ -94,7 +94,7 @@ def test_without_answers_a_text_will_do(tmp_path):
     path = write(tmp_path / "a.jsonl", {"text": "Ada", "w": ["Bob"]}, {"text": ["Cleo"]})
     found = read(path, needs_answer=False)
     assert [(one.text, one.words) for one in found] == [("Ada", None), (None, ("Cleo",))]
-    with pytest.raises(BrokenRowError, match="line 2 has no list in w: None"):
+    with pytest.raises(BrokenRowError, match="line 2 has no w"):
         read(path, needs_answer=False, words_column="w")
     with pytest.raises(InputError, match="no column for the words"):
         read(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.data.tables.decoder import RowDecoder
-from bertkit.data.tables.formats import conll, jsonl, lines, parquet, separated, squad
+from bertkit.data.tables.formats import conll, json_file, jsonl, lines, parquet, separated, squad
 from bertkit.data.tables.opening import open_content
 from bertkit.data.tables.record import Rows
 
@@ -18,6 +18,7 @@ Reader = Callable[[BinaryIO, RowDecoder], Rows]
 
 READERS: dict[str, Reader] = {
     "text": lines.read_rows,
+    "json": json_file.read_rows,
     "jsonl": jsonl.read_rows,
     "csv": separated.read_csv_rows,
     "tsv": separated.read_tsv_rows,
@@ -37,7 +38,7 @@ EXTENSIONS = {
     ".iob": "conll",
     ".iob2": "conll",
     ".bio": "conll",
-    ".json": "squad",
+    ".json": "json",
 }
 
 

@@ -10,7 +10,7 @@ from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.lines import read_lines
-from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.record import Record, Rows, look_up
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -39,11 +39,13 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
         if isinstance(value, dict):
-            column = column or decoder.choose_column(list(value))
-            if column not in value:
-                has = f"it has {show_names(value)}" if value else "it is empty"
-                raise InputError(f"{decoder.place} has no field {column}; {has}")
-            value = value[column]
+            names = list(value)
+            column = column or decoder.choose_column(names)
+            try:
+                value = look_up(value, column)
+            except KeyError:
+                has = f"it has {show_names(names)}" if names else "it is empty"
+                raise InputError(f"{decoder.place} has no field {column}; {has}") from None
         if value is not None and not isinstance(value, str):
             kind = KINDS.get(type(value), "a number")
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")

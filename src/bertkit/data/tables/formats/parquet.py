@@ -64,11 +64,26 @@ def _read_texts(
     """Return batches of one column, as bytes."""
     import pyarrow as pa
 
-    if find_fault(file.schema_arrow, column):
-        kind = file.schema_arrow.field(column).type
+    path = [column] if column in file.schema_arrow.names else column.split(".")
+    schema = _find_schema(file.schema_arrow, path)
+    if find_fault(schema, path[-1]):
+        kind = schema.field(path[-1]).type if path[-1] in schema.names else "no such field"
         raise InputError(f"{decoder.name}: the column {column} holds {kind} where text should be")
     for batch in file.iter_batches(batch_size=rows_at_once, columns=[column]):
-        yield pa.record_batch([batch.column(0).cast(pa.large_binary())], [column])
+        values = batch.column(0)
+        for name in path[1:]:
+            values = values.flatten()[values.type.get_field_index(name)]
+        yield pa.record_batch([values.cast(pa.large_binary())], [column])
+
+
+def _find_schema(schema: "pa.Schema", path: list[str]) -> "pa.Schema":
+    """Return the schema of the struct that has the last name of a path; empty if none has."""
+    import pyarrow as pa
+
+    for name in path[:-1]:
+        kind = schema.field(name).type if name in schema.names else None
+        schema = pa.schema(list(kind) if kind is not None and pa.types.is_struct(kind) else [])
+    return schema
 
 
 def _check_lists(file: "pq.ParquetFile", decoder: RowDecoder) -> int:

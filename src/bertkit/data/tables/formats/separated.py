@@ -25,7 +25,8 @@ BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each row of a CSV file."""
-    return _read_rows(CellReader(stream, decoder, strict=True), decoder)
+    delimiter = decoder.layout.delimiter or ","
+    return _read_rows(CellReader(stream, decoder, delimiter=delimiter, strict=True), decoder)
 
 
 def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
@@ -44,11 +45,8 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
         raise InputError(_describe_error(error, decoder)) from None
     if first is None:
         return Rows((), iter(()))
-    if len(first) == 1 and any(mark in first[0] for mark in OTHER_SEPARATORS):
-        raise InputError(
-            f"{decoder.name} has one column, {first[0][:80]!r}; cells are separated by commas in"
-            " CSV (--format csv) and by tabs in TSV (--format tsv)"
-        )
+    if decoder.layout.delimiter is None:
+        first = _try_other_delimiter(rows, first, decoder)
     rows.is_blank_row = len(first) == 1 or decoder.texts_only
     columns, has_header = tuple(first), decoder.layout.header
     if not has_header:
@@ -58,6 +56,23 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
         decoder.check_unique(first)
     records = _name_cells(rows, columns, decoder, has_header=has_header)
     return Rows((decoder.choose_column(first),) if decoder.texts_only else columns, records)
+
+
+def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecoder) -> list[str]:
+    """Read a header of one cell again with the only other separator that is in it.
+
+    Rows with another number of cells are broken, so a wrong guess ends in an error.
+    """
+    marks = [mark for mark in OTHER_SEPARATORS if len(first) == 1 and mark in first[0]]
+    if len(marks) == 1 and rows.can_change:
+        rows.change_delimiter(marks[0])
+        first = next(rows)
+    if marks and len(first) == 1:
+        raise InputError(
+            f"{decoder.name} has one column, {first[0][:80]!r}; name the separator of its cells"
+            " with --delimiter, or the format with --format (csv, tsv)"
+        )
+    return first
 
 
 def _name_cells(
@@ -132,6 +147,16 @@ class CellReader(Iterator[list[str]]):
     def repeat_row(self) -> None:
         """Return the last row again on the next call."""
         self._put_back(self._taken)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether cells may be separated by something else than a comma: not so in TSV."""
+        return bool(self._dialect["delimiter"] == ",")
+
+    def change_delimiter(self, mark: str) -> None:
+        """Return the last row again on the next call, and separate cells by another mark."""
+        self._dialect["delimiter"] = mark
+        self.repeat_row()
 
     def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
         self._again.extendleft(reversed(lines))

@@ -60,34 +60,60 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
 
 def _read_file(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     """Yield the questions of all articles."""
+    file = parse_file(read_whole(stream, decoder), decoder)
+    if file is None:
+        return
+    if not is_squad(file):
+        raise InputError(
+            f"{decoder.name} isn't in SQuAD's format, an object whose data is a list of articles"
+            " with paragraphs; --format json reads a list of objects"
+        )
+    yield from count_undecodable(read_articles(file["data"], decoder), decoder)
+
+
+def read_whole(stream: BinaryIO, decoder: RowDecoder) -> bytes:
+    """Read a file that is one JSON value; a larger one is an error."""
     content = stream.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise InputError(
-            f"{decoder.name} has more than {MAX_FILE_BYTES >> 20} MiB; divide it, or make JSONL of"
-            f" it, an object with {', '.join(COLUMNS)} a line"
+            f"{decoder.name} has more than {MAX_FILE_BYTES >> 20} MiB, the limit for a file of"
+            " JSON; divide it, or write an object a line (JSONL)"
         )
+    decoder.report.num_bytes += len(content)
+    return content
+
+
+def parse_file(content: bytes, decoder: RowDecoder) -> Any:
+    """Parse a file that is one JSON value; None if it is blank."""
     if not content.strip():
-        return
-    report = decoder.report
-    report.num_bytes += len(content)
-    advice = "if each line is an object, name it with --format jsonl"
+        return None
     try:
-        file = parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
+        return parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
     except DamagedFileError as error:
+        advice = "if each line is an object, name it with --format jsonl"
         raise InputError(f"{error}; {advice}") from None
-    if not isinstance(file, dict) or not isinstance(file.get("data"), list):
-        raise InputError(
-            f"{decoder.name} isn't in SQuAD's format, an object whose data is a list of articles;"
-            f" {advice}"
-        )
+
+
+def is_squad(file: Any) -> bool:
+    """Whether a JSON value is an object whose data is a list of articles with paragraphs."""
+    articles = file.get("data") if isinstance(file, dict) else None
+    if not isinstance(articles, list):
+        return False
+    return not articles or any(isinstance(one, dict) and "paragraphs" in one for one in articles)
+
+
+def count_undecodable(records: Iterator[Record], decoder: RowDecoder) -> Iterator[Record]:
+    """Count the records with U+FFFD if the file, which was decoded as a whole, got some."""
+    report = decoder.report
     is_replaced, report.num_undecodable = report.num_undecodable > 0, 0
-    for record in _read_articles(file["data"], decoder):
+    for record in records:
         if is_replaced and "\N{REPLACEMENT CHARACTER}" in repr(record.values):
             report.num_undecodable += 1
         yield record
 
 
-def _read_articles(articles: list[Any], decoder: RowDecoder) -> Iterator[Record]:
+def read_articles(articles: list[Any], decoder: RowDecoder) -> Iterator[Record]:
+    """Yield the questions of articles."""
     for index, content in enumerate(articles):
         decoder.where = f"data[{index}]"
         try:

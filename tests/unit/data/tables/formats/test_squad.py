@@ -6,6 +6,7 @@ import json
 import pytest
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
+from bertkit.data.tables import record
 from bertkit.data.tables.formats import squad
 from bertkit.data.tables.records import open_records
 
@@ -66,7 +67,8 @@ def test_a_file_gives_its_questions(tmp_path):
     assert read_values(path) == RECORDS
     assert read(path)[0][2].place == f"{path}, data[0].paragraphs[0].qas[2]"
     assert open_records(path).columns == tuple(RECORDS[0])
-    assert open_records(path).format == "squad"
+    assert open_records(path).format == "json"
+    assert read_values(path, format="squad") == RECORDS
 
 
 def test_an_answer_may_lack_its_beginning(tmp_path):
@@ -168,8 +170,9 @@ def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broke
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"[]", r"a\.json isn't in SQuAD's format, an object whose data is a list of articles; if"),
+        (b"[]", r"a\.json isn't in SQuAD's format, an object whose data is a list of articles"),
         (b'{"data": {}}', r"isn't in SQuAD's format"),
+        (b'{"data": [{"a": 1}]}', r"isn't in SQuAD's format.* --format json reads a list of obj"),
         (b'{"a": 1}\n{"a": 2}\n', r"isn't JSON \(Extra data.*; if each line is an object, name it"),
         (json.dumps(FILE).encode()[:-9], r"a\.json isn't JSON \("),
         (b'{"data": [' + b"[" * 100_000, r"a\.json isn't JSON \("),
@@ -177,7 +180,7 @@ def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broke
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path, content, match):
-    refuse(write(tmp_path, "a.json", content), match)
+    refuse(write(tmp_path, "a.json", content), match, format="squad")
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
@@ -186,11 +189,12 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
     refuse(path, r"a\.json isn't JSON \(it has over \d+ values; at most 10\)")
     monkeypatch.setattr(squad, "MAX_FILE_BYTES", 100)
     refuse(
-        path, r"a\.json has more than 0 MiB; divide it, or make JSONL of it, an object with id, "
+        path, r"a\.json has more than 0 MiB, the limit for a file of JSON; divide it, or write an"
     )
 
 
-def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path):
+def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "LEAST_UNDECODABLE", 99)
     content = json.dumps(FILE).replace("One two", "\\ud800ne two").replace("Which", "Whi\xff")
     found, report = read(write(tmp_path, "a.json", content.encode("latin-1")))
     assert found[0].values["context"] == "\ufffdne two three."
@@ -198,7 +202,8 @@ def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path):
     assert report.num_undecodable == 3  # questions about the context
 
 
-def test_each_question_with_what_isnt_unicode_is_counted(tmp_path):
+def test_each_question_with_what_isnt_unicode_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "LEAST_UNDECODABLE", 99)
     articles = [
         {
             "paragraphs": [

@@ -1,0 +1,127 @@
+"""Files of spreadsheets, of other countries and of other programs are read, or told apart."""
+
+import gzip
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.settings import RecordSettings, TableSettings
+from bertkit.data.tables.texts import open_texts
+
+ROWS = [{"text": "Schön, ja", "label": "gut"}, {"text": "Öde", "label": "schlecht"}]
+GERMAN = "text;label\nSchön, ja;gut\nÖde;schlecht\n"
+NESTED = [{"doc": {"body": "one", "n": 1}, "label": "x"}, {"doc": {"body": "two"}, "label": "y"}]
+
+
+def texts(path, **settings) -> list[str]:
+    return [row.text for row in open_texts(path, TableSettings(**settings)).rows()]
+
+
+@pytest.mark.parametrize(
+    ("content", "settings"),
+    [
+        (GERMAN.encode(), {}),
+        (GERMAN.replace("\n", "\r\n").encode("utf-8-sig"), {}),  # Excel's CSV UTF-8
+        (GERMAN.replace(";", "\t").encode("utf-16"), {}),  # Excel's Unicode text
+        (GERMAN.encode("cp1252"), {"encoding": "cp1252"}),
+        (GERMAN.encode("utf-16-le"), {"encoding": "utf-16-le"}),
+        (GERMAN.replace(";", "\x1f").encode(), {"delimiter": "\x1f"}),
+        (GERMAN.replace(";", "\t").encode("latin-1"), {"delimiter": "tab", "encoding": "latin-1"}),
+    ],
+)
+def test_a_spreadsheet_is_read(tmp_path, content, settings):
+    path = write(tmp_path, "a.csv", content)
+    assert read_values(path, **settings) == ROWS
+    packed = write(tmp_path, "b.csv.gz", gzip.compress(content))
+    assert read_values(packed, **settings) == ROWS
+    assert texts(path, **settings) == [row["text"] for row in ROWS]
+
+
+def test_a_header_with_commas_keeps_the_comma(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label; or not\na;b,x\n")
+    assert read_values(path) == [{"text": "a;b", "label; or not": "x"}]
+
+
+@pytest.mark.parametrize("num_rows", [3, 300])
+def test_rows_that_would_lose_characters_are_refused(tmp_path, num_rows):
+    rows = "".join(f"Schön {n},x\n" for n in range(num_rows))
+    path = write(tmp_path, "a.csv", ("text,label\n" + rows).encode("latin-1"))
+    refuse(path, r"100\.00%\) aren't UTF-8 and would lose characters; name the encoding, such as")
+    with pytest.raises(InputError, match="aren't UTF-8 and would lose characters"):
+        texts(path)
+    few = "text,label\n" + "plain,x\n" * 7 + "Schön,x\n" * 3
+    assert read(write(tmp_path, "b.csv", few.encode("latin-1")))[1].num_undecodable == 3
+
+
+def test_many_damaged_rows_end_the_reading_early(tmp_path):
+    rows = "Schön ist es auf der Welt zu sein.\n" * 5000
+    path = write(tmp_path, "a.txt", rows.encode("latin-1"))
+    with pytest.raises(InputError, match=r"100 of 100 rows \(100\.00%\) aren't UTF-8"):
+        texts(path)
+
+
+def test_a_wrong_encoding_is_told(tmp_path):
+    path = write(tmp_path, "a.csv", b"text\n\x81\x8d\n")
+    refuse(path, r"a\.csv isn't in cp1252 .*; name another encoding", encoding="cp1252")
+    with pytest.raises(ValidationError, match="unknown encoding; try utf-8, cp1252"):
+        RecordSettings(encoding="klingon")
+    with pytest.raises(ValidationError, match="expected one character, or tab, comma"):
+        RecordSettings(delimiter="::")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(ROWS),
+        json.dumps(ROWS, indent=2),
+        json.dumps({"version": 1, "rows": ROWS}),
+        "\n".join(map(json.dumps, ROWS)),
+    ],
+    ids=["list", "indented", "in an object", "lines"],
+)
+def test_json_of_any_shape_is_read(tmp_path, content):
+    path = write(tmp_path, "a.json", content)
+    assert read_values(path) == ROWS
+    assert texts(path) == [row["text"] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ('{"a": 1, "b": {}}', r"a\.json is an object with a, b, and rows are expected"),
+        ('{"a": [{}], "b": [{}]}', r"a\.json is an object with a, b, and rows"),
+        ("3", r"a\.json has a single value, and no rows"),
+        ("[3", r"a\.json isn't JSON .*; if each line is an object, name it with --format jsonl"),
+    ],
+)
+def test_json_without_rows_is_told(tmp_path, content, match):
+    refuse(write(tmp_path, "a.json", content), match)
+
+
+def test_a_row_of_json_that_is_no_object_is_broken(tmp_path):
+    _, report = read(write(tmp_path, "a.json", json.dumps([*ROWS, 3])))
+    assert report.num_broken == 1
+    assert texts(write(tmp_path, "b.json", '["a", null, "b"]')) == ["a", "", "b"]
+
+
+def write_nested(folder, name):
+    if name.endswith("parquet"):
+        out = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(NESTED), out)
+        return write(folder, name, out.getvalue())
+    content = json.dumps(NESTED) if name == "a.json" else "\n".join(map(json.dumps, NESTED))
+    return write(folder, name, content)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.parquet"])
+def test_a_field_of_a_column_is_named_with_a_dot(tmp_path, name):
+    path = write_nested(tmp_path, name)
+    assert texts(path, text_column="doc.body") == ["one", "two"]
+    with pytest.raises(InputError, match=r"doc\.no|no such field"):
+        texts(path, text_column="doc.no")

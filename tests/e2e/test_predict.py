@@ -111,9 +111,12 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert len(capsys.readouterr().out.splitlines()) >= 2
     output = tmp_path / "answers.jsonl"
     assert main([task, str(model), "--file", str(data), "--output", str(output)]) == 0
-    answers = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
-    assert len(answers) == NUM_ROWS
+    rows = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert len(rows) == NUM_ROWS
     capsys.readouterr()
+    assert main([task, str(model), "--file", str(data), "--json"]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer.pop("id") for answer in answers] == list(range(1, NUM_ROWS + 1))
     found = tmp_path / "found"
     assert main(["evaluate", str(model), str(data), "--output", str(found), "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)
@@ -141,3 +144,26 @@ def test_answers_go_through_a_pipe(tmp_path, workshop):
     )
     assert [line.split("\t")[2] for line in done.stdout.splitlines()] == texts.splitlines()
     assert done.stderr.startswith(f"{NUM_ROWS} answered")
+
+
+def test_a_table_comes_back_with_its_predictions(workshop, tmp_path, capsys):
+    data, model = write_data(tmp_path, "classify"), tmp_path / "model"
+    assert main([
+        "finetune", "classify", "--model", f"{workshop}/model", "--train", str(data), "--output",
+        str(model), "--epochs", "1", "--device", "cpu", "--max-length", "20",
+    ]) == 0  # fmt: skip
+    (tmp_path / "in.csv").write_text("nr;text;label\n17;the cat saw;x\n18;a dog;x\n")
+    out = tmp_path / "out.csv"
+    words = ["classify", str(model), "--file", str(tmp_path / "in.csv")]
+    assert main([*words, "--output", str(out)]) == 0
+    header, first, _ = out.read_text().splitlines()
+    assert header.startswith("nr,text,label,predicted_label,predicted_probability,predicted_prob")
+    assert first.startswith("17,the cat saw,x,")
+    kept = ["--keep-columns", "nr", "--output", str(out), "--overwrite"]
+    assert main([*words, *kept]) == 0
+    assert out.read_text().startswith("nr,label,probability,probability_")
+    capsys.readouterr()
+    assert main([*words, "--json", "--id-column", "nr"]) == 0
+    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["17", "18"]
+    assert main([*words, "--id-column", "no"]) == 2
+    assert "has no column no; it has nr, text, label" in capsys.readouterr().err

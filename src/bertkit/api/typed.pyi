@@ -197,6 +197,8 @@ def predict(
     token_column: int | None = None,
     tag_column: int | None = None,
     split: Literal['train', 'dev', 'test'] = 'test',
+    id_column: str | None = None,
+    keep_columns: tuple[str, ...] | None = None,
     overwrite: bool = False,
     text_column: str | None = None,
     pair_column: str | None = None,

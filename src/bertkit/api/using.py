@@ -6,6 +6,7 @@ from typing import Any, cast, overload
 from bertkit.api.inputs import hold_rows, is_paths, list_texts
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
+from bertkit.base.progress import show_progress
 from bertkit.batch_jobs.evaluate.held_out import HeldOutResult, evaluate_held_out
 from bertkit.batch_jobs.evaluate.run import EvaluatedModel, EvaluateResult
 from bertkit.batch_jobs.evaluate.run import evaluate as run_evaluate
@@ -56,7 +57,8 @@ def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
     chosen = build(PredictSettings, parts["predict"], "predict")
     columns = build(COLUMNS, parts["columns"], "predict")
     answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
-    return [prediction for _, prediction in predictor.stream_examples(answers.examples)]
+    with show_progress("Predicting", None) as progress:
+        return [row.prediction for row in answers.read(progress)]
 
 
 @takes_settings(EvaluateSettings, COLUMNS)

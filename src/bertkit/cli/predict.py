@@ -46,7 +46,8 @@ DOCSTRING = """{summary}
         inputs: Further inputs.
         file: File of texts, or of records as for training (labels aren't needed); or
             hub:owner/name.
-        output: File for the predictions: .jsonl or .csv.
+        output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
+            .parquet.
         settings: The settings of the command.
         columns: Names of the columns.
         device: auto, cpu, cuda or cuda:N.
@@ -145,10 +146,10 @@ def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> N
     from bertkit.batch_jobs.predict.outputs import format_json
 
     task = answers.task
-    for example, prediction in answers.read(progress):
+    for row in answers.read(progress):
         if json:
-            line = format_json(task.to_json(prediction))
+            line = format_json(answers.describe_json(row))
         else:
-            shown = " ".join(task.show(example).split())
-            line = legible("\t".join(filter(None, (task.describe(prediction), shown))))
+            shown = " ".join(task.show(row.example).split())
+            line = legible("\t".join(filter(None, (task.describe(row.prediction), shown))))
         sys.stdout.write(f"{line}\n")

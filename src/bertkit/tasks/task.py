@@ -204,3 +204,7 @@ class Task(ABC, Generic[Example, Prediction]):
     @abstractmethod
     def to_json(self, prediction: Prediction) -> dict[str, Any]:
         """Return a prediction as JSON data."""
+
+    def to_row(self, prediction: Prediction) -> dict[str, Any]:
+        """Return a prediction as the columns of a table; by default those of `to_json`."""
+        return self.to_json(prediction)

@@ -1,12 +1,14 @@
 """Examples to predict, from the rows of a file."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
 from bertkit.batch_jobs.predict.settings import PredictSettings
-from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.decoder import show_names
+from bertkit.data.tables.record import RowReport, has_column
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
@@ -25,6 +27,7 @@ class ExampleFile:
 
     Attributes:
         report: statistics and problems of the rows read so far.
+        rows: the values of the rows whose predictions are still to come, by column.
 
     Raises:
         InputError: columns are missing, or the file isn't in its format.
@@ -40,12 +43,21 @@ class ExampleFile:
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
         self.report = RowReport(self._table.name)
+        self.rows: deque[Mapping[str, Any]] = deque()
+        names = self._table.columns or ()
+        for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
+            if names and not has_column(names, name):
+                raise InputError(
+                    f"{self._table.name} has no column {name}; it has {show_names(names)}"
+                )
 
     def __iter__(self) -> Iterator[Any]:
         """Yield examples, in the order of the rows."""
         for record in self._table.records(self.report):
             self._check()
-            yield self._parse(record)
+            example = self._parse(record)
+            self.rows.append(record.values)
+            yield example
         self._check()
         if not self.report.num_rows:
             raise InputError(f"{self.report.name} has no rows; check that it is the right file")

@@ -273,6 +273,14 @@ class Classify(Task[ClassifyExample, Classification]):
         given = [f"{show(label, LABEL_COLUMNS)} {shares[label]:.4f}" for label in prediction.labels]
         return ", ".join(given) or joint_scoring.NO_LABEL
 
+    def to_row(self, prediction: Classification) -> dict[str, Any]:
+        """Return the labels, and a column with the probability of each class."""
+        found = self.to_json(prediction)
+        if self.settings.multi_label:
+            found["labels"] = self.settings.label_separator.join(prediction.labels)
+        classes = found.pop("probabilities")
+        return {**found, **{f"probability_{name}": value for name, value in classes.items()}}
+
     def to_json(self, prediction: Classification) -> dict[str, Any]:
         """Return the labels and all probabilities."""
         if self.settings.multi_label:

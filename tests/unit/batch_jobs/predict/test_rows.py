@@ -1,0 +1,130 @@
+"""Predictions keep their rows: columns of the file, then the answer, in every format."""
+
+import csv
+import io
+import json
+from types import SimpleNamespace
+
+import pyarrow.parquet as pq
+import pytest
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.files import durable_file
+from bertkit.batch_jobs.predict.outputs import WRITERS, check_output
+from bertkit.batch_jobs.predict.run import AnsweredRow, Answers
+from bertkit.batch_jobs.predict.settings import PredictSettings
+from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify.task import Classify
+
+ROWS = [
+    {"id": 7, "text": 'a "film", long', "stars": 4.5, "tags": ["x"], "is_new": True},
+    {"id": 8, "text": None, "stars": 3, "tags": None, "is_new": False},
+]
+FILM = Classification("good", 0.75, {"bad": 0.25, "good": 0.75}, ("good",))
+
+
+def write(path, rows):
+    with durable_file(path) as file:
+        WRITERS[path.suffix](file, iter(rows))
+    return path
+
+
+def answers(**settings) -> Answers:
+    task = Classify(ClassifySettings(), ("bad", "good"))
+    return Answers(SimpleNamespace(task=task), [], settings=PredictSettings(**settings))
+
+
+def row(**values) -> AnsweredRow:
+    return AnsweredRow(3, values, None, FILM)
+
+
+def test_a_row_has_its_columns_then_the_answer():
+    assert answers().describe_row(row(id="a", text="t")) == {
+        "id": "a",
+        "text": "t",
+        "label": "good",
+        "probability": 0.75,
+        "probability_bad": 0.25,
+        "probability_good": 0.75,
+    }
+
+
+def test_a_column_of_the_same_name_stays():
+    found = answers().describe_row(row(text="t", label="bad"))
+    assert (found["label"], found["predicted_label"]) == ("bad", "good")
+    assert "predicted_probability_good" in found
+
+
+def test_columns_can_be_chosen():
+    found = answers(keep_columns=("doc.id", "none")).describe_row(row(doc={"id": 5}, text="t"))
+    assert list(found)[:3] == ["doc.id", "none", "label"]
+    assert (found["doc.id"], found["none"]) == (5, None)
+
+
+def test_json_has_the_id_of_the_row():
+    assert answers().describe_json(row(id="a"))["id"] == 3
+    assert answers(id_column="id").describe_json(row(id="a"))["id"] == "a"
+
+
+def test_several_labels_are_joined():
+    task = Classify(ClassifySettings(multi_label=True), ("bad", "good"))
+    both = Classification("good", 0.75, {"bad": 0.6, "good": 0.75}, ("bad", "good"))
+    assert task.to_row(both) == {
+        "labels": "bad,good",
+        "probability_bad": 0.6,
+        "probability_good": 0.75,
+    }
+
+
+def test_csv_quotes_and_has_json_for_what_is_nested(tmp_path):
+    text = write(tmp_path / "a.csv", ROWS).read_text("utf-8")
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert found[0] == {
+        "id": "7",
+        "text": 'a "film", long',
+        "stars": "4.5",
+        "tags": '["x"]',
+        "is_new": "true",
+    }
+    assert found[1]["text"] == ""
+
+
+def test_tsv_quotes_nothing_and_refuses_tabs(tmp_path):
+    text = write(tmp_path / "a.tsv", ROWS).read_text("utf-8")
+    assert text.splitlines()[1] == '7\ta "film", long\t4.5\t["x"]\ttrue'
+    with pytest.raises(InputError, match=r"row 2 has a tab or a line end in a cell.*\.parquet"):
+        write(tmp_path / "b.tsv", [{"a": "x"}, {"a": "x\ty"}])
+    assert not (tmp_path / "b.tsv").exists()
+
+
+def test_parquet_keeps_types(tmp_path):
+    table = pq.read_table(write(tmp_path / "a.parquet", ROWS))
+    assert list(map(str, table.schema.types)) == ["int64", "string", "double", "string", "bool"]
+    assert table.to_pylist()[1] == {
+        "id": 8,
+        "text": None,
+        "stars": 3.0,
+        "tags": None,
+        "is_new": False,
+    }
+
+
+def test_a_type_that_changes_later_is_told(tmp_path):
+    rows = [{"a": 1}] * 4096 + [{"a": "x"}]
+    with pytest.raises(InputError, match="the column a has other types of values from row 4,097"):
+        write(tmp_path / "a.parquet", rows)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet"])
+def test_a_column_that_comes_later_is_told(tmp_path, name):
+    rows = [{"a": 1}] * 4096 + [{"a": 1, "b": 2}]
+    with pytest.raises(InputError, match=r"row 4,097 has b, which the first row lacks; write"):
+        write(tmp_path / name, rows)
+    lines = write(tmp_path / "a.jsonl", rows).read_text("utf-8").splitlines()
+    assert json.loads(lines[-1]) == {"a": 1, "b": 2}
+
+
+def test_another_ending_is_told(tmp_path):
+    with pytest.raises(SettingsError, match=r"must end with \.jsonl or \.csv or \.tsv or \.parqu"):
+        check_output(tmp_path / "a.xlsx", overwrite=False)

@@ -73,6 +73,7 @@ def test_each_label_scores_as_in_scikit_learn():
 
 @pytest.mark.filterwarnings("ignore:A single label was found")
 @sklearn.config_context(skip_parameter_validation=True, assume_finite=True)
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_averages_and_matthews_are_those_of_scikit_learn():
     generator = np.random.default_rng(1)
     for case in range(NUM_SLOW_CASES):
@@ -83,12 +84,14 @@ def test_averages_and_matthews_are_those_of_scikit_learn():
             classification.macro_f1(counts),
             classification.micro_f1(counts),
             classification.matthews(counts),
+            classification.balanced_accuracy(counts),
         ]
         theirs = [
             sklearn_metrics.accuracy_score(truth, guess),
             sklearn_metrics.f1_score(truth, guess, average="macro", zero_division=0),
             sklearn_metrics.f1_score(truth, guess, average="micro", zero_division=0),
             sklearn_metrics.matthews_corrcoef(truth, guess),
+            sklearn_metrics.balanced_accuracy_score(truth, guess),
         ]
         if num_labels == 2:
             ours.append(classification.binary_f1(counts))

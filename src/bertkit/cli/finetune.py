@@ -160,4 +160,5 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
     line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
     compared = [] if comparison is None else comparison.describe()
     sure = [] if calibration is None else [calibration.describe()]
-    return legible("\n".join((*compared, line, *sure, *result.evaluation.warnings)))
+    warnings = [f"WARNING: {warning}" for warning in result.evaluation.warnings]
+    return legible("\n".join((*compared, line, *sure, *warnings)))

@@ -69,6 +69,12 @@ def accuracy(counts: Counts) -> Numbers:
     return divide(pooled.correct, pooled.actual)
 
 
+def balanced_accuracy(counts: Counts) -> Numbers:
+    """Return the mean recall of the labels that occur, as in scikit-learn."""
+    occurs = counts.actual > 0
+    return divide(np.where(occurs, counts.recall, 0.0).sum(axis=-1), occurs.sum(axis=-1))
+
+
 def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
     """Return the F1 of one label."""
     num_labels = counts.actual.shape[-1]

@@ -34,6 +34,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Callout(Paragraph):
+    """A problem that a reader must not miss, in a colored box."""
+
+    kind: ClassVar[str] = "callout"
+
+
+@dataclass(frozen=True)
 class Command(Paragraph):
     """Shell commands, one per line."""
 
@@ -111,7 +118,7 @@ class Charts:
         return [None if drawing is None else Markup(drawing) for drawing in drawings]  # noqa: S704 - built by ElementTree
 
 
-Section = Paragraph | Command | Table | Bars | Charts | Mistakes
+Section = Paragraph | Callout | Command | Table | Bars | Charts | Mistakes
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from bertkit.reports.cells import Cell, Interval
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import MarkedText, Mistake, Mistakes
-from bertkit.reports.report import Charts, Paragraph, Section, Table
+from bertkit.reports.report import Callout, Charts, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 
 MAX_METRICS = 200  # rows of the table; there may be one for each label
@@ -21,7 +21,7 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
         evaluation: what to show.
         before: evaluation of the same predictions before temperature scaling.
     """
-    sections: list[Section] = [Paragraph(warning) for warning in evaluation.warnings]
+    sections: list[Section] = [Callout(warning) for warning in evaluation.warnings]
     sections.append(tabulate_metrics(evaluation))
     if (matrix := draw_confusion(evaluation)) is not None:
         sections.append(Charts([matrix], title="What is taken for what"))

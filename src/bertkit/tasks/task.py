@@ -122,6 +122,12 @@ class Task(ABC, Generic[Example, Prediction]):
         del example
         return None
 
+    @classmethod
+    def stratum(cls, example: Example) -> str | None:
+        """Return what is held out in proportion, such as the label; None if nothing is."""
+        del example
+        return None
+
     @abstractmethod
     def make_example(self, value: Any, place: str) -> Example:
         """Build an example without an answer from a caller's input: a text, a tuple, a mapping.

@@ -127,14 +127,18 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
 
 
 def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int) -> Data:
-    """Split off held-out examples, by the seed; examples that share a text stay together."""
+    """Split off held-out examples, by the seed.
+
+    Examples that share a text stay together, and each label is held out in about the same share.
+    """
     number = len(whole.examples)
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
     num_held_out = min(max(1, round(share * number)), number - 1)
     groups = list_groups(kind, whole.examples)
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
-    held_out = take_groups([groups[place] for place in order], num_held_out)
+    strata = [kind.stratum(example) for example in whole.examples]
+    held_out = take_groups([groups[place] for place in order], num_held_out, strata)
     kept = [example for index, example in enumerate(whole.examples) if index not in held_out]
     taken = [whole.examples[index] for index in sorted(held_out)]
     return Data(
@@ -151,14 +155,40 @@ def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[lis
     return list(groups.values()) if len(groups) > 1 else [[n] for n in range(len(examples))]
 
 
-def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
-    """Take groups in order while they fit into `most`; the smallest group if none fits."""
+def take_groups(
+    groups: Sequence[Sequence[int]], most: int, strata: Sequence[str | None]
+) -> set[int]:
+    """Take groups in order while they fit; the smallest group if none fits.
+
+    First a group is taken only if each of its strata has room left. What remains then, because
+    groups are large or strata small, is filled with groups of any stratum.
+
+    Args:
+        groups: indices of examples that stay together.
+        most: number of examples to take.
+        strata: of each example; the share taken of each is about the same.
+    """
     taken: set[int] = set()
-    for group in groups:
-        if len(taken) + len(group) <= most:
-            taken.update(group)
+    room = divide_by_stratum(Counter(strata), most)
+    for is_strict in (True, False):
+        for group in groups:
+            needed = Counter(strata[index] for index in group)
+            has_room = not is_strict or all(room[one] >= count for one, count in needed.items())
+            if has_room and taken.isdisjoint(group) and len(taken) + len(group) <= most:
+                taken.update(group)
+                room.subtract(needed)
     smallest = min(groups, key=len)
     return taken or set(smallest)
+
+
+def divide_by_stratum(counts: Counter[str | None], total: int) -> Counter[str | None]:
+    """Divide a number among strata in proportion to their sizes, by the largest remainders."""
+    whole = counts.total()
+    shares = {one: total * count / whole for one, count in counts.items()}
+    room = Counter({one: int(share) for one, share in shares.items()})
+    by_remainder = sorted(shares, key=lambda one: (room[one] - shares[one], str(one)))
+    room.update(by_remainder[: total - room.total()])
+    return room
 
 
 def encode(

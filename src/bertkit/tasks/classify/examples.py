@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.reports.text import show
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.columns import (
     SHOWN_CHARS,
@@ -19,6 +20,7 @@ from bertkit.tasks.columns import (
 from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
+RARE = 0.2  # of the equal share of a label
 MAX_DIGITS = 18  # of a label that is a number
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
@@ -138,6 +140,18 @@ def weigh_labels(
     return tuple(
         number / (len(counts) * counts[label]) if counts[label] else 1.0 for label in labels
     )
+
+
+def advise_weights(examples: Sequence[ClassifyExample]) -> list[str]:
+    """Name the rarest label if it has under a fifth of an equal share."""
+    counts = Counter(label for example in examples for label in example.labels or ())
+    if not counts:
+        return []
+    rarest, least = min(counts.items(), key=lambda item: item[1])
+    if least * len(counts) >= RARE * counts.total():
+        return []
+    shown = f"only {least:,} of {counts.total():,} have the label '{show(rarest, SHOWN_CHARS)}'"
+    return [f"{shown}; --class-weights balanced gives rare labels more weight"]
 
 
 def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from bertkit.metrics.bootstrap import bootstrap_interval
 from bertkit.metrics.classification import (
     accuracy,
+    balanced_accuracy,
     binary_f1,
     confuse_labels,
     count_labels,
@@ -23,6 +24,7 @@ from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
+RARE = 0.1  # share of the examples with a label
 MAX_INTERVAL_LABELS = 100  # with more, a thousand resamples of each label take too long
 SHOWN_CHARS = 5000  # shown of a mistake's text
 
@@ -38,6 +40,8 @@ def measure(
 ) -> dict[str, float]:
     """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
 
+    If a label has under a tenth of the examples, also the balanced accuracy.
+
     Args:
         examples: labeled examples; labels unknown to the model count as mistakes.
         predictions: one for each example.
@@ -46,7 +50,8 @@ def measure(
     """
     names = list_names(examples, labels)
     counts = count_labels(*_number(examples, predictions, names), len(names))
-    return {name: float(score(counts)) for name, score in _list_scores(names, positive).items()}
+    scores = _list_scores(names, positive, counts)
+    return {name: float(score(counts)) for name, score in scores.items()}
 
 
 def evaluate(
@@ -59,7 +64,7 @@ def evaluate(
     names = list_names(examples, labels)
     truth, guess = _number(examples, predictions, names)
     counts = count_labels(truth, guess, len(names))
-    scores = _list_scores(names, positive)
+    scores = _list_scores(names, positive, counts)
     metrics = {name: float(score(counts)) for name, score in scores.items()}
     if len(names) > 2:
         for name, value in zip(names, counts.f1.tolist(), strict=True):
@@ -96,8 +101,13 @@ def _number(
     return np.array(truth), np.array([ids[found.label] for found in predictions])
 
 
-def _list_scores(names: Sequence[str], positive: str | None) -> dict[str, Statistic]:
+def _list_scores(
+    names: Sequence[str], positive: str | None, counts: Counts
+) -> dict[str, Statistic]:
     scores: dict[str, Statistic] = {"accuracy": accuracy}
+    met = counts.actual[counts.actual > 0]
+    if len(met) and met.min() < RARE * met.sum():
+        scores["balanced_accuracy"] = balanced_accuracy
     if positive is not None:
         number = list(names).index(positive)
         scores["f1"] = lambda counts: binary_f1(counts, number)
@@ -150,4 +160,8 @@ def _list_mistakes(
 
 def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
     found = {prediction.label for prediction in predictions}
-    return (f"every prediction is {show(next(iter(found)))!r}",) if len(found) == 1 else ()
+    if len(found) != 1:
+        return ()
+    advice = "try more epochs, a higher learning rate, or --class-weights balanced"
+    shown = f"every prediction is {show(next(iter(found)))!r}: the model tells nothing apart"
+    return (f"{shown}; {advice}",)

@@ -130,6 +130,11 @@ class Classify(Task[ClassifyExample, Classification]):
         """Return the number of characters of text and pair."""
         return example.texts.num_chars
 
+    @classmethod
+    def stratum(cls, example: ClassifyExample) -> str | None:
+        """Return its label; of several, none is held out in proportion."""
+        return example.labels[0] if example.labels and len(example.labels) == 1 else None
+
     def list_labels(self, example: ClassifyExample) -> Sequence[str]:
         """Return its labels."""
         return example.labels or ()
@@ -142,6 +147,8 @@ class Classify(Task[ClassifyExample, Classification]):
             lines.append(
                 f"f1 is that of '{show(self.positive or '')}'; --positive-label names another"
             )
+        if self.settings.class_weights == "none" and not self.settings.multi_label:
+            lines += records.advise_weights(examples)
         return lines
 
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:

@@ -1,4 +1,5 @@
 import re
+from collections import Counter
 
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
@@ -11,6 +12,7 @@ from bertkit.recipes.finetune.examples import (
     count_set,
     describe_rows,
     describe_set,
+    divide_by_stratum,
     encode,
     hold_out,
     open_tables,
@@ -22,7 +24,9 @@ from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.texts import Texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TWO = Classify(TASK, ("bad", "good"))
@@ -212,3 +216,21 @@ def test_a_column_of_texts_in_place_of_labels_is_refused(tmp_path):
     rows = [f"the cat,{'a long text ' * 100}" for _ in range(9)]
     with pytest.raises(InputError, match=r"line 2 has 1,199 characters in label, and a label has"):
         read(write_rows(tmp_path / "a.csv", rows))
+
+
+def labeled(*labels: str) -> ExampleSet:
+    examples = [ClassifyExample(Texts(f"text {n}"), (one,)) for n, one in enumerate(labels)]
+    return ExampleSet("a.csv", examples, RowReport("a.csv"), {})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_are_held_out_in_proportion(seed):
+    whole = labeled(*["often"] * 70, *["seldom"] * 20, *["rare"] * 10)
+    held_out = Counter(one.labels[0] for one in hold_out(Classify, whole, 0.1, seed).dev.examples)
+    assert held_out == {"often": 7, "seldom": 2, "rare": 1}
+
+
+def test_what_proportion_leaves_open_is_filled():
+    found = hold_out(Classify, labeled(*"abcdefghij"), 0.3, 0)
+    assert len(found.dev.examples) == 3
+    assert divide_by_stratum(Counter(a=5, b=3, c=2), 3) == {"a": 1, "b": 1, "c": 1}

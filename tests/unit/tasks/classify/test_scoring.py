@@ -7,7 +7,7 @@ from sklearn import metrics
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.tasks.classify import joint_scoring, scoring
 from bertkit.tasks.classify.decoding import Classification
-from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.classify.examples import ClassifyExample, advise_weights
 from bertkit.tasks.texts import Texts
 
 LABELS = ("a", "b", "c")
@@ -67,7 +67,8 @@ def test_unseen_labels_are_mistakes():
 def test_one_prediction_for_all_is_told_and_long_texts_of_mistakes_are_short():
     long = ClassifyExample(Texts("x" * 9000), ("b",), "")
     found = scoring.evaluate([example(1, "a"), long], [one("a"), one("a")], LABELS, None)
-    assert found.warnings == ("every prediction is 'a'",)
+    (warning,) = found.warnings
+    assert warning.startswith("every prediction is 'a': the model tells nothing apart; try more")
     assert len(found.mistakes[0].text) == 5000
 
 
@@ -151,3 +152,15 @@ def test_one_answer_of_several_labels_for_all_is_told():
     assert "no text gets a label" in nothing.warnings[0]
     same = joint_scoring.evaluate(examples, [several(1, 1, 0)] * 2, LABELS)
     assert same.warnings == ("every prediction is 'a, b'",)
+
+
+def test_a_rare_label_brings_the_balanced_accuracy_and_advice():
+    examples = [ClassifyExample(Texts("t"), (label,)) for label in "a" * 29 + "b"]
+    guesses = [Classification("a", 0.9, {"a": 0.9, "b": 0.1}, ("a",))] * 30
+    assert scoring.measure(examples, guesses, ("a", "b"), None)["balanced_accuracy"] == 0.5
+    assert "balanced_accuracy" not in scoring.measure(examples[:5], guesses[:5], ("a", "b"), None)
+    (advice,) = advise_weights(examples)
+    assert advice == (
+        "only 1 of 30 have the label 'b'; --class-weights balanced gives rare labels more weight"
+    )
+    assert advise_weights(examples[:5]) == []

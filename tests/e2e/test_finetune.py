@@ -76,7 +76,7 @@ def test_a_stopped_command_goes_on_to_the_same_bits(workshop, tmp_path, capsys, 
     assert "is already finished" in captured.err
     assert json.loads(captured.out)["metrics"]["accuracy"] == 1.0
     assert main(words(workshop, whole, "--seed", "1")) == 2
-    assert "seed: 0 → 1" in capsys.readouterr().err
+    assert "--seed 0 → 1" in capsys.readouterr().err
 
 
 def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):

@@ -177,8 +177,8 @@ def test_changed_settings_are_refused_and_listed(workshop, trained, capsys):
     words = pretrain_words(workshop, trained, "--seed", "5", "--whole-words", steps=400)
     assert main(words) == 2
     error = capsys.readouterr().err
-    assert "seed: 0 → 5" in error
-    assert "whole_words: False → True" in error
+    assert "--seed 0 → 5" in error
+    assert "--whole-words false → true" in error
 
 
 def test_steps_may_grow_and_not_shrink(workshop, tmp_path, capsys):

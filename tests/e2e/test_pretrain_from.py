@@ -85,9 +85,9 @@ def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_pat
     moved[moved.index("--steps") + 1] = "7"
     assert main(moved) == 0
     error = read_errors(from_words(workshop, words_only, run), capsys)
-    assert f"start_from: '{copy}' → '{words_only}'" in error
+    assert f"--from {copy} → {words_only}" in error
     error = read_errors(pretrain_words(workshop, run, steps=4), capsys)
-    assert f"start_from: '{copy}' → None" in error
+    assert f"--from {copy} → not given" in error
 
 
 def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, model, tmp_path):

@@ -181,7 +181,7 @@ def test_what_contradicts_the_objective(workshop, trained, tmp_path, capsys):
     assert main(words) == 0  # one segment is enough
     capsys.readouterr()
     assert begin(workshop, trained, "causal", steps=400) == 2
-    assert "objective: 'bert' → 'causal'" in read_error(capsys)
+    assert "--objective bert → causal" in read_error(capsys)
 
 
 def test_a_step_left_to_right_is_shown_again(workshop, tmp_path, capsys):

@@ -13,6 +13,8 @@ MAX_NAME_CHARS = 80
 MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
+FLAG_NAMES = {"start_from": "from"}  # the others are those of the settings
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
 
@@ -87,6 +89,34 @@ def list_differences(
         for name in (sorted(old.keys() | new.keys()) if names is None else names)
         if old.get(name) != new.get(name)
     ]
+
+
+def list_flag_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
+) -> list[str]:
+    """List the settings that differ as they are typed: `--epochs 3 → not given`.
+
+    Arguments are those of `list_differences`.
+    """
+    differences = []
+    for name in sorted(old.keys() | new.keys()) if names is None else names:
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            differences += list_flag_differences(before, now)
+        elif before != now:
+            flag = FLAG_NAMES.get(name, name).replace("_", "-")
+            differences.append(f"--{flag} {_type(before)} → {_type(now)}")
+    return differences
+
+
+def _type(value: object) -> str:
+    """Return a setting's value as it is typed after its flag."""
+    if value is None:
+        return "not given"
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
 def _shorten(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, MissingArgumentError
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
@@ -61,6 +61,7 @@ FINE_TUNING = Group("Fine-tuning and prediction", sort_key=2)
 ENCODERS = Group("Using and inspecting models", sort_key=3)
 FILES = Group("Model files", sort_key=4)
 STUDY_GROUP = Group("Studies", sort_key=5)
+OPTIONS = Group("Options", sort_key=6)
 GROUPS = {
     **dict.fromkeys(
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
@@ -69,6 +70,7 @@ GROUPS = {
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
 
+COMPLETION = "--install-completion"
 HELP = (
     "Pre-train, fine-tune and use BERT: classification, tagging, question answering, embeddings,"
     " search."
@@ -86,8 +88,9 @@ def build_app() -> App:
         help=HELP,
         help_epilogue=CONFIG_HELP,
         help_format="markdown",
-        group_commands=Group("Commands", sort_key=6),
-        version=__version__,
+        group_commands=OPTIONS,
+        version=f"bertkit {__version__}",
+        version_flags=["--version", "-V"],
         suppress_keyboard_interrupt=False,
     )
     for order, (name, target) in enumerate(COMMANDS.items()):
@@ -95,6 +98,7 @@ def build_app() -> App:
     finetune = build_finetune()
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)
+    app.register_install_completion_command(COMPLETION, group=OPTIONS)
     study = build_study()
     study.group = (STUDY_GROUP,)
     app.command(study)
@@ -105,7 +109,7 @@ def build_app() -> App:
 
 def list_commands(app: App) -> dict[str, App]:
     """Commands by their words, such as `finetune classify`; this imports all of them."""
-    names = {*app.help_flags, *app.version_flags}
+    names = {*app.help_flags, *app.version_flags, COMPLETION}
     found: dict[str, App] = {}
     for name in filter(lambda name: name not in names, app):
         command = app[name]
@@ -138,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValidationError as error:
         return fail(describe_validation(error), SettingsError.exit_code)
     except CycloptsError as error:
-        return fail(describe_usage(error), SettingsError.exit_code)
+        return fail(describe_usage(error, words), SettingsError.exit_code)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
     except Exception as error:
@@ -157,6 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_command(words: Sequence[str]) -> None:
     """Run the command that the words name; errors as in `main`."""
     words, config_path = take_config_flag(words)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     app = build_app()
     if config_path is not None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
@@ -179,13 +185,18 @@ def find_flags(words: Sequence[str]) -> set[str]:
     return list_flags(apps[-1]) if apps[-1].default_command is not None else set()
 
 
-def describe_usage(error: CycloptsError) -> str:
+def describe_usage(error: CycloptsError, words: Sequence[str]) -> str:
     """One line for a command line that can't be parsed."""
     cause = error.__cause__
     if isinstance(cause, ValidationError):
         return describe_validation(cause)
     chain = " ".join(getattr(error, "command_chain", None) or ())
-    return f"{error} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
+    message = str(error)
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        names = error.argument.names or (error.argument.name,)
+        is_given = any(word.partition("=")[0] in names for word in words)
+        message = f"{error.argument.name} {'needs a value' if is_given else 'is missing'}"
+    return f"{message} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
 
 
 def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:

@@ -19,7 +19,7 @@ from bertkit.base.files import (
 )
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.settings import list_differences
+from bertkit.base.settings import list_differences, list_flag_differences
 from bertkit.checkpoints.identity import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -213,7 +213,7 @@ class Run:
 def check_resume(old: RunRecord, new: RunRecord) -> None:
     """Refuse to take up a run with other settings or data, or another source where one was read."""
     fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE)
-    differences = list_differences(old.settings, new.settings, fixed)
+    differences = list_flag_differences(old.settings, new.settings, fixed)
     differences += [f"model's {change}" for change in list_differences(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
         differences.append("data: different data")

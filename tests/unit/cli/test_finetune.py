@@ -27,7 +27,7 @@ RESULT = SimpleNamespace(
 def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
     assert describe(RESULT, json=False).splitlines() == [
         "out: best after step 1,200 of 3,000: pearson nan, mse 0.2500",
-        "every prediction is 'x'",
+        "WARNING: every prediction is 'x'",
     ]
 
 

@@ -166,7 +166,7 @@ def test_after_two_dashes_nothing_is_our_flag():
         (["brew-coffee", "--degrees", "hot"], "degrees: Input should be a valid integer"),
         (["brew-coffee", "--degree", "9"], "Did you mean --degrees?"),
         (["brew-cofee"], "Did you mean"),
-        (["brew-coffee", "--output"], "requires an argument"),
+        (["brew-coffee", "--output"], "--output needs a value"),
     ],
 )
 def test_a_wrong_call_is_told_in_one_line(calls, capsys, words, message):
@@ -219,6 +219,30 @@ def test_a_pipe_of_another_kind_is_no_reader_that_went_away(calls):
         main(["brew-coffee", "--cause", "pipe"])
 
 
-def test_the_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == __version__
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version(capsys, flag):
+    assert main([flag]) == 0
+    assert capsys.readouterr().out.strip() == f"bertkit {__version__}"
+
+
+def test_help_of_a_command_is_asked_for_in_words_too(capsys):
+    assert main(["help", "prepare"]) == 0
+    shown = capsys.readouterr().out
+    assert "Usage: bertkit prepare" in shown
+    assert main(["prepare", "--help"]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["help"]) == 0
+    assert "Pre-training" in capsys.readouterr().out
+
+
+def test_what_is_missing_is_called_missing(capsys):
+    assert "--data is missing (see `bertkit pretrain --help`)" in fails(capsys, ["pretrain"])
+    assert "--data needs a value" in fails(capsys, ["pretrain", "--data"])
+
+
+def test_a_shell_completes_commands(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    assert main(["--install-completion", "--shell", "bash"]) == 0
+    scripts = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("pretrain" in path.read_text("utf-8") for path in scripts)

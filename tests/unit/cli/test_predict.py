@@ -202,9 +202,10 @@ def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
         rows = list(csv.DictReader(file))
     answers = classify([text for text, _ in ROWS])
     assert [row["label"] for row in rows] == [answer.label for answer in answers]
-    assert [json.loads(row["probabilities"]) for row in rows] == [
-        pytest.approx(answer.probabilities, abs=1e-6) for answer in answers
-    ]
+    for row, answer, (text, pair) in zip(rows, answers, ROWS, strict=True):
+        assert (row["text"], row["pair"]) == (text, pair)
+        for name, probability in answer.probabilities.items():
+            assert float(row[f"probability_{name}"]) == pytest.approx(probability, abs=1e-6)
 
 
 def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, tmp_path):

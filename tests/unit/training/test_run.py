@@ -20,8 +20,8 @@ def test_what_changed_is_listed():
     with pytest.raises(ResumeError) as caught:
         check_resume(record(steps=5), record("b", steps=5, batch_size=64, seed=3))
     message = str(caught.value)
-    assert "batch_size: 32 → 64" in message
-    assert "seed: 0 → 3" in message
+    assert "--batch-size 32 → 64" in message
+    assert "--seed 0 → 3" in message
     assert "data: different data" in message
     assert "learning_rate" not in message
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bertkit.base import storage
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
     MissingFileError,
     SettingsError,
-    storage_errors,
 )
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
@@ -295,5 +293,4 @@ def remove_replaced(output: Path) -> None:
     names = {shard.name for shard in read_manifest(output).shards}
     listed = {shard_path(output, name, part).name for name in names for part in PARTS}
     for name in sorted(list_names(output / SHARDS_FOLDER) - listed):
-        with storage_errors(output / SHARDS_FOLDER / name, "removed"):
-            storage.remove(output / SHARDS_FOLDER / name)
+        remove_folder(output / SHARDS_FOLDER / name)

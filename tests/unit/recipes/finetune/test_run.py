@@ -209,16 +209,16 @@ def test_checkpoints_that_are_kept_stay_whatever_comes_later(sources, tmp_path):
 
 def test_other_settings_model_or_data_are_refused(whole, sources, made, tmp_path):
     other = QUICK.model_copy(update={"learning_rate": 1e-3})
-    with pytest.raises(ResumeError, match=r"learning_rate: 0\.01 → 0\.001"):
+    with pytest.raises(ResumeError, match=r"--learning-rate 0\.01 → 0\.001"):
         finetune(sources, whole, TASK, other)
-    with pytest.raises(ResumeError, match="max_length: 12 → 11"):
+    with pytest.raises(ResumeError, match="--max-length 12 → 11"):
         finetune(sources, whole, TASK.model_copy(update={"max_length": 11}), QUICK)
     path = write_rows(tmp_path / "train.csv", make_rows(40, 3))
     with pytest.raises(ResumeError, match="data: different data"):
         finetune(dataclasses.replace(sources, train=str(path)), whole, TASK, QUICK)
     save_model(tmp_path / "other", initializer_range=0.2)
     for name in ("other", "nothing"):
-        with pytest.raises(ResumeError, match=f"model: .* → .*{name}"):
+        with pytest.raises(ResumeError, match=f"--model .* → .*{name}"):
             finetune(dataclasses.replace(sources, model=str(tmp_path / name)), whole, TASK, QUICK)
 
 

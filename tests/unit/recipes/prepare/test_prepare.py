@@ -210,7 +210,7 @@ def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, 
         with pytest.raises(ResumeError, match=message):
             prepare(inputs or [str(corpus)], tokenizer, output, settings, workers=1)
 
-    refused(r"held_out: 0\.2 → 0\.1; seed: 0 → 5", PrepareSettings(held_out=0.1, seed=5))
+    refused(r"--held-out 0\.2 → 0\.1; --seed 0 → 5", PrepareSettings(held_out=0.1, seed=5))
     reverse = [str(path) for path in sorted(corpus.iterdir(), reverse=True)]
     refused("inputs in a different order", SETTINGS, *reverse)
     refused(r"corpus/a\.txt is missing; corpus/b\.txt is missing; .*; 2 more", SETTINGS, reverse[0])
@@ -352,7 +352,7 @@ def test_holding_out_nothing_is_refused(corpus, tokenizer, tmp_path):
 def test_other_settings_replace_the_shards_if_that_is_asked(corpus, tokenizer, tmp_path):
     out, more = tmp_path / "out", PrepareSettings(held_out=0.5)
     prepare([str(corpus)], tokenizer, out, SETTINGS, workers=1)
-    with pytest.raises(ResumeError, match=r"held_out: 0\.2 → 0\.5.* with --overwrite"):
+    with pytest.raises(ResumeError, match=r"--held-out 0\.2 → 0\.5.* with --overwrite"):
         prepare([str(corpus)], tokenizer, out, more, workers=1)
     prepare([str(corpus)], tokenizer, out, more, workers=1, overwrite=True)
     prepare([str(corpus)], tokenizer, tmp_path / "fresh", more, workers=1)

@@ -43,7 +43,7 @@ def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
     assert read("de", "en") == ["one"]
     for same in (("de", "de"), (None, None), (None, "text"), (None, "de"), ("text", None)):
         with pytest.raises(
-            InputError, match=r"can't hold texts and references in the same column.*-field"
+            InputError, match=r"can't hold texts and references in the same column.*-column"
         ):
             read(*same)
     with pytest.raises(InputError, match="in the same column"):

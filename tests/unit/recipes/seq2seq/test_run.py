@@ -169,9 +169,9 @@ def test_a_finished_model_whose_files_are_cut_is_not_reported(whole, files, name
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learning_rate": 1e-3}, r"learning_rate: 0\.005 → 0\.001"),
-        ({"steps": 81}, "budget: "),
-        ({"average": 3}, "average: 2 → 3"),
+        ({"learning_rate": 1e-3}, r"--learning-rate 0\.005 → 0\.001"),
+        ({"steps": 81}, "--steps 80 → 81"),
+        ({"average": 3}, "--average 2 → 3"),
     ],
 )
 def test_other_settings_are_refused(whole, files, changes, message):
@@ -293,7 +293,7 @@ def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkey
     train_seq2seq(files, tmp_path / "out", begin_with("moved"))
     assert "resuming after step 3" in capsys.readouterr().err
     save_small(tmp_path / "other", max_position_embeddings=16, initializer_range=0.3)
-    with pytest.raises(ResumeError, match=r"model: .*/encoder' → .*/other'"):
+    with pytest.raises(ResumeError, match=r"--model .*/encoder → .*/other"):
         train_seq2seq(files, tmp_path / "out", begin_with("other"))
 
 

@@ -135,7 +135,7 @@ def test_the_checkpoint_with_the_lowest_loss_is_the_result(tmp_path):
 def test_other_settings_data_or_folders_are_refused(shards, tmp_path):
     run = tmp_path / "run"
     classifier_run(shards, run)
-    with pytest.raises(ResumeError, match=r"hidden_size: 8 → 9"):
+    with pytest.raises(ResumeError, match=r"--hidden-size 8 → 9"):
         classifier_run(shards, run, hidden_size=9)
     with pytest.raises(ResumeError, match=r"budget: .*'steps': 4.* → .*'steps': 6"):
         classifier_run(shards, run, steps=6)

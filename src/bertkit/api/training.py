@@ -97,7 +97,8 @@ def prepare(
 
     Args:
         texts: a list of texts, each a document; a data frame; or a file, folder or glob by name.
-        tokenizer: a tokenizer, its folder or `vocab.txt`, or the id of a model of the Hub.
+        tokenizer: a tokenizer, which is then saved beside the shards; its folder or `vocab.txt`, or
+            the id of a model of the Hub.
         output: folder for the shards; by default a temporary one.
         held_out_texts: texts to hold out besides, as `texts`.
         workers: number of processes; by default one per core.

@@ -80,7 +80,9 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         print(json_module.dumps(asdict(estimate)))
         return
     pace, name = estimate.pace, settings.model or settings.start_from
-    share = "" if estimate.share_of_peak is None else f", {estimate.share_of_peak:.0%} of the peak"
+    share = ""
+    if estimate.share_of_peak is not None:
+        share = f", {estimate.share_of_peak:.0%} of the speed of a matrix product on this machine"
     print(
         f"{name}: {estimate.num_parameters:,} parameters on {estimate.device},"
         f" {estimate.precision}\n"

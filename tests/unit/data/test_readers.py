@@ -230,7 +230,7 @@ def test_texts_in_memory_are_documents():
     assert memory_source(["One.", "Two."]).sha256 != memory_source(["One.T", "wo."]).sha256
 
 
-@pytest.mark.parametrize("name", READERS.keys() - {"memory"})
+@pytest.mark.parametrize("name", sorted(READERS.keys() - {"memory"}))
 def test_every_reader_takes_its_source_by_name(folder, monkeypatch, name):
     if name == "python-docs":
         module = python_docs.Module("a", "a.py", write(folder / "a.py", f'"""{PARAGRAPH}"""'))

@@ -159,7 +159,7 @@ def _list_columns(shares: Mapping[str, str], watched: str | None) -> list[_Colum
     return [
         *columns,
         _Column("tokens_per_second", "tokens/s", ",.0f"),
-        _Column("share_of_peak", "of peak", ".0%"),
+        _Column("share_of_peak", "machine use", ".0%"),
     ]
 
 

@@ -15,7 +15,8 @@ def test_without_a_terminal_it_writes_plain_lines(capsys):
         shown.show_evaluation(10, {"loss": 2.0, "hits": 0.5})
         shown.say("careful [bold]")
     last_step, evaluation, event = capsys.readouterr().err.splitlines()
-    assert last_step.startswith("step 10/10  loss 2.500  right 25.0%  tokens/s 1,234  of peak 50%")
+    beginning = "step 10/10  loss 2.500  right 25.0%  tokens/s 1,234  machine use 50%"
+    assert last_step.startswith(beginning)
     assert evaluation == "step 10/10  loss 2.000  right 50.0%  held-out"
     assert event == "careful [bold]"
 

@@ -119,4 +119,8 @@ def test_blanks_are_filled_from_an_exported_folder(model, tmp_path, capsys):
     for folder in (model, output):
         assert main(["fill-mask", str(folder), "the [MASK] saw a hat", "--json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
+    (ours,), (exported,) = (answer.pop("blanks") for answer in answers)
+    for one, other in zip(ours, exported, strict=True):
+        assert one.pop("probability") == pytest.approx(other.pop("probability"), rel=1e-5)
+        assert one == other
     assert answers[0] == answers[1]

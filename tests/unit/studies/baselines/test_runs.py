@@ -137,7 +137,7 @@ def test_other_settings_data_or_folders_are_refused(shards, tmp_path):
     classifier_run(shards, run)
     with pytest.raises(ResumeError, match=r"--hidden-size 8 → 9"):
         classifier_run(shards, run, hidden_size=9)
-    with pytest.raises(ResumeError, match=r"budget: .*'steps': 4.* → .*'steps': 6"):
+    with pytest.raises(ResumeError, match="--steps 4 → 6"):
         classifier_run(shards, run, steps=6)
     with pytest.raises(ResumeError, match="was started with other settings"):
         language_model_run(shards, run)

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast, overload
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
+from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.hub.resolve import resolve_model
@@ -277,5 +278,7 @@ def finetune(
             result = run_finetune(sources, place, task_settings, chosen)
         else:
             result = run_search(sources, place, task_settings, chosen, plan)
+    for warning in result.evaluation.warnings:
+        announce(f"WARNING: {warning}")
     predictor = PREDICTORS[task].load(place, device=chosen.device)
     return replace(predictor, metrics=result.evaluation.metrics)

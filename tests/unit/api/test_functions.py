@@ -192,6 +192,12 @@ def test_a_view_is_short_in_a_terminal(model):
     assert "<iframe" in view._repr_html_()
 
 
+def test_a_model_that_tells_nothing_apart_is_told(model, capsys):
+    rows = [("the cat", "x"), ("the cat", "y")] * 8  # nothing to learn
+    bertkit.finetune("classify", model=model, train=rows, dev=rows[:2], **{**BRIEF, "epochs": 1})
+    assert "WARNING: every prediction is" in capsys.readouterr().err
+
+
 def test_without_an_output_the_folder_is_told(model, capsys):
     found = bertkit.finetune("classify", model=model, train=ROWS, **BRIEF)
     line = capsys.readouterr().err.splitlines()[0]

@@ -134,7 +134,7 @@ def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("\t")[0] for line in lines] == ["2 animals", "0 animals"]
     assert main(["count", str(output), "the cat a saw", "--json", "--engine", "torch"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"number": 1}
+    assert json.loads(capsys.readouterr().out) == {"id": 1, "number": 1}
     assert main(["evaluate", str(output), str(data), "--json", "--engine", "torch"]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == {"accuracy": 1.0}
 

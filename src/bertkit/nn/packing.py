@@ -180,3 +180,22 @@ def pad(
     padded = tokens.new_zeros(*mask.shape, *tokens.shape[1:])
     padded[mask] = tokens
     return padded
+
+
+def mean_tokens(
+    tokens: Float[Tensor, "tokens features"], batch: PackedBatch
+) -> Float[Tensor, "sequences features"]:
+    """Return the mean of the tokens of each sequence."""
+    return _reduce_tokens(tokens, batch, "mean")
+
+
+def max_tokens(
+    tokens: Float[Tensor, "tokens features"], batch: PackedBatch
+) -> Float[Tensor, "sequences features"]:
+    """Return the maximum of each feature over the tokens of each sequence."""
+    return _reduce_tokens(tokens, batch, "max")
+
+
+def _reduce_tokens(tokens: Tensor, batch: PackedBatch, how: str) -> Tensor:
+    lengths = torch.tensor(batch.lengths, device=tokens.device)
+    return torch.segment_reduce(tokens, how, lengths=lengths)

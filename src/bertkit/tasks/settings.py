@@ -1,6 +1,6 @@
 """Settings shared by all tasks, and by tasks on texts or pairs."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,8 @@ from bertkit.base.settings import Settings
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
+PoolingName = Literal["cls", "mean", "max"]
+POOLINGS = get_args(PoolingName)
 
 
 class TaskSettings(Settings):
@@ -50,6 +52,12 @@ class TextSettings(TaskSettings):
     )
     max_windows: Count = Field(
         32, description="Maximum number of windows of a text; the rest isn't read."
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="What represents a text: cls, its first token, as in the paper; or the mean or"
+        " the maximum of its tokens, which only bertkit loads. By default as the folder of a"
+        " sentence encoder says, else cls.",
     )
 
     @model_validator(mode="after")

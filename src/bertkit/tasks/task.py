@@ -19,7 +19,7 @@ from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
-from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.settings import PoolingName, TaskSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -50,6 +50,7 @@ class Task(ABC, Generic[Example, Prediction]):
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences
     # What the head's logits mean, for `interpret`; None if one text alone has no prediction.
     head_output: ClassVar[Literal["labels", "tags", "span", "number"] | None]
+    is_pooled: ClassVar[bool] = False  # whether the head may read pooled tokens instead of [CLS]
     needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
     scorer_files: ClassVar[tuple[str, ...]] = ()  # file names `prediction_files` may return
 
@@ -57,6 +58,11 @@ class Task(ABC, Generic[Example, Prediction]):
     def temperature(self) -> float:
         """Temperature that logits are divided by before the softmax; 1 if none was fitted."""
         return self.numbers.get(TEMPERATURE, 1.0)
+
+    @property
+    def pooling(self) -> PoolingName | None:
+        """How tokens are pooled for the head; None where that isn't set."""
+        return None
 
     @property
     @abstractmethod

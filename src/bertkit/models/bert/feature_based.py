@@ -1,13 +1,14 @@
-"""The feature-based approach: a head, optionally with a BiLSTM, on a frozen encoder's states.
+"""Heads that only bertkit has: on several layers, on the mean of the tokens, or with a BiLSTM.
 
-Source: Devlin et al. 2018, section 5.3, which tags words this way.
+Source: Devlin et al. 2018, section 5.3, for a BiLSTM on the states of a frozen encoder; Reimers and
+Gurevych 2019, "Sentence-BERT", section 3, for means and maxima of the tokens.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
@@ -16,7 +17,7 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
 from bertkit.nn.recurrent import join_ends, run_net
 
 NUM_LSTM_LAYERS = 2
@@ -25,13 +26,15 @@ LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 
 
 class FeatureHead(BaseModel):
-    """The head of a model whose encoder stays frozen; `feature_head` in its `config.json`.
+    """A head of bertkit's own; `feature_head` in the model's `config.json`.
 
     Attributes:
         layers: the layers whose hidden states are concatenated.
         lstm_hidden: features of each direction of the BiLSTM; None for no BiLSTM.
         scores: whether logits are per token, per sequence, or a single logit per sequence
             (multiple choice).
+        pooling: what represents a sequence without a BiLSTM: its summary token ([CLS]; the last
+            token of a causal encoder), or the mean or the maximum of all its tokens.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -39,6 +42,13 @@ class FeatureHead(BaseModel):
     layers: Literal["last", "last_four"]
     lstm_hidden: Annotated[int, Field(ge=1, le=MAX_LSTM_HIDDEN)] | None
     scores: Literal["token", "sequence", "choice"]
+    pooling: Literal["cls", "mean", "max"] = "cls"
+
+    @model_validator(mode="after")
+    def _pools_only_sequences(self) -> Self:
+        if self.pooling != "cls" and (self.scores == "token" or self.lstm_hidden is not None):
+            raise ValueError("pooling is for scores per sequence, without a BiLSTM")
+        return self
 
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
@@ -60,7 +70,7 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
 class BertFeatureBased(FineTunedBert):
     """Logits from hidden states, as `config.feature_head` says.
 
-    A sequence is represented by [CLS] of each layer or, with a BiLSTM, by its two end states.
+    A sequence is represented by its pooled tokens or, with a BiLSTM, by its two end states.
 
     Args:
         config: sizes, labels and `feature_head`.
@@ -94,15 +104,36 @@ class BertFeatureBased(FineTunedBert):
         states = list(self.encoder.hidden_states(batch))
         return torch.cat([states[layer] for layer in self.head_layers], dim=1)
 
-    def head_scores(
+    def summarize(
         self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
-    ) -> Float[Tensor, "rows ..."]:
-        """As in `FineTunedBert`."""
-        if self.head.lstm_hidden is not None:
+    ) -> Float[Tensor, "rows features"]:
+        """As in `FineTunedBert`: the output of the BiLSTM, or pooled tokens."""
+        has_lstm = self.head.lstm_hidden is not None
+        if has_lstm:
             tokens = run_net(self.lstm, tokens, batch.lengths)
-        if self.head.scores != "token":
-            has_lstm = self.head.lstm_hidden is not None
-            summaries = summary_tokens(self.config, batch)
-            tokens = join_ends(tokens, batch) if has_lstm else tokens[summaries]
-        scores: Tensor = self.classifier(self.dropout(tokens))
+        if self.head.scores == "token":
+            return tokens
+        if has_lstm:
+            return join_ends(tokens, batch)
+        match self.head.pooling:
+            case "mean":
+                return mean_tokens(tokens, batch)
+            case "max":
+                return max_tokens(tokens, batch)
+            case "cls":
+                return tokens[summary_tokens(self.config, batch)]
+
+    @property
+    def summarizes_sequences(self) -> bool:
+        """As in `FineTunedBert`."""
+        return self.head.scores != "token"
+
+    def score(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "rows ..."]:
+        """As in `FineTunedBert`."""
+        scores: Tensor = self.classifier(self.dropout(rows))
         return scores[:, 0] if self.head.scores == "choice" else scores
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier

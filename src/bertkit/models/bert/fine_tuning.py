@@ -41,9 +41,30 @@ class FineTunedBert(PretrainedBert):
         return states
 
     def head_scores(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+        self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
     ) -> Float[Tensor, "rows ..."]:
         """Return the head's logits for hidden states of `head_layers`."""
+        return self.score(self.summarize(tokens, batch))
+
+    def summarize(
+        self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
+    ) -> Float[Tensor, "rows features"]:
+        """Return what the head's last linear layer reads: a row for each sequence or token."""
+        del batch
+        return tokens
+
+    def score(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "rows ..."]:
+        """Return the logits of the rows of `summarize`: dropout and the last linear layer."""
+        raise NotImplementedError
+
+    @property
+    def summarizes_sequences(self) -> bool:
+        """Whether `summarize` returns a row for each sequence rather than each token."""
+        return False
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """The last linear layer of the head."""
         raise NotImplementedError
 
     def count_operations(self, batch: PackedBatch) -> float:
@@ -77,20 +98,31 @@ class PooledBert(FineTunedBert):
         """Return `scores`."""
         return self.scores(batch)
 
-    def head_scores(
+    def summarize(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "sequences ..."]:
-        """Return the head's logits for the encoder's hidden states."""
-        return self.score(self.pooler(tokens, batch))
+    ) -> Float[Tensor, "sequences hidden"]:
+        """Return C of each sequence."""
+        pooled: Tensor = self.pooler(tokens, batch)
+        return pooled
+
+    @property
+    def summarizes_sequences(self) -> bool:
+        """Yes."""
+        return True
+
+    def score(self, rows: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
+        """Return the head's logits for C."""
+        scores: Tensor = self.classifier(self.dropout(rows))
+        return scores
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
 
     def count_operations(self, batch: PackedBatch) -> float:
         """As in `FineTunedBert`."""
         return self.encoder.count_operations(batch, only_summaries=True)
-
-    def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
-        """Return the head's logits for C."""
-        scores: Tensor = self.classifier(self.dropout(pooled))
-        return scores
 
 
 class BertForSequenceClassification(PooledBert):
@@ -118,12 +150,15 @@ class BertForTokenClassification(FineTunedBert):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialize(self, config.initializer_range)
 
-    def head_scores(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "tokens labels"]:
+    def score(self, rows: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens labels"]:
         """Return logits of all labels for each token."""
-        scores: Tensor = self.classifier(self.dropout(tokens))
+        scores: Tensor = self.classifier(self.dropout(rows))
         return scores
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
 
     def forward_packed(
         self, batch: PackedBatch, mask: PaddingMask
@@ -166,12 +201,15 @@ class BertForQuestionAnswering(FineTunedBert):
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialize(self, config.initializer_range)
 
-    def head_scores(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "tokens 2"]:
+    def score(self, rows: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens 2"]:
         """Return logits of start (0) and end (1) for each token."""
-        scores: Tensor = self.qa_outputs(tokens)
+        scores: Tensor = self.qa_outputs(rows)
         return scores
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.qa_outputs
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> QuestionAnsweringOutput:
         """Return `scores`, zeros at padding."""

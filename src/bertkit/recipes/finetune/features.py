@@ -19,7 +19,6 @@ from bertkit.base.files import make_folder, remove_folder
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.finetune.job import FineTuningContext, measure_held_out
-from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits
@@ -75,17 +74,14 @@ class StateBatch:
 
 
 @contextmanager
-def remember_states(
-    run: Path, context: FineTuningContext, settings: FineTuneSettings
-) -> Iterator[States]:
+def remember_states(run: Path, context: FineTuningContext) -> Iterator[States]:
     """Compute the hidden states of all examples, in files that are removed at the end."""
     folder, model = run / STATES_FOLDER, context.model
-    only_first = settings.features == "linear" and context.task.row == "sequence"
     remove_folder(folder)  # left by a killed process
     make_folder(folder)
     try:
         train, dev = (
-            write_states(folder / name, model, encoded, context.machine, only_first=only_first)
+            write_states(folder / name, model, encoded, context.machine, summarized=False)
             for name, encoded in (("train", context.train), ("dev", context.dev))
         )
         yield States(train, dev)

@@ -12,13 +12,19 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.checkpoints.sentence_transformers.folder import (
+    is_sentence_transformers,
+    read_sentence_model,
+)
+from bertkit.checkpoints.sentence_transformers.modules import Pooling
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.models.bert.labels import without_replaced_labels
-from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.settings import LINEAR_UP_TO, FineTuneSettings
+from bertkit.tasks.settings import POOLINGS
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -35,6 +41,7 @@ class PretrainedCheckpoint:
         changes: the config keys that the task and the run override.
         tokenizer: the checkpoint's tokenizer.
         facts: its identity, for the run's record.
+        is_sentence_encoder: whether it is a folder of sentence-transformers.
     """
 
     checkpoint: Checkpoint
@@ -42,6 +49,7 @@ class PretrainedCheckpoint:
     changes: Mapping[str, Any]
     tokenizer: Tokenizer
     facts: dict[str, Any]
+    is_sentence_encoder: bool
 
 
 def open_pretrained(
@@ -57,8 +65,12 @@ def open_pretrained(
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
-    changes = {**task.config_changes, **dropout_rates(settings), **describe_head(task, settings)}
-    values = {**without_replaced_labels(checkpoint.config, changes), **changes}
+    is_sentence_encoder = is_sentence_transformers(path)
+    pooling = task.pooling or find_pooling(path, checkpoint.config)
+    head = describe_head(task, settings, pooling)
+    changes = {**task.config_changes, **dropout_rates(settings), **head}
+    kept = without_replaced_labels(checkpoint.config, changes)
+    values = {name: value for name, value in kept.items() if name != FEATURE_HEAD} | changes
     config = BertConfig.from_dict(values, checkpoint.folder)
     if config.is_decoder and task.needs_both_ways:
         raise CheckpointError(
@@ -73,7 +85,24 @@ def open_pretrained(
         )
     tokenizer = load_tokenizer(checkpoint, config)
     facts = identify_checkpoint(checkpoint, path, revision)
-    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
+    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts, is_sentence_encoder)
+
+
+def find_pooling(path: Path, config: Mapping[str, Any]) -> str:
+    """Return how a model pools the tokens of a text: cls, mean or max.
+
+    Args:
+        path: its folder; one of sentence-transformers says how it pools.
+        config: its `config.json`; one of a head of bertkit's own says it too.
+    """
+    if is_sentence_transformers(path):
+        module = read_sentence_model(path).modules[0]
+        if isinstance(module, Pooling) and len(module.modes) == 1 and module.modes[0] in POOLINGS:
+            return module.modes[0]
+        announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")
+    head = config.get(FEATURE_HEAD)
+    found = head.get("pooling") if isinstance(head, dict) else None
+    return next((name for name in POOLINGS if name == found), "cls")
 
 
 def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
@@ -86,23 +115,58 @@ def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
     return rates
 
 
-def describe_head(task: Task[Any, Any], settings: FineTuneSettings) -> dict[str, Any]:
+def describe_head(task: Task[Any, Any], settings: FineTuneSettings, pooling: str) -> dict[str, Any]:
     """Return the config key that describes a bertkit-only head; empty for other heads."""
-    if not settings.has_own_model:
+    pools = task.is_pooled and settings.features != "bilstm" and pooling != "cls"
+    if not settings.has_own_layers and not pools:
         return {}
     is_choice = task.model_kind is BertForMultipleChoice
+    head = FeatureHead(
+        layers=settings.feature_layers,
+        lstm_hidden=settings.lstm_hidden if settings.features == "bilstm" else None,
+        scores="choice" if is_choice else task.row,
+    )
+    if pools:
+        head = head.model_copy(update={"pooling": pooling})
     return {
-        FEATURE_HEAD: {
-            "layers": settings.feature_layers,
-            "lstm_hidden": settings.lstm_hidden if settings.features == "bilstm" else None,
-            "scores": "choice" if is_choice else task.row,
-        }
+        FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": head.lstm_hidden}
     }
 
 
-def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTunedBert]:
+def choose_kind(task: Task[Any, Any], pretrained: PretrainedCheckpoint) -> type[FineTunedBert]:
     """Return the class of the model."""
-    return BertFeatureBased if settings.has_own_model else task.model_kind
+    return BertFeatureBased if FEATURE_HEAD in pretrained.changes else task.model_kind
+
+
+def choose_features(
+    task: Task[Any, Any],
+    pretrained: PretrainedCheckpoint,
+    settings: FineTuneSettings,
+    num_examples: int,
+) -> FineTuneSettings:
+    """Return the settings with `features` decided.
+
+    Args:
+        task: the task.
+        pretrained: the encoder.
+        settings: the settings as they were given.
+        num_examples: number of training examples.
+    """
+    if settings.features != "auto":
+        return settings
+    is_linear = (
+        pretrained.is_sentence_encoder
+        and task.is_pooled
+        and not getattr(task.settings, "pairs", False)
+        and num_examples <= LINEAR_UP_TO
+        and not settings.list_of_training()
+    )
+    if is_linear:
+        announce(
+            f"{num_examples:,} training examples and a sentence encoder: solving a linear layer on"
+            " the frozen encoder; --features none trains the encoder too"
+        )
+    return settings.model_copy(update={"features": "linear" if is_linear else "none"})
 
 
 def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:

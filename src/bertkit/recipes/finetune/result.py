@@ -87,7 +87,7 @@ def finish(
     run: Run, context: FineTuningContext, state: RunState, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last."""
-    best_step = state.best_step or state.step
+    best_step = find_best_step(state)
     context = load_checkpoint(run, best_step, context)
     final = evaluate_model(context)
     saved = describe_result(context, final, state, settings)
@@ -96,6 +96,11 @@ def finish(
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
     return FineTuneResult(output, state.step, best_step, final.evaluation)
+
+
+def find_best_step(state: RunState) -> int:
+    """Return the step whose checkpoint becomes the model: the best, or the last."""
+    return state.step if state.best_step is None else state.best_step
 
 
 def write_model(
@@ -125,7 +130,7 @@ def write_model(
         counts=context.counts,
         num_steps=saved.num_steps,
         best_epoch=saved.best_epoch,
-        steps_per_epoch=round(saved.best_step / saved.best_epoch),
+        steps_per_epoch=round(saved.best_step / saved.best_epoch) if saved.best_step else 1,
         has_ended_early=saved.has_ended_early,
         comparison=comparison,
     )
@@ -149,7 +154,7 @@ def describe_result(
     settings: FineTuneSettings,
 ) -> SavedResult:
     """What is told of the run for good."""
-    evaluation, best_step = final.evaluation, state.best_step or state.step
+    evaluation, best_step = final.evaluation, find_best_step(state)
     return SavedResult(
         task=final.task.name,
         metric=final.task.metric,

@@ -23,12 +23,14 @@ from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.pretrained_checkpoint import (
     PretrainedCheckpoint,
     check_pairs,
+    choose_features,
     choose_kind,
     load_pretrained,
     open_pretrained,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, SavedResult, finish, load_result
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.solver import solve_head
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
@@ -173,14 +175,24 @@ def gather(
     else:
         task, data = prepared.task, prepared.data
     checkpoint = None if run is None else run.newest_checkpoint()
-    if checkpoint is not None:
+    if run is not None and checkpoint is not None:
         pretrained = open_pretrained(checkpoint, None, task, settings)
+        settings = recall_features(run, settings)
     else:
         pretrained = open_pretrained(sources.model, sources.revision, task, settings)
+        settings = choose_features(task, pretrained, settings, len(data.train.examples))
     if prepared is None:
         prepared = prepare(task, data, pretrained.tokenizer)
     source = {} if checkpoint is not None else pretrained.facts
     return assemble(prepared, pretrained, settings), source
+
+
+def recall_features(run: Run, settings: FineTuneSettings) -> FineTuneSettings:
+    """Return the settings with `features` decided as when the run began: linear has no steps."""
+    record = run.read_record()
+    if record is None or settings.features != "auto":
+        return settings
+    return settings.model_copy(update={"features": "none" if record.num_steps else "linear"})
 
 
 def assemble(
@@ -192,10 +204,16 @@ def assemble(
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     machine = Machine.choose(settings)
     torch.manual_seed(settings.seed)
-    model = load_pretrained(pretrained, choose_kind(prepared.task, settings))
-    frozen = settings.freeze if settings.features is None else "encoder"
+    model = load_pretrained(pretrained, choose_kind(prepared.task, pretrained))
+    is_frozen = settings.features in {"linear", "bilstm"}
+    frozen = "encoder" if is_frozen else settings.freeze
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
-    return FineTuningContext(**vars(prepared), model=model.to(machine.device), machine=machine)
+    return FineTuningContext(
+        **vars(prepared),
+        model=model.to(machine.device),
+        machine=machine,
+        features=settings.features,
+    )
 
 
 def _finetune(
@@ -204,11 +222,14 @@ def _finetune(
     """Train in a folder whose lock this process holds, and write the model beside the run."""
     record, state = start_or_resume(run, wanted)
     interval = count_epoch_steps(len(context.train), settings)
-    num_steps = record.num_steps or decide_steps(settings, interval)
+    is_solved = context.features == "linear"
+    num_steps = 0 if is_solved else record.num_steps or decide_steps(settings, interval)
     record = record.model_copy(update={"num_steps": num_steps})
     run.write_record(record)
     if state.step:
         context = load_checkpoint(run, state.step, context)
+    if is_solved and state.evaluated_step is None:
+        solve_head(run.folder, context, settings.seed)
     paced = settings.model_copy(update={"eval_every": settings.eval_every or interval})
     with prepare_job(run, context, paced) as job:
         state = train_to_end(run, job, paced, record, state, context.machine)
@@ -221,8 +242,8 @@ def prepare_job(
 ) -> Iterator[Job[Any]]:
     """Build the job for the training loop; frozen hidden states are cached for the block."""
     job = build_job(context, settings)
-    if settings.features is None:
+    if context.features != "bilstm":
         yield job
     else:
-        with remember_states(run.folder, context, settings) as states:
+        with remember_states(run.folder, context) as states:
             yield build_feature_job(job, context, states)

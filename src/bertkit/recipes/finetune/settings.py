@@ -17,7 +17,21 @@ TOO_FEW_STEPS = 100
 MOST_EPOCHS = 20.0
 MAX_EPOCHS = 10_000.0  # upper limit of --epochs
 
-FEATURE_RATE = 1e-3  # for a new head on a frozen encoder
+FEATURE_RATE = 1e-3  # for a BiLSTM on a frozen encoder
+# Training examples up to which a classifier on a sentence encoder is a linear layer by default:
+# docs/results.md, "Small data".
+LINEAR_UP_TO = 1_000
+# Settings that ask for training, so that --features auto doesn't solve a layer instead.
+OF_TRAINING = (
+    "epochs",
+    "learning_rate",
+    "layer_decay",
+    "freeze",
+    "dropout",
+    "classifier_dropout",
+    "patience",
+    "eval_every",
+)
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -34,7 +48,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     batch_size: Count = Field(32, description="Examples per optimizer step.")
     learning_rate: Positive = Field(
         3e-5,
-        description=f"Peak learning rate; with --features the default is {FEATURE_RATE:g}.",
+        description=f"Peak learning rate; with --features bilstm the default is {FEATURE_RATE:g}.",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0,
@@ -52,10 +66,12 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     classifier_dropout: Rate | None = Field(
         None, description="Dropout before the head; by default that of the model's config."
     )
-    features: Literal["linear", "bilstm"] | None = Field(
-        None,
-        description="Freeze the encoder, compute its hidden states once, and train a head on them:"
-        " a linear layer, or a BiLSTM of two layers.",
+    features: Literal["auto", "none", "linear", "bilstm"] = Field(
+        "auto",
+        description="Freeze the encoder, compute its hidden states once, and learn only a head on"
+        " them: linear solves a linear layer in seconds, bilstm trains a BiLSTM of two layers; none"
+        " trains the encoder too. auto is linear for single texts to classify or score, at most"
+        f" {LINEAR_UP_TO:,} of them, with a sentence encoder; otherwise none.",
     )
     feature_layers: Literal["last", "last_four"] = Field(
         "last", description="With --features: the hidden states that the head reads, concatenated."
@@ -92,21 +108,32 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     @model_validator(mode="before")
     @classmethod
     def _heads_alone_learn_faster(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("features") is not None:
+        if isinstance(values, dict) and values.get("features") == "bilstm":
             return {"learning_rate": FEATURE_RATE, **values}
         return values
 
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:
-        if self.features is None and self.feature_layers != "last":
+        is_frozen = self.features in {"linear", "bilstm"}
+        if not is_frozen and self.feature_layers != "last":
             raise ValueError("feature_layers is for --features linear or bilstm; give that too")
-        if self.features is not None and (self.freeze != "none" or self.layer_decay != 1.0):
+        if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
             raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
+        if self.features == "linear" and (given := self.list_of_training()):
+            names = ", ".join(given)
+            raise ValueError(
+                f"features linear solves the head without training steps: leave out {names}"
+            )
         return self
 
+    def list_of_training(self) -> list[str]:
+        """Return the names of the settings that ask for training with their own values."""
+        fields = type(self).model_fields
+        return [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
+
     @property
-    def has_own_model(self) -> bool:
-        """Whether the head is one that only bertkit supports."""
+    def has_own_layers(self) -> bool:
+        """Whether the head reads the states in a way that only bertkit supports."""
         return self.features == "bilstm" or self.feature_layers != "last"
 
     @field_validator("freeze")

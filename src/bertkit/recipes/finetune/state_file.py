@@ -1,4 +1,4 @@
-"""Hidden states of examples, computed once into a file and read through a memory map.
+"""What a head reads of examples, computed once into a file and read through a memory map.
 
 The file is a cache: it is recomputed whenever training begins or resumes, and removed afterward.
 """
@@ -19,7 +19,6 @@ from bertkit.base.errors import StorageError, storage_errors
 from bertkit.base.files import durable_file
 from bertkit.base.progress import announce, show_progress
 from bertkit.hardware.device import mixed_precision
-from bertkit.models.bert.encoder import summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
@@ -48,17 +47,24 @@ class StateFile:
 
     def read(self, numbers: Sequence[int]) -> tuple[Float[Tensor, "tokens features"], PackedBatch]:
         """Return the states of some examples and the batch of their tokens."""
-        chosen = [
+        sequences = [self.sequences[index] for index in self._find_sequences(numbers)]
+        return torch.from_numpy(self.rows[self.find_rows(numbers)]), pack_sequences(sequences)
+
+    def find_rows(self, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return the indexes of the rows of some examples."""
+        return np.concatenate(
+            [
+                np.arange(self.starts[index], self.starts[index] + len(self.sequences[index].ids))
+                for index in self._find_sequences(numbers)
+            ]
+        )
+
+    def _find_sequences(self, numbers: Sequence[int]) -> list[int]:
+        return [
             index
             for number in numbers
             for index in range(self.first_sequences[number], self.first_sequences[number + 1])
         ]
-        sequences = [self.sequences[index] for index in chosen]
-        parts = [
-            self.rows[self.starts[index] : self.starts[index] + len(sequence.ids)]
-            for index, sequence in zip(chosen, sequences, strict=True)
-        ]
-        return torch.from_numpy(np.concatenate(parts)), pack_sequences(sequences)
 
 
 def write_states(
@@ -67,7 +73,7 @@ def write_states(
     encoded: Sequence[Encoded],
     machine: Machine,
     *,
-    only_first: bool,
+    summarized: bool,
 ) -> StateFile:
     """Compute the hidden states of examples in batches of similar lengths.
 
@@ -76,11 +82,16 @@ def write_states(
         model: the model whose encoder computes the states, without dropout.
         encoded: the examples.
         machine: the device to compute on.
-        only_first: keep only the states that summarize each sequence, such as those of [CLS].
+        summarized: keep what the head's last linear layer reads, instead of what the head reads.
     """
     whole = [sequence for one in encoded for sequence in one.sequences]
-    kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if only_first else whole
-    width = model.config.hidden_size * len(model.head_layers)
+    is_short = summarized and model.summarizes_sequences
+    kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if is_short else whole
+    width = (
+        model.last_linear.in_features
+        if summarized
+        else model.config.hidden_size * len(model.head_layers)
+    )
     num_rows = sum(len(sequence.ids) for sequence in kept)
     _check_room(path, num_rows * width * FLOAT_BYTES)
     starts = np.zeros(len(whole), dtype=np.int64)
@@ -95,7 +106,7 @@ def write_states(
         for chosen in plan_batches([len(one.ids) for one in whole], TOKENS_PER_BATCH[device.type]):
             batch = pack_sequences([whole[index] for index in chosen]).to(device)
             states = model.states(batch)
-            states = states[summary_tokens(model.config, batch)] if only_first else states
+            states = model.summarize(states, batch) if summarized else states
             states = states.float().cpu()
             stream.write(states.contiguous().numpy().data.cast("B"))
             for index in chosen:

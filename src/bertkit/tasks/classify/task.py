@@ -26,6 +26,7 @@ from bertkit.tasks.columns import name_labels
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
+from bertkit.tasks.settings import PoolingName
 from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -52,8 +53,15 @@ class Classify(Task[ClassifyExample, Classification]):
     name: ClassVar = "classify"
     settings_kind: ClassVar = ClassifySettings
     model_kind: ClassVar = BertForSequenceClassification
+    is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "labels"
+
+    @property
+    def pooling(self) -> PoolingName | None:
+        """As in `Task`."""
+        pooling: PoolingName | None = self.settings.pooling
+        return pooling
 
     @property
     def metric(self) -> str:

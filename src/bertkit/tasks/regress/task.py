@@ -22,6 +22,7 @@ from bertkit.tasks.regress import examples as records
 from bertkit.tasks.regress import scoring
 from bertkit.tasks.regress.examples import RegressExample
 from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.settings import PoolingName
 from bertkit.tasks.task import Task
 from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -42,8 +43,15 @@ class Regress(Task[RegressExample, Regression]):
     name: ClassVar = "regress"
     settings_kind: ClassVar = RegressSettings
     model_kind: ClassVar = BertForSequenceClassification
+    is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "number"
+
+    @property
+    def pooling(self) -> PoolingName | None:
+        """As in `Task`."""
+        pooling: PoolingName | None = self.settings.pooling
+        return pooling
 
     @property
     def metric(self) -> str:

@@ -70,7 +70,13 @@ class Trial:
 def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:
     """List all runs: cell by cell, with ascending seeds in each."""
     given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
-    if settings.features is not None and settings.learning_rate == FEATURE_RATE:
+    is_bilstm = settings.features == "bilstm"
+    if search.search is not None and settings.features == "linear":
+        raise SettingsError(
+            f"--search {search.search} chooses {', '.join(CHOSEN_BY_SEARCH)}, and --features linear"
+            " has none of them: leave out one of both"
+        )
+    if is_bilstm and settings.learning_rate == FEATURE_RATE:
         given = [name for name in given if name != "learning_rate"]  # set by default, not by a user
     if search.search is not None and given:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -81,7 +87,7 @@ def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Tria
     if search.search is None:
         cells = [Cell(settings.learning_rate, settings.batch_size, settings.epochs)]
     else:
-        rates = LEARNING_RATES if settings.features is None else FEATURE_LEARNING_RATES
+        rates = FEATURE_LEARNING_RATES if is_bilstm else LEARNING_RATES
         cells = [Cell(*choice) for choice in product(rates, BATCH_SIZES, EPOCHS)]
     seeds = range(settings.seed, settings.seed + search.seeds)
     return [Trial(cell, seed) for cell in cells for seed in seeds]

@@ -180,6 +180,7 @@ LEFT_OUT = {
     "bench_query": "one query at a time is a matter of the processor",
     "bench_score": "compares the precisions of a processor with a loop on it",
     "bench_search": "vectors are searched on the processor",
+    "bench_small_data": "its runs are of seconds, most of them loading",
     "bench_stream_memory": "measures the machine's memory around a tiny model",
 }
 

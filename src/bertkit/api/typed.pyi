@@ -270,6 +270,7 @@ def finetune(
     long_texts: Literal['head', 'tail', 'head_tail', 'windows'] = 'head',
     stride: int | None = None,
     max_windows: int = 32,
+    pooling: Optional[Literal['cls', 'mean', 'max']] = None,
     label_column: str | None = None,
     labels: str | None = None,
     multi_label: bool = False,
@@ -339,6 +340,7 @@ def finetune(
     long_texts: Literal['head', 'tail', 'head_tail', 'windows'] = 'head',
     stride: int | None = None,
     max_windows: int = 32,
+    pooling: Optional[Literal['cls', 'mean', 'max']] = None,
     label_column: str | None = None,
 ) -> bertkit.inference.predictors.Regressor: ...
 
@@ -578,6 +580,7 @@ def finetune(
     long_texts: Literal['head', 'tail', 'head_tail', 'windows'] = 'head',
     stride: int | None = None,
     max_windows: int = 32,
+    pooling: Optional[Literal['cls', 'mean', 'max']] = None,
     label_column: str | None = None,
     labels: str | None = None,
     multi_label: bool = False,

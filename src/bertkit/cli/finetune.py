@@ -157,7 +157,8 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
     )
     if len(metrics) > SHOWN_METRICS:  # one for each label
         shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
-    line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
+    step = f"best after step {result.best_step:,} of {result.num_steps:,}"
+    line = f"{result.output}: {step if result.num_steps else 'solved'}: {shown}"
     compared = [] if comparison is None else comparison.describe()
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in result.evaluation.warnings]

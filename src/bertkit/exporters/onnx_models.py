@@ -14,8 +14,11 @@ from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
 from bertkit.exporters.onnx_graph import OnnxGraph, Shape
 from bertkit.exporters.onnx_layers import ACTIVATION_NODES, GraphPrecision, take
 from bertkit.exporters.onnx_padded import INPUT_NAMES, write_encoder, write_linear, write_pooler
+from bertkit.exporters.onnx_sentences import write_pooling
+from bertkit.models.bert.architectures import FEATURE_BASED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
 from bertkit.models.bert.fine_tuning import (
     BertForMultipleChoice,
     BertForQuestionAnswering,
@@ -63,9 +66,14 @@ def find_kind(architecture: str, config: BertConfig, source: object) -> Exported
         raise CheckpointError(
             f"{source} reads left to right (is_decoder), which ONNX graphs aren't written for"
         )
-    if architecture not in EXPORTED:
+    has_nodes = architecture in EXPORTED
+    if architecture == FEATURE_BASED:
+        head = read_feature_head(config)
+        has_nodes = (head.layers, head.lstm_hidden, head.scores) == ("last", None, "sequence")
+    if not has_nodes:
         raise CheckpointError(
-            f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of {architecture}"
+            f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of this"
+            f" {architecture}"
         )
     return EXPORTED[architecture]
 
@@ -101,6 +109,16 @@ def write_sequence_labels(
     """Write a classifier or regressor of sequences."""
     tokens = write_encoder(graph, model.encoder, model.config, precision)
     pooled = write_pooler(graph, model.pooler, tokens)
+    logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
+    return {logits: ("batch", model.config.num_labels)}
+
+
+def write_pooled_labels(
+    graph: OnnxGraph, model: BertFeatureBased, precision: GraphPrecision
+) -> Outputs:
+    """Write a classifier or regressor of pooled tokens."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    pooled = write_pooling(graph, (model.head.pooling,), tokens)
     logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
     return {logits: ("batch", model.config.num_labels)}
 
@@ -199,6 +217,7 @@ EXPORTED: dict[str, ExportedKind] = {
     "BertForSequenceClassification": ExportedKind(
         BertForSequenceClassification, write_sequence_labels
     ),
+    FEATURE_BASED: ExportedKind(BertFeatureBased, write_pooled_labels),
     "BertForTokenClassification": ExportedKind(BertForTokenClassification, write_token_labels),
     "BertForQuestionAnswering": ExportedKind(BertForQuestionAnswering, write_answers),
     "BertForMultipleChoice": ExportedKind(

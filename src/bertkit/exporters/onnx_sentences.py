@@ -5,7 +5,7 @@ All pooling modes except [CLS] and the maximum are weighted sums.
 Source: the modules of the sentence-transformers library.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bertkit.checkpoints.onnx_file import SENTENCE
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
@@ -23,7 +23,7 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
     for number, module in enumerate(model.modules, start=1):
         match module:
             case Pooling():
-                vectors = _write_pooling(graph, module, tokens)
+                vectors = write_pooling(graph, module.modes, tokens)
             case Dense():
                 vectors = _write_dense(graph, f"{SENTENCE}{number}", module, vectors)
             case Normalize():
@@ -50,10 +50,11 @@ def count_features(model: SentenceModel) -> int:
     return size if model.truncate_dimension is None else min(size, model.truncate_dimension)
 
 
-def _write_pooling(graph: OnnxGraph, pooling: Pooling, tokens: str) -> str:
+def write_pooling(graph: OnnxGraph, modes: Sequence[str], tokens: str) -> str:
+    """Write the pooling of tokens by each of some modes, concatenated; return its name."""
     mask = graph.node("Cast", "attention_mask", to=1)
     mask = graph.node("Unsqueeze", mask, graph.constant([2]))
-    vectors = [POOLING_NODES[mode](graph, tokens, mask) for mode in pooling.modes]
+    vectors = [POOLING_NODES[mode](graph, tokens, mask) for mode in modes]
     return vectors[0] if len(vectors) == 1 else graph.node("Concat", *vectors, axis=1)
 
 

@@ -21,10 +21,15 @@ from bertkit.models.bert.config import BertConfig
 
 IDS = torch.tensor([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0], [2, 3, 0, 0, 0]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
+MEAN = {"layers": "last", "lstm_hidden": None, "scores": "sequence", "pooling": "mean"}
 
 
 def build(architecture: str) -> Any:
-    labels = {} if architecture == "BertForQuestionAnswering" else {"num_labels": 4}
+    labels: dict[str, Any] = {"num_labels": 4}
+    if architecture == "BertForQuestionAnswering":
+        labels = {}
+    if architecture == "BertFeatureBased":
+        labels["feature_head"] = MEAN
     config = BertConfig(
         vocab_size=12,
         hidden_size=16,
@@ -120,9 +125,11 @@ def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
 
 
 def test_what_has_no_graph_is_named():
-    config = BertConfig.preset("tiny", vocab_size=12)
-    with pytest.raises(CheckpointError, match="and not of BertFeatureBased"):
-        find_kind("BertFeatureBased", config, "folder")
+    for changes in ({"lstm_hidden": 4, "pooling": "cls"}, {"layers": "last_four"}):
+        head = {**MEAN, **changes}
+        config = BertConfig.preset("mini", vocab_size=12, feature_head=head)
+        with pytest.raises(CheckpointError, match="and not of this BertFeatureBased"):
+            find_kind("BertFeatureBased", config, "folder")
     causal = BertConfig.preset("tiny", vocab_size=12, is_decoder=True)
     with pytest.raises(CheckpointError, match="folder reads left to right"):
         find_kind("BertForTokenClassification", causal, "folder")

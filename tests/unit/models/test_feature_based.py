@@ -54,3 +54,22 @@ def test_saved_and_loaded_it_scores_the_same(tmp_path):
 def test_without_a_description_of_the_head_there_is_no_model():
     with pytest.raises(SettingsError, match="feature_head"):
         BertFeatureBased(BertConfig())
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_tokens_of_a_sequence_are_pooled(pooling):
+    model = build(lstm_hidden=None, layers="last", scores="sequence", pooling=pooling)
+    tokens = model.states(BATCH)
+    parts = tokens.split(BATCH.lengths)
+    rows = [part.mean(dim=0) if pooling == "mean" else part.amax(dim=0) for part in parts]
+    torch.testing.assert_close(model.summarize(tokens, BATCH), torch.stack(rows))
+    expected = model.classifier(torch.stack(rows))
+    torch.testing.assert_close(model.scores(BATCH), expected)
+    expected.sum().backward()
+    assert bool(model.encoder.layers[0].attention.output.weight.grad.abs().max() > 0)
+
+
+@pytest.mark.parametrize("head", [{"scores": "token"}, {"scores": "sequence", "lstm_hidden": 6}])
+def test_only_sequences_without_a_bilstm_are_pooled(head):
+    with pytest.raises(SettingsError, match="pooling is for scores per sequence"):
+        build(**{"lstm_hidden": None, "pooling": "mean", **head})

@@ -16,8 +16,9 @@ from bertkit.base.settings import validate
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
+from bertkit.models.bert.pretrained import PaddingMask
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
+from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens, pad
 from bertkit.nn.recurrent import join_ends, run_net
 
 NUM_LSTM_LAYERS = 2
@@ -106,7 +107,7 @@ class BertFeatureBased(FineTunedBert):
 
     def summarize(
         self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
-    ) -> Float[Tensor, "rows features"]:
+    ) -> Float[Tensor, "rows inputs"]:
         """As in `FineTunedBert`: the output of the BiLSTM, or pooled tokens."""
         has_lstm = self.head.lstm_hidden is not None
         if has_lstm:
@@ -128,7 +129,14 @@ class BertFeatureBased(FineTunedBert):
         """As in `FineTunedBert`."""
         return self.head.scores != "token"
 
-    def score(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "rows ..."]:
+    def forward_packed(
+        self, batch: PackedBatch, mask: PaddingMask
+    ) -> Float[Tensor, "batch *rest labels"]:
+        """Return `scores`, of tokens with zeros at padding."""
+        scores = self.scores(batch)
+        return pad(scores, mask) if self.head.scores == "token" else scores
+
+    def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""
         scores: Tensor = self.classifier(self.dropout(rows))
         return scores[:, 0] if self.head.scores == "choice" else scores

@@ -48,12 +48,12 @@ class FineTunedBert(PretrainedBert):
 
     def summarize(
         self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
-    ) -> Float[Tensor, "rows features"]:
+    ) -> Float[Tensor, "rows inputs"]:
         """Return what the head's last linear layer reads: a row for each sequence or token."""
         del batch
         return tokens
 
-    def score(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "rows ..."]:
+    def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """Return the logits of the rows of `summarize`: dropout and the last linear layer."""
         raise NotImplementedError
 

@@ -81,8 +81,9 @@ def describe_result(facts: FineTuningFacts) -> str:
         rows.append([name, show_number(value), extent, shown])
     number = facts.counts["dev"].num_examples
     columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
+    selected = ", which also selected the best epoch" if facts.num_steps else ""
     parts = [
-        f"## Result\n\nOn {number:,} held-out examples, which also selected the best epoch:",
+        f"## Result\n\nOn {number:,} held-out examples{selected}:",
         tabulate(columns, rows),
     ]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
@@ -125,10 +126,15 @@ def describe_data(facts: FineTuningFacts) -> str:
 def describe_training(facts: FineTuningFacts) -> str:
     """Build the section on training: steps, the initial model's files and the settings."""
     ending = " and ended early" if facts.has_ended_early else ""
+    if facts.num_steps == 0:
+        how = "The last layer of the head was solved on the frozen encoder, without training steps."
+    else:
+        how = (
+            f"The model was trained for {pluralize(facts.num_steps, 'step')}{ending}; this is the"
+            f" model after epoch {facts.best_epoch:.4g}."
+        )
     made = (
-        f"## Training\n\nThe model was trained for {pluralize(facts.num_steps, 'step')}{ending};"
-        " this is the model after epoch"
-        f" {facts.best_epoch:.4g}.{LEFT_TO_RIGHT * facts.pools_last} It was initialized"
-        f" from these files of {plain(facts.initial_model)}:"
+        f"## Training\n\n{how}{LEFT_TO_RIGHT * facts.pools_last} It was initialized from these"
+        f" files of {plain(facts.initial_model)}:"
     )
     return "\n\n".join([made, describe_files(facts), describe_settings(facts)])

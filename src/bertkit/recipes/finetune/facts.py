@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.search.comparison import Comparison
@@ -50,11 +51,7 @@ class FineTuningFacts(ModelFacts):
     @property
     def is_for_transformers(self) -> bool:
         """Whether transformers can load the model and computes the same."""
-        settings = self.record.settings
-        has_their_head = (
-            settings.get("features") != "bilstm" and settings.get("feature_layers") != "last_four"
-        )
-        return has_their_head and not self.pools_last
+        return FEATURE_HEAD not in self.record.model and not self.pools_last
 
     @property
     def pools_last(self) -> bool:

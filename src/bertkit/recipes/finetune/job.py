@@ -36,12 +36,12 @@ class FineTuningContext(Prepared):
     Attributes:
         model: the model to train, on its device.
         machine: the device to compute on.
-        features: what becomes of the encoder, as in the settings.
+        has_solved_head: whether the head's last linear layer is solved before the first step.
     """
 
     model: FineTunedBert
     machine: Machine
-    features: str
+    has_solved_head: bool
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer's files, with the task's maximum length.

@@ -27,16 +27,18 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
         *build_sections(final.evaluation, final.before),
-        Charts(
-            draw_curves(
-                history, choose_curves(facts.final.task.metric), epochs(facts.steps_per_epoch)
-            ),
-            title="Training curves",
-        ),
+        *([] if facts.num_steps == 0 else [draw_training(facts, history)]),
         *tabulate_data(facts.counts),
         tabulate_settings(facts.settings),
     ]
     return Report(title=facts.name, summary=summarize(facts), sections=sections)
+
+
+def draw_training(facts: FineTuningFacts, history: TrainingHistory) -> Charts:
+    """Draw the training curves."""
+    curves = choose_curves(facts.final.task.metric)
+    charts = draw_curves(history, curves, epochs(facts.steps_per_epoch))
+    return Charts(charts, title="Training curves")
 
 
 def summarize(facts: FineTuningFacts) -> str:
@@ -48,10 +50,13 @@ def summarize(facts: FineTuningFacts) -> str:
         "" if baseline is None else f" (always predicting the most frequent label: {baseline:.4f})"
     )
     ending = ", and ended early" if facts.has_ended_early else ""
+    how = "The last layer was solved on the frozen encoder."
+    if facts.num_steps:
+        steps = pluralize(facts.num_steps, "step")
+        how = f"It trained for {steps}{ending}; the best epoch was {facts.best_epoch:.4g}."
     return (
         f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
-        f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. It trained for"
-        f" {pluralize(facts.num_steps, 'step')}{ending}; the best epoch was {facts.best_epoch:.4g}."
+        f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. {how}"
     )
 
 

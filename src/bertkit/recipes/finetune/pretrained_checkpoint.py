@@ -23,11 +23,12 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.models.bert.labels import without_replaced_labels
-from bertkit.recipes.finetune.settings import LINEAR_UP_TO, FineTuneSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import POOLINGS
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
+SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
 TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 
@@ -41,7 +42,6 @@ class PretrainedCheckpoint:
         changes: the config keys that the task and the run override.
         tokenizer: the checkpoint's tokenizer.
         facts: its identity, for the run's record.
-        is_sentence_encoder: whether it is a folder of sentence-transformers.
     """
 
     checkpoint: Checkpoint
@@ -49,7 +49,6 @@ class PretrainedCheckpoint:
     changes: Mapping[str, Any]
     tokenizer: Tokenizer
     facts: dict[str, Any]
-    is_sentence_encoder: bool
 
 
 def open_pretrained(
@@ -65,7 +64,6 @@ def open_pretrained(
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
-    is_sentence_encoder = is_sentence_transformers(path)
     pooling = task.pooling or find_pooling(path, checkpoint.config)
     head = describe_head(task, settings, pooling)
     changes = {**task.config_changes, **dropout_rates(settings), **head}
@@ -85,7 +83,9 @@ def open_pretrained(
         )
     tokenizer = load_tokenizer(checkpoint, config)
     facts = identify_checkpoint(checkpoint, path, revision)
-    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts, is_sentence_encoder)
+    if is_sentence_transformers(path):
+        facts[SENTENCE_ENCODER] = True
+    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
 
 
 def find_pooling(path: Path, config: Mapping[str, Any]) -> str:
@@ -136,37 +136,6 @@ def describe_head(task: Task[Any, Any], settings: FineTuneSettings, pooling: str
 def choose_kind(task: Task[Any, Any], pretrained: PretrainedCheckpoint) -> type[FineTunedBert]:
     """Return the class of the model."""
     return BertFeatureBased if FEATURE_HEAD in pretrained.changes else task.model_kind
-
-
-def choose_features(
-    task: Task[Any, Any],
-    pretrained: PretrainedCheckpoint,
-    settings: FineTuneSettings,
-    num_examples: int,
-) -> FineTuneSettings:
-    """Return the settings with `features` decided.
-
-    Args:
-        task: the task.
-        pretrained: the encoder.
-        settings: the settings as they were given.
-        num_examples: number of training examples.
-    """
-    if settings.features != "auto":
-        return settings
-    is_linear = (
-        pretrained.is_sentence_encoder
-        and task.is_pooled
-        and not getattr(task.settings, "pairs", False)
-        and num_examples <= LINEAR_UP_TO
-        and not settings.list_of_training()
-    )
-    if is_linear:
-        announce(
-            f"{num_examples:,} training examples and a sentence encoder: solving a linear layer on"
-            " the frozen encoder; --features none trains the encoder too"
-        )
-    return settings.model_copy(update={"features": "linear" if is_linear else "none"})
 
 
 def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:

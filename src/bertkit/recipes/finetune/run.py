@@ -21,9 +21,9 @@ from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_chec
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.pretrained_checkpoint import (
+    SENTENCE_ENCODER,
     PretrainedCheckpoint,
     check_pairs,
-    choose_features,
     choose_kind,
     load_pretrained,
     open_pretrained,
@@ -142,6 +142,7 @@ def describe_run(
             "revision": sources.revision,
             **task_settings.model_dump(mode="json"),
             **settings.model_dump(mode="json"),
+            **settings.undecided,
         },
         data_fingerprint=json.dumps([table.identity() for table in tables], sort_keys=True),
         model={},
@@ -177,42 +178,48 @@ def gather(
     checkpoint = None if run is None else run.newest_checkpoint()
     if run is not None and checkpoint is not None:
         pretrained = open_pretrained(checkpoint, None, task, settings)
-        settings = recall_features(run, settings)
+        record = run.read_record()
+        source = {} if record is None else record.source
     else:
         pretrained = open_pretrained(sources.model, sources.revision, task, settings)
-        settings = choose_features(task, pretrained, settings, len(data.train.examples))
+        source = pretrained.facts
     if prepared is None:
         prepared = prepare(task, data, pretrained.tokenizer)
-    source = {} if checkpoint is not None else pretrained.facts
-    return assemble(prepared, pretrained, settings), source
-
-
-def recall_features(run: Run, settings: FineTuneSettings) -> FineTuneSettings:
-    """Return the settings with `features` decided as when the run began: linear has no steps."""
-    record = run.read_record()
-    if record is None or settings.features != "auto":
-        return settings
-    return settings.model_copy(update={"features": "none" if record.num_steps else "linear"})
+    context = assemble(
+        prepared, pretrained, settings, is_sentence_encoder=bool(source.get(SENTENCE_ENCODER))
+    )
+    return context, {} if checkpoint is not None else source
 
 
 def assemble(
-    prepared: Prepared, pretrained: PretrainedCheckpoint, settings: FineTuneSettings
+    prepared: Prepared,
+    pretrained: PretrainedCheckpoint,
+    settings: FineTuneSettings,
+    *,
+    is_sentence_encoder: bool = False,
 ) -> FineTuningContext:
-    """Load the model."""
+    """Load the model.
+
+    Args:
+        prepared: the data.
+        pretrained: the checkpoint with its weights.
+        settings: the settings common to all tasks.
+        is_sentence_encoder: whether the run began with a folder of sentence-transformers.
+    """
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     machine = Machine.choose(settings)
     torch.manual_seed(settings.seed)
     model = load_pretrained(pretrained, choose_kind(prepared.task, pretrained))
-    is_frozen = settings.features in {"linear", "bilstm"}
-    frozen = "encoder" if is_frozen else settings.freeze
+    frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     return FineTuningContext(
         **vars(prepared),
         model=model.to(machine.device),
         machine=machine,
-        features=settings.features,
+        has_solved_head=settings.features == "linear"
+        or (settings.features is None and is_sentence_encoder and prepared.task.is_pooled),
     )
 
 
@@ -222,13 +229,16 @@ def _finetune(
     """Train in a folder whose lock this process holds, and write the model beside the run."""
     record, state = start_or_resume(run, wanted)
     interval = count_epoch_steps(len(context.train), settings)
-    is_solved = context.features == "linear"
-    num_steps = 0 if is_solved else record.num_steps or decide_steps(settings, interval)
+    if context.has_solved_head:
+        settings = settings.for_solved_head()
+    num_steps = record.num_steps or decide_steps(
+        settings, interval, has_solved_head=context.has_solved_head
+    )
     record = record.model_copy(update={"num_steps": num_steps})
     run.write_record(record)
     if state.step:
         context = load_checkpoint(run, state.step, context)
-    if is_solved and state.evaluated_step is None:
+    if context.has_solved_head and state.evaluated_step is None:
         solve_head(run.folder, context, settings.seed)
     paced = settings.model_copy(update={"eval_every": settings.eval_every or interval})
     with prepare_job(run, context, paced) as job:
@@ -242,7 +252,7 @@ def prepare_job(
 ) -> Iterator[Job[Any]]:
     """Build the job for the training loop; frozen hidden states are cached for the block."""
     job = build_job(context, settings)
-    if context.features != "bilstm":
+    if settings.features != "bilstm":
         yield job
     else:
         with remember_states(run.folder, context) as states:

@@ -18,10 +18,8 @@ MOST_EPOCHS = 20.0
 MAX_EPOCHS = 10_000.0  # upper limit of --epochs
 
 FEATURE_RATE = 1e-3  # for a BiLSTM on a frozen encoder
-# Training examples up to which a classifier on a sentence encoder is a linear layer by default:
-# docs/results.md, "Small data".
-LINEAR_UP_TO = 1_000
-# Settings that ask for training, so that --features auto doesn't solve a layer instead.
+SENTENCE_RATE = 1e-4  # for a sentence encoder: docs/results.md, "Small data"
+# Settings that mean nothing where a layer is solved.
 OF_TRAINING = (
     "epochs",
     "learning_rate",
@@ -42,13 +40,14 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
         None,
         description=f"Number of passes over the training examples; by default {DEFAULT_EPOCHS:g},"
-        " and up to"
-        f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",
+        f" and up to {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps and the head"
+        " begins with random weights.",
     )
     batch_size: Count = Field(32, description="Examples per optimizer step.")
     learning_rate: Positive = Field(
         3e-5,
-        description=f"Peak learning rate; with --features bilstm the default is {FEATURE_RATE:g}.",
+        description=f"Peak learning rate. The default is {SENTENCE_RATE:g} for a classifier or"
+        f" regressor on a sentence encoder, and {FEATURE_RATE:g} with --features bilstm.",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0,
@@ -66,12 +65,10 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     classifier_dropout: Rate | None = Field(
         None, description="Dropout before the head; by default that of the model's config."
     )
-    features: Literal["auto", "none", "linear", "bilstm"] = Field(
-        "auto",
+    features: Literal["linear", "bilstm"] | None = Field(
+        None,
         description="Freeze the encoder, compute its hidden states once, and learn only a head on"
-        " them: linear solves a linear layer in seconds, bilstm trains a BiLSTM of two layers; none"
-        " trains the encoder too. auto is linear for single texts to classify or score, at most"
-        f" {LINEAR_UP_TO:,} of them, with a sentence encoder; otherwise none.",
+        " them: linear solves a linear layer in seconds, bilstm trains a BiLSTM of two layers.",
     )
     feature_layers: Literal["last", "last_four"] = Field(
         "last", description="With --features: the hidden states that the head reads, concatenated."
@@ -114,22 +111,32 @@ class FineTuneSettings(LoopSettings, RecordSettings):
 
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:
-        is_frozen = self.features in {"linear", "bilstm"}
+        is_frozen = self.features is not None
         if not is_frozen and self.feature_layers != "last":
             raise ValueError("feature_layers is for --features linear or bilstm; give that too")
         if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
             raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
-        if self.features == "linear" and (given := self.list_of_training()):
+        if self.features == "linear" and (given := self._list_of_training()):
             names = ", ".join(given)
             raise ValueError(
                 f"features linear solves the head without training steps: leave out {names}"
             )
         return self
 
-    def list_of_training(self) -> list[str]:
-        """Return the names of the settings that ask for training with their own values."""
+    def _list_of_training(self) -> list[str]:
         fields = type(self).model_fields
         return [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
+
+    def for_solved_head(self) -> Self:
+        """Return the settings with the learning rate for a head that is solved before training."""
+        if "learning_rate" in self.model_fields_set:
+            return self
+        return self.model_copy(update={"learning_rate": SENTENCE_RATE})
+
+    @property
+    def undecided(self) -> dict[str, None]:
+        """The settings whose default depends on the model: not known from the settings alone."""
+        return {} if "learning_rate" in self.model_fields_set else {"learning_rate": None}
 
     @property
     def has_own_layers(self) -> bool:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,9 @@ class HeadSolver:
         self.context, self.states = context, states
         self.model = context.model
         self.device = context.machine.device
-        self.parts = cut_parts(context, states, seed)
+        order = np.random.default_rng(seed).permutation(len(context.train)).tolist()
+        self.folds = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
+        self.parts = self._cut(order)
         self.mean, self.deviation = self._measure_features()
 
     def solve(self) -> float:
@@ -86,10 +89,6 @@ class HeadSolver:
             if each == penalty:
                 break
         weight, bias = self._unscale(solution)
-        if not bool(weight.isfinite().all() and bias.isfinite().all()):
-            raise NonFiniteError(
-                "no finite weights solve the head; check the model with `bertkit inspect`"
-            )
         layer = self.model.last_linear
         with torch.no_grad():
             layer.weight.copy_(weight)
@@ -98,21 +97,35 @@ class HeadSolver:
 
     def _choose_penalty(self) -> float:
         """Return the penalty with the lowest loss of held-out folds."""
-        num_folds = NUM_FOLDS if len(self.context.train) <= FOLDS_FOR_ALL else 1
+        num_folds = len(self.folds) if len(self.context.train) <= FOLDS_FOR_ALL else 1
         totals = dict.fromkeys(PENALTIES, 0.0)
         with show_progress("solving the head", num_folds * len(PENALTIES)) as bar:
-            for fold in range(num_folds):
-                held_out = self.parts[fold::NUM_FOLDS]
-                kept = [part for number, part in enumerate(self.parts) if number % NUM_FOLDS != fold]
+            for held_out in range(num_folds):
+                others = (fold for number, fold in enumerate(self.folds) if number != held_out)
+                kept = self._cut(list(chain.from_iterable(others)))
+                left_out = self._cut(self.folds[held_out])
                 solution = self._start()
                 for penalty in PENALTIES:
                     solution = self._minimize(solution, penalty, kept)
                     with torch.no_grad():
                         totals[penalty] += sum(
-                            float(self._loss(solution, part)) for part in held_out
+                            self._loss(solution, part).item() for part in left_out
                         )
                     bar.advance(1)
         return min(PENALTIES, key=lambda penalty: _rank(totals[penalty]))
+
+    def _cut(self, numbers: Sequence[int]) -> list[Part]:
+        """Return parts with the examples of these numbers, of a bounded number of rows each."""
+        context = self.context
+        num_rows = len(self.states.find_rows(numbers)) if numbers else 0
+        num_parts = math.ceil(num_rows / ROWS_PER_PART)
+        parts = []
+        for index in range(num_parts):
+            if chosen := numbers[index::num_parts]:
+                batch = TaskBatch.collate([context.train[number] for number in chosen], chosen)
+                rows = self.states.find_rows(chosen)
+                parts.append(Part(rows, batch.to(self.device)))
+        return parts
 
     def _start(self) -> Solution:
         layer = self.model.last_linear
@@ -131,7 +144,7 @@ class HeadSolver:
             [weight, bias],
             max_iter=MAX_ITERATIONS,
             tolerance_grad=1e-5,
-            tolerance_change=1e-8,
+            tolerance_change=1e-7,
             line_search_fn="strong_wolfe",
         )
 
@@ -170,23 +183,14 @@ class HeadSolver:
             rows = torch.from_numpy(self.states.rows[part.rows]).double()
             total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
             count += len(rows)
+        if not bool(squares.isfinite().all()):
+            raise NonFiniteError(
+                "the encoder's hidden states aren't finite; check the model with `bertkit inspect`"
+            )
         mean = total / count
         deviation = (squares / count - mean.square()).clamp_min(0.0).sqrt()
         deviation = torch.where(deviation > LEAST_DEVIATION, deviation, 1.0)
         return mean.float().to(self.device), deviation.float().to(self.device)
-
-
-def cut_parts(context: FineTuningContext, states: StateFile, seed: int) -> list[Part]:
-    """Cut the training examples, in random order, into at least one part for each fold."""
-    numbers = np.random.default_rng(seed).permutation(len(context.train)).tolist()
-    num_parts = max(NUM_FOLDS, math.ceil(len(states.rows) / ROWS_PER_PART))
-    parts = []
-    for index in range(num_parts):
-        chosen = numbers[index::num_parts]
-        if chosen:
-            batch = TaskBatch.collate([context.train[number] for number in chosen], chosen)
-            parts.append(Part(states.find_rows(chosen), batch.to(context.machine.device)))
-    return parts
 
 
 def _rank(loss: float) -> float:

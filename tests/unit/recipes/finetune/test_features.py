@@ -23,9 +23,7 @@ from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, Se
 from bertkit.tasks.tag.settings import TagSettings
 from bertkit.training import loop
 
-LINEAR = FineTuneSettings(
-    features="linear", epochs=20, batch_size=8, learning_rate=3e-2, device="cpu"
-)
+LINEAR = FineTuneSettings(features="linear", device="cpu")
 BILSTM = FineTuneSettings(
     features="bilstm",
     feature_layers="last_four",
@@ -72,7 +70,8 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     found = finetune(sources, output, TASK, LINEAR)
     assert "computing hidden states once: 0.0 MB" in capsys.readouterr().err
     assert found.evaluation.metrics["accuracy"] > 0.8
-    assert not (output / "run" / "states").exists()
+    assert (found.num_steps, found.best_step) == (0, 0)
+    assert not (output / "run" / "summaries").exists()
     before, after = encoder_weights(Path(sources.model)), encoder_weights(output)
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -83,14 +82,15 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     np.testing.assert_allclose(ours.logits(encoded)[0], logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("changes", [{}, {"features": "linear", "epochs": 30.0}])
-def test_a_head_of_ours_learns_and_is_loaded(deep_sources, tmp_path, changes):
+@pytest.mark.parametrize("is_linear", [False, True])
+def test_a_head_of_ours_learns_and_is_loaded(deep_sources, tmp_path, is_linear):
     output = tmp_path / "model"
-    found = finetune(deep_sources, output, TASK, BILSTM.model_copy(update=changes))
+    linear = FineTuneSettings(features="linear", feature_layers="last_four", device="cpu")
+    found = finetune(deep_sources, output, TASK, linear if is_linear else BILSTM)
     assert found.evaluation.metrics["accuracy"] >= 0.9
     config = json.loads((output / "config.json").read_text())
     assert config["architectures"] == ["BertFeatureBased"]
-    lstm_hidden = None if changes else 8
+    lstm_hidden = None if is_linear else 8
     head = {"layers": "last_four", "lstm_hidden": lstm_hidden, "scores": "sequence"}
     assert config["feature_head"] == head
     classify = Classifier.load(output)
@@ -121,13 +121,11 @@ def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
     assert [entity.text for entity in tag(texts[2]).entities] == ["cat", "dog"]
 
 
-@pytest.mark.parametrize("settings", [LINEAR, BILSTM], ids=["linear", "bilstm"])
-def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path, settings):
-    context, _ = gather(deep_sources, TASK, settings)
+def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path):
+    context, _ = gather(deep_sources, TASK, BILSTM)
     expected = held_out_logits(context)
-    with remember_states(tmp_path, context, settings) as states:
+    with remember_states(tmp_path, context) as states:
         found = head_logits(context, states.dev, range(len(context.dev)))
-        assert (len(states.train.rows) == 40) == (settings.features == "linear")
         assert len(list((tmp_path / "states").iterdir())) == 2
     assert not (tmp_path / "states").exists()
     for ours, whole in zip(found, expected, strict=True):
@@ -162,7 +160,7 @@ def test_the_hub_is_not_told_that_transformers_loads_it(whole):
 
 
 def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
-    settings = LINEAR.model_copy(update={"epochs": 1.0})
+    settings = LINEAR
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
     with monkeypatch.context() as patch:
         patch.setattr(state_file.shutil, "disk_usage", lambda _: usage)
@@ -172,15 +170,15 @@ def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
     open_new = storage.open_new
 
     def refuse(path: Path) -> int:
-        if path.parent.name == "states":
+        if path.parent.name == "summaries":
             raise OSError(28, "No space left on device")
         return open_new(path)
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "open_new", refuse)
-        with pytest.raises(StorageError, match=r"states/train can't be written: No space left"):
+        with pytest.raises(StorageError, match=r"summaries/train can't be written: No space left"):
             finetune(sources, tmp_path / "out", TASK, settings)
-    assert not (tmp_path / "out" / "run" / "states").exists()
+    assert not (tmp_path / "out" / "run" / "summaries").exists()
     finetune(sources, tmp_path / "out", TASK, settings)
 
 
@@ -212,13 +210,15 @@ def test_four_layers_are_asked_of_a_model_that_has_them(sources, tmp_path):
 
 
 def test_settings_of_features():
-    assert FineTuneSettings(features="linear").learning_rate == FEATURE_RATE
-    assert FineTuneSettings(features="linear", learning_rate=1e-4).learning_rate == 1e-4
+    assert FineTuneSettings(features="bilstm").learning_rate == FEATURE_RATE
+    assert FineTuneSettings(features="bilstm", learning_rate=1e-4).learning_rate == 1e-4
     assert FineTuneSettings().learning_rate == 3e-5
     for odd in (
         {"feature_layers": "last_four"},
         {"features": "linear", "freeze": "2"},
         {"features": "bilstm", "layer_decay": 0.9},
+        {"features": "linear", "epochs": 2},
+        {"features": "linear", "learning_rate": 1e-3},
     ):
         with pytest.raises(ValueError, match="feature"):
             FineTuneSettings(**odd)
@@ -230,3 +230,5 @@ def test_a_search_of_heads_has_rates_of_its_own():
     given = FineTuneSettings(features="bilstm", learning_rate=1e-4)
     with pytest.raises(SettingsError, match="leave out --learning-rate"):
         list_trials(SearchSettings(search="paper"), given)
+    with pytest.raises(SettingsError, match="--features linear has none of them"):
+        list_trials(SearchSettings(search="paper"), LINEAR)

@@ -21,12 +21,12 @@ class Cell:
     """A grid cell: one combination of hyperparameters, without the seed.
 
     Attributes:
-        learning_rate: the peak learning rate.
+        learning_rate: the peak learning rate; None for the recipe's default.
         batch_size: examples per step.
         epochs: number of epochs; None for the recipe's default.
     """
 
-    learning_rate: float
+    learning_rate: float | None
     batch_size: int
     epochs: float | None
 
@@ -34,11 +34,13 @@ class Cell:
     def name(self) -> str:
         """The name of the cell's folder."""
         epochs = "" if self.epochs is None else f"-epochs{self.epochs:g}"
-        return f"lr{self.learning_rate:g}-batch{self.batch_size}{epochs}"
+        rate = "" if self.learning_rate is None else f"lr{self.learning_rate:g}-"
+        return f"{rate}batch{self.batch_size}{epochs}"
 
     def describe(self) -> str:
         """Describe the hyperparameters in words."""
-        words = f"learning rate {self.learning_rate:g}, batch {self.batch_size}"
+        rate = "" if self.learning_rate is None else f"learning rate {self.learning_rate:g}, "
+        words = f"{rate}batch {self.batch_size}"
         return words if self.epochs is None else f"{words}, epochs {self.epochs:g}"
 
 
@@ -58,12 +60,14 @@ class Trial:
         """Return the run's settings; all runs share the held-out split of the first seed."""
         values = {
             **settings.model_dump(),
-            "learning_rate": self.cell.learning_rate,
             "batch_size": self.cell.batch_size,
             "epochs": self.cell.epochs,
             "seed": self.seed,
             "split_seed": settings.seed if settings.split_seed is None else settings.split_seed,
         }
+        del values["learning_rate"]
+        if self.cell.learning_rate is not None:
+            values["learning_rate"] = self.cell.learning_rate
         return validate(FineTuneSettings, values, self.cell.describe())
 
 
@@ -85,7 +89,9 @@ def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Tria
             f" {flags}, or the search"
         )
     if search.search is None:
-        cells = [Cell(settings.learning_rate, settings.batch_size, settings.epochs)]
+        has_rate = "learning_rate" in settings.model_fields_set
+        rate = settings.learning_rate if has_rate else None
+        cells = [Cell(rate, settings.batch_size, settings.epochs)]
     else:
         rates = FEATURE_LEARNING_RATES if is_bilstm else LEARNING_RATES
         cells = [Cell(*choice) for choice in product(rates, BATCH_SIZES, EPOCHS)]

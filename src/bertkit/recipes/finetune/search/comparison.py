@@ -125,7 +125,7 @@ class Comparison:
             cell, spread = outcome.cell, outcome.spread
             rows.append(
                 [
-                    f"{cell.learning_rate:g}",
+                    "as decided" if cell.learning_rate is None else f"{cell.learning_rate:g}",
                     cell.batch_size,
                     "as decided" if cell.epochs is None else f"{cell.epochs:g}",
                     Interval(outcome.median, *spread),

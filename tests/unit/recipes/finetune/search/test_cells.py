@@ -25,7 +25,7 @@ def test_seeds_alone_are_one_cell_of_what_was_asked_for():
     split = QUICK.model_copy(update={"split_seed": 7})
     assert trials[2].choose(split).split_seed == 7
     (trial, *_) = list_trials(SearchSettings(seeds=2), FineTuneSettings())
-    assert trial.place == "lr3e-05-batch32/seed0"
+    assert trial.place == "batch32/seed0"
     assert trial.choose(FineTuneSettings()).epochs is None
     assert "epochs" not in trial.cell.describe()
 

@@ -10,7 +10,7 @@ LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
 PoolingName = Literal["cls", "mean", "max"]
-POOLINGS = get_args(PoolingName)
+POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 
 
 class TaskSettings(Settings):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
@@ -24,7 +24,7 @@ from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.models.bert.labels import without_replaced_labels
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.settings import POOLINGS
+from bertkit.tasks.settings import POOLINGS, PoolingName
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -64,7 +64,14 @@ def open_pretrained(
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
-    pooling = task.pooling or find_pooling(path, checkpoint.config)
+    pooling: PoolingName = "cls"
+    if task.is_pooled and settings.features != "bilstm":
+        pooling = task.pooling or find_pooling(path, checkpoint.config)
+    elif task.pooling not in {None, "cls"}:
+        raise SettingsError(
+            f"--features bilstm joins the ends of its two directions: leave out --pooling"
+            f" {task.pooling}"
+        )
     head = describe_head(task, settings, pooling)
     changes = {**task.config_changes, **dropout_rates(settings), **head}
     kept = without_replaced_labels(checkpoint.config, changes)
@@ -88,7 +95,7 @@ def open_pretrained(
     return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
 
 
-def find_pooling(path: Path, config: Mapping[str, Any]) -> str:
+def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
     """Return how a model pools the tokens of a text: cls, mean or max.
 
     Args:
@@ -97,12 +104,13 @@ def find_pooling(path: Path, config: Mapping[str, Any]) -> str:
     """
     if is_sentence_transformers(path):
         module = read_sentence_model(path).modules[0]
-        if isinstance(module, Pooling) and len(module.modes) == 1 and module.modes[0] in POOLINGS:
-            return module.modes[0]
+        modes = module.modes if isinstance(module, Pooling) else ()
+        if found := [name for name in POOLINGS if modes == (name,)]:
+            return found[0]
         announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")
     head = config.get(FEATURE_HEAD)
-    found = head.get("pooling") if isinstance(head, dict) else None
-    return next((name for name in POOLINGS if name == found), "cls")
+    pooling = head.get("pooling") if isinstance(head, dict) else None
+    return next((name for name in POOLINGS if name == pooling), "cls")
 
 
 def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
@@ -115,19 +123,19 @@ def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
     return rates
 
 
-def describe_head(task: Task[Any, Any], settings: FineTuneSettings, pooling: str) -> dict[str, Any]:
+def describe_head(
+    task: Task[Any, Any], settings: FineTuneSettings, pooling: PoolingName
+) -> dict[str, Any]:
     """Return the config key that describes a bertkit-only head; empty for other heads."""
-    pools = task.is_pooled and settings.features != "bilstm" and pooling != "cls"
-    if not settings.has_own_layers and not pools:
+    if not settings.has_own_layers and pooling == "cls":
         return {}
     is_choice = task.model_kind is BertForMultipleChoice
     head = FeatureHead(
         layers=settings.feature_layers,
         lstm_hidden=settings.lstm_hidden if settings.features == "bilstm" else None,
         scores="choice" if is_choice else task.row,
+        pooling=pooling,
     )
-    if pools:
-        head = head.model_copy(update={"pooling": pooling})
     return {
         FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": head.lstm_hidden}
     }

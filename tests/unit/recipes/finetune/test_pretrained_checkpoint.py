@@ -157,7 +157,7 @@ def test_a_left_to_right_parent_keeps_its_direction_where_the_task_can_read_so(m
 
 @pytest.mark.parametrize(
     ("told", "more"),
-    [(None, {}), (4, {}), (TASK.max_length + 1, {}), (10**30, {}), (4, {"features": "linear"})],
+    [(None, {}), (4, {}), (TASK.max_length + 1, {}), (10**30, {}), (4, {"features": "bilstm"})],
 )
 def test_a_result_tells_how_much_its_task_reads(made, tmp_path, told, more):
     shutil.copytree(made / "model", tmp_path / "told")

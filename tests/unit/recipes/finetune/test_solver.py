@@ -10,8 +10,9 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from tests.unit.recipes.finetune.small import TASK, make_rows, save_model, write_rows
 
-from bertkit.base.errors import NonFiniteError
+from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.inference.predictors import Classifier
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import run as finetune_run
 from bertkit.recipes.finetune import solver
 from bertkit.recipes.finetune.run import Sources, finetune, gather
@@ -172,3 +173,20 @@ def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path
     weights = [(folder / "model.safetensors").read_bytes() for folder in (whole, output)]
     assert weights[0] == weights[1]
     assert json.loads((output / "config.json").read_text())["feature_head"]["pooling"] == "mean"
+
+
+def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path, capsys):
+    odd = tmp_path / "odd"
+    shutil.copytree(encoder, odd)
+    shutil.rmtree(odd / "1_Pooling")
+    save_sentence_files(odd, "mean_sqrt_len_tokens")
+    of_odd = Sources("classify", str(odd), sources.train, sources.dev)
+    context, _ = gather(of_odd, TASK, DEFAULT)
+    assert isinstance(context.model, BertForSequenceClassification)
+    assert "reads [CLS] instead" in capsys.readouterr().err
+    bilstm = FineTuneSettings(features="bilstm", device="cpu")
+    gather(of_odd, TASK, bilstm)
+    assert "instead" not in capsys.readouterr().err
+    task = TASK.model_copy(update={"pooling": "mean"})
+    with pytest.raises(SettingsError, match="leave out --pooling mean"):
+        gather(of_odd, task, bilstm)

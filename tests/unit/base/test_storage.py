@@ -25,8 +25,8 @@ EXCEPTIONS = {
     ("cli/output.py", "os.open"),
     ("checkpoints/mapped_file.py", "mmap.mmap"),  # a private copy: the file never changes
     ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
-    ("recipes/finetune/state_file.py", "np.memmap"),  # to be read only
-    ("recipes/finetune/state_file.py", "shutil.disk_usage"),  # asks
+    ("recipes/finetune/frozen/state_file.py", "np.memmap"),  # to be read only
+    ("recipes/finetune/frozen/state_file.py", "shutil.disk_usage"),  # asks
 }
 MODULES = {"shutil", "tempfile", "mmap"}
 OS_FUNCTIONS = {

@@ -16,7 +16,8 @@ from bertkit.base.output import list_names
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.features import build_feature_job, remember_states
+from bertkit.recipes.finetune.frozen.features import build_feature_job, remember_states
+from bertkit.recipes.finetune.frozen.solver import solve_head
 from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_checkpoint
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
@@ -30,7 +31,6 @@ from bertkit.recipes.finetune.pretrained_checkpoint import (
 )
 from bertkit.recipes.finetune.result import FineTuneResult, SavedResult, finish, load_result
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.finetune.solver import solve_head
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS

@@ -14,11 +14,11 @@ from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.inference.predictors import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import run as finetune_run
-from bertkit.recipes.finetune import solver
+from bertkit.recipes.finetune.frozen import solver
+from bertkit.recipes.finetune.frozen.solver import HeadSolver, solve_head
+from bertkit.recipes.finetune.frozen.state_file import write_states
 from bertkit.recipes.finetune.run import Sources, finetune, gather
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
-from bertkit.recipes.finetune.solver import HeadSolver, solve_head
-from bertkit.recipes.finetune.state_file import write_states
 from bertkit.tasks.regress.settings import RegressSettings
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")

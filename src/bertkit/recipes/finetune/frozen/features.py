@@ -18,8 +18,8 @@ from torch import Tensor
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.finetune.frozen.state_file import StateFile, write_states
 from bertkit.recipes.finetune.job import FineTuningContext, measure_held_out
-from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits
 from bertkit.training.job import Job, Scores

@@ -23,8 +23,8 @@ from torch import Tensor
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
+from bertkit.recipes.finetune.frozen.state_file import StateFile, write_states
 from bertkit.recipes.finetune.job import FineTuningContext
-from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch
 
 SUMMARIES_FOLDER = "summaries"

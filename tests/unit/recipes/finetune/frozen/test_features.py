@@ -14,8 +14,8 @@ from bertkit.base.errors import CheckpointError, SettingsError, StoppedError, St
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.inference.predictors import Classifier, Predictor
 from bertkit.inspection.description import describe
-from bertkit.recipes.finetune import state_file
-from bertkit.recipes.finetune.features import head_logits, remember_states
+from bertkit.recipes.finetune.frozen import state_file
+from bertkit.recipes.finetune.frozen.features import head_logits, remember_states
 from bertkit.recipes.finetune.job import held_out_logits
 from bertkit.recipes.finetune.run import Sources, finetune, gather
 from bertkit.recipes.finetune.search.cells import FEATURE_LEARNING_RATES, list_trials

@@ -126,8 +126,8 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
         return None
     return (
         f"{metric} ({value:.4f}) isn't above that of always predicting the most frequent label"
-        f" ({least:.4f}): the model has learned nothing; try more epochs, another learning rate or"
-        " another seed"
+        f" ({least:.4f}): the model has learned nothing; try more examples, more epochs, another"
+        " learning rate or another seed"
     )
 
 

@@ -150,7 +150,8 @@ def show(rows: list[dict[str, Any]]) -> None:
         cell = row["cell"]
         group = groups.setdefault((cell["set"], cell["count"]), {})
         group.setdefault(cell["way"], []).append(100 * row["accuracy"])
-    print(f"| set | rows | {' | '.join(WAYS)} |\n| --- | ---: |{' ---: |' * len(WAYS)}")
+    print(f"| set | rows | draws | {' | '.join(WAYS)} |")
+    print(f"| --- | ---: | ---: |{' ---: |' * len(WAYS)}")
     for (name, count), ways in sorted(groups.items()):
         shown = [
             f"{statistics.median(found):.1f} ({min(found):.1f}–{max(found):.1f})"
@@ -158,7 +159,8 @@ def show(rows: list[dict[str, Any]]) -> None:
             else ""
             for way in WAYS
         ]
-        print(f"| {name} | {count:,} | {' | '.join(shown)} |")
+        num_draws = max(map(len, ways.values()))
+        print(f"| {name} | {count:,} | {num_draws} | {' | '.join(shown)} |")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,10 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class FineTuneSettings(LoopSettings, RecordSettings):
-    """Settings of `bertkit finetune`; the defaults are those of the paper (appendix A.3)."""
+    """Settings of `bertkit finetune`.
+
+    The defaults are those of the paper (appendix A.3), but for few examples and sentence encoders.
+    """
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Trains a head on hidden states of a frozen encoder, which are computed once.
+"""Trains a BiLSTM on hidden states of a frozen encoder, which are computed once.
 
 Source: Devlin et al. 2018, section 5.3.
 """

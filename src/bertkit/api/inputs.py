@@ -1,21 +1,28 @@
 """What the functions take: files by name, or rows and texts from Python."""
 
+import glob
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, MissingFileError
 from bertkit.base.progress import announce
 from bertkit.data.readers.memory import CorpusInput, memory_source
+from bertkit.data.readers.sources import SCHEMES, STANDARD_INPUT
 from bertkit.data.tables.decoder import DEFAULT_FIELD
+from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 
+MAX_SHOWN_CHARS = 60
+
 
 def hold_rows(table: Table | None) -> Table | None:
-    """Return rows that can be read more than once."""
+    """Return rows that can be read more than once, or the name of a file, if there is one."""
+    if isinstance(table, str | Path):
+        check_name(table)
     return list(table) if isinstance(table, Iterator) else table
 
 
@@ -47,32 +54,61 @@ def list_texts(rows: Table, column: str | None) -> list[str]:
     return texts
 
 
-def is_paths(data: object) -> bool:
-    """Whether data are names of files: a string, a path, or several paths.
+def name_files(data: object) -> list[str] | None:
+    """Return data as names of files, folders or globs; None if they are rows or texts.
+
+    A string or a path is a name, and so are several if all of them exist.
 
     Raises:
-        SettingsError: they are several strings, all of which are names of files.
+        MissingFileError: it is one name, and there is no such file; or several paths, of which one
+            is missing.
     """
     if isinstance(data, str | Path):
-        return True
+        return [check_name(data)]
     if not isinstance(data, Sequence) or not data:
-        return False
+        return None
     if all(isinstance(one, Path) for one in data):
+        return [check_name(one) for one in data]
+    if all(isinstance(one, str | Path) and _exists(str(one)) for one in data):
+        return [str(one) for one in data]
+    return None
+
+
+def check_name(name: str | Path) -> str:
+    """Return the name of a file, folder, glob or another source, if there is one.
+
+    Raises:
+        MissingFileError: nothing has this name.
+    """
+    text = str(name)
+    is_source = text in {STANDARD_INPUT, *SCHEMES} or text.startswith(HUB_SCHEME)
+    if is_source or _exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207
+        return text
+    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
+    raise MissingFileError(
+        f"there is no file {shown!r}; a string is the name of a file, and a text goes into a list:"
+        " [text]"
+    )
+
+
+def _exists(name: str) -> bool:
+    """Whether a file has this name; one that may not be looked at does, for its reader to tell."""
+    if not name:  # `Path` takes it for the current folder
+        return False
+    try:
+        Path(name).stat()
+    except PermissionError:
         return True
-    if all(isinstance(one, str) and len(one) < 256 and Path(one).exists() for one in data):
-        raise SettingsError(
-            "a list of strings is a list of texts, and these are names of files; name one file,"
-            " folder or glob, or give a list of pathlib.Path"
-        )
-    return False
+    except (OSError, ValueError):  # it doesn't exist, is too long, or has a NUL
+        return False
+    return True
 
 
 def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[CorpusInput]:
     """Return the inputs of a corpus: names of files, or texts from Python as one source."""
-    if isinstance(data, str | Path):
-        return [str(data)]
-    if is_paths(data):
-        return [str(path) for path in cast("Iterable[Path]", data)]
+    names = name_files(data)
+    if names is not None:
+        return list(names)
     return [memory_source(list_texts(cast("Table", data), text_column))]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
-from bertkit.api.inputs import choose_output, hold_rows, list_inputs
+from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
@@ -164,10 +164,11 @@ def pretrain(
     chosen = build(PretrainSettings, settings, "pretrain")
     place = choose_output(output, "pretrained")
     with observe(on_step, on_evaluation):
-        if isinstance(data, str | Path) and (Path(data) / PLAN).is_file():
+        names = name_files(data)
+        if names is not None and (Path(names[0]) / PLAN).is_file():
             if tokenizer is not None:
                 raise SettingsError("shards have a tokenizer of their own; leave out tokenizer")
-            return run_pretrain(Path(data), place, chosen)
+            return run_pretrain(Path(names[0]), place, chosen)
         source = tokenizer or chosen.start_from
         if source is None:
             source = _train_tokenizer_for(data, place / "tokenizer", text_column)

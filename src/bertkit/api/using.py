@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast, overload
 
-from bertkit.api.inputs import hold_rows, is_paths, list_texts
+from bertkit.api.inputs import hold_rows, list_texts, name_files
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
@@ -162,10 +162,11 @@ def _take_embedder(
 
 def _read_texts(texts: Table, text_column: str | None) -> list[str]:
     """Return the texts of a file or of rows."""
-    if not is_paths(texts):
+    names = name_files(texts)
+    if names is None:
         return list_texts(texts, text_column)
-    table = open_texts(cast("str", texts), TableSettings(text_column=text_column))
-    return [row.text for row in table.rows()]
+    reading = TableSettings(text_column=text_column)
+    return [row.text for name in names for row in open_texts(name, reading).rows()]
 
 
 @overload
@@ -217,10 +218,11 @@ def search(
     asked = [queries] if isinstance(queries, str) else list(queries)
     chosen = build(SearchSettings, settings, "search")
     place = model if model is not None else find_bundled("vectors")
-    if is_paths(corpus):
+    names = name_files(corpus)
+    if names is not None and len(names) == 1:
         index = SearchIndex.open(
             place,
-            cast("str", corpus),
+            names[0],
             chosen,
             index_folder=index_folder,
             device=device,
@@ -228,7 +230,7 @@ def search(
         )
         found = index.search(asked, top_k)
     else:
-        texts = list_texts(corpus, chosen.text_column)
+        texts = _read_texts(corpus, chosen.text_column)
         limited = EmbedderSettings(**chosen.model_dump(include=set(EmbedderSettings.model_fields)))
         embedder = Embedder.load(place, limited, device=device, revision=revision)
         found = _search_texts(embedder, asked, texts, chosen, top_k)

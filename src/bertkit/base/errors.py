@@ -78,6 +78,8 @@ def storage_errors(path: Path, participle: str) -> Iterator[None]:
         MissingFileError: `participle` is "read" and there is no such file.
         StorageError: `path` can't be written, made, read … as `participle` says.
     """
+    if "\0" in str(path):  # Python raises a ValueError
+        raise StorageError(f"{str(path)!r} can't be {participle}: no file's name has a NUL")
     try:
         yield
     except BertkitError:

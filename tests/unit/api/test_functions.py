@@ -186,6 +186,19 @@ def test_vectors_and_hits_of_texts_and_files_agree(model, tmp_path):
     assert [hit.text for hit in hits] == [hit.text for hit in of_file[0]]
 
 
+def test_long_first_texts_and_lists_of_names_are_read(model, tmp_path):
+    text = "ÄÖÜ " * 50  # under 256 characters, over 255 bytes
+    assert bertkit.embed([text], model=model).shape[0] == 1
+    assert bertkit.search("the cat", [text, "the cat"], model=model, top_k=1)[0].row == 1
+    tokenizer = bertkit.train_tokenizer([text] * 9, vocab_size=50, min_frequency=1)
+    names = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for name in names:
+        name.write_text("the cat saw\n")
+    assert bertkit.embed(names, model=model).shape[0] == 2
+    shards = bertkit.prepare(list(map(str, names)), tokenizer, held_out=0.5)
+    assert shards.manifest.report.counts == {"one-sentence": 2, "last-documents": 1}
+
+
 def test_a_view_is_short_in_a_terminal(model):
     view = bertkit.view("the cat saw a dog", model=model, importance=False)
     assert repr(view) == "AttentionView('small', '[CLS] the cat saw a dog [SEP]')"

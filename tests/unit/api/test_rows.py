@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 
-from bertkit.api.inputs import is_paths, list_texts
-from bertkit.base.errors import InputError, SettingsError
+import bertkit
+from bertkit.api.inputs import list_texts, name_files
+from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
 
@@ -98,11 +99,33 @@ def test_texts_of_a_column(tmp_path):
 
 
 def test_names_of_files_are_told_from_texts(tmp_path):
+    name = str(tmp_path / "a.txt")
     (tmp_path / "a.txt").write_text("a")
-    assert is_paths(str(tmp_path / "a.txt"))
-    assert is_paths([tmp_path / "a.txt"])
-    assert not is_paths(["a text"])
-    assert not is_paths([])
-    assert not is_paths(pd.DataFrame(ROWS))
-    with pytest.raises(SettingsError, match=r"these are names of files; .* pathlib\.Path"):
-        is_paths([str(tmp_path / "a.txt")])
+    assert name_files(name) == [name]
+    assert name_files([tmp_path / "a.txt"]) == [name]
+    assert name_files([name, tmp_path]) == [name, str(tmp_path)]
+    assert name_files(f"{tmp_path}/*.txt") == [f"{tmp_path}/*.txt"]
+    assert name_files([name, "a text"]) is None
+    assert name_files([""]) is None
+    assert name_files([]) is None
+    assert name_files(pd.DataFrame(ROWS)) is None
+
+
+@pytest.mark.parametrize("text", ["Größe " * 44, "щ" * 130, "a\0b", "x/" * 3000])
+def test_a_text_is_never_an_error_of_the_disk(text):
+    assert name_files([text]) is None
+    with pytest.raises(MissingFileError, match=r"there is no file .* a text goes into a list"):
+        name_files(text)
+
+
+def test_one_name_of_nothing_says_how_to_give_a_text():
+    message = r"^there is no file 'A dog saw the cat\.'; .* into a list: \[text\]$"
+    for call in (
+        lambda: bertkit.embed("A dog saw the cat."),
+        lambda: bertkit.search("cat", "A dog saw the cat."),
+        lambda: bertkit.train_tokenizer("A dog saw the cat."),
+        lambda: bertkit.pretrain("A dog saw the cat."),
+        lambda: bertkit.finetune("classify", train="A dog saw the cat."),
+    ):
+        with pytest.raises(MissingFileError, match=message):
+            call()

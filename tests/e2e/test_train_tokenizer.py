@@ -51,6 +51,25 @@ def test_a_folder_of_text_becomes_a_tokenizer(
         verify_file(output / name, FileRecord.model_validate(manifest["files"][name]))
 
 
+def test_a_book_in_another_encoding_is_refused_until_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "A plain line of prose, as most are.\n" * 200 + "Die Bücher läßt er fröhlich liegen.\n" * 4
+    )
+    book, same = tmp_path / "book.txt", tmp_path / "same.txt"
+    book.write_bytes(text.encode("latin-1"))
+    same.write_text(text)
+    output = tmp_path / "tokenizer"
+    assert run(book, "--output", output) == 2
+    assert "book.txt:201, byte 6 (0xFC); name its encoding" in capsys.readouterr().err
+    assert not output.exists()
+    assert run(book, "--encoding", "latin-1", "--output", output) == 0
+    assert run(same, "--output", tmp_path / "other") == 0
+    assert Tokenizer.load(output).fingerprint == Tokenizer.load(tmp_path / "other").fingerprint
+    assert "ß" in Tokenizer.load(output).vocabulary
+
+
 def test_json_is_all_that_is_printed(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

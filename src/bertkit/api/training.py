@@ -141,6 +141,7 @@ def pretrain(
     output: str | Path | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
     text_column: str = "text",
+    encoding: str | None = None,
     on_step: OnEvent | None = None,
     on_evaluation: OnEvent | None = None,
     **settings: Any,
@@ -154,6 +155,7 @@ def pretrain(
         tokenizer: of texts: a tokenizer, a folder or the id of a model of the Hub; by default that
             of `start_from`, or else one that is trained on the texts.
         text_column: column of the texts, if they are rows.
+        encoding: of files of texts, such as latin-1; by default UTF-8.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
         settings: fields of `PretrainSettings`.
@@ -162,6 +164,7 @@ def pretrain(
         BertkitError: as in `bertkit.recipes.pretrain.run.pretrain`.
     """
     chosen = build(PretrainSettings, settings, "pretrain")
+    reading: dict[str, Any] = {"text_column": text_column, "encoding": encoding}
     place = choose_output(output, "pretrained")
     with observe(on_step, on_evaluation):
         names = name_files(data)
@@ -171,15 +174,15 @@ def pretrain(
             return run_pretrain(Path(names[0]), place, chosen)
         source = tokenizer or chosen.start_from
         if source is None:
-            source = _train_tokenizer_for(data, place / "tokenizer", text_column)
-        prepare(data, source, output=place / "shards", text_column=text_column)
+            source = _train_tokenizer_for(data, place / "tokenizer", reading)
+        prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / "run", chosen)
 
 
-def _train_tokenizer_for(data: Texts, folder: Path, text_column: str) -> Path:
+def _train_tokenizer_for(data: Texts, folder: Path, reading: Mapping[str, Any]) -> Path:
     """Train a vocabulary in a folder that doesn't have one yet."""
     if not folder.exists():
-        train_tokenizer(data, output=folder, text_column=text_column)
+        train_tokenizer(data, output=folder, **reading)
     return folder
 
 

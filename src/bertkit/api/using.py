@@ -114,6 +114,7 @@ def embed(
     *,
     model: str | Path | Embedder | None = None,
     text_column: str | None = None,
+    encoding: str | None = None,
     device: str = "auto",
     revision: str | None = None,
     **settings: Any,
@@ -125,6 +126,7 @@ def embed(
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
+        encoding: of a file of texts, such as latin-1; by default UTF-8.
         device: auto, cpu, cuda or cuda:N.
         revision: branch, tag or commit of a model of the Hub.
         settings: fields of `EmbedderSettings`.
@@ -142,7 +144,8 @@ def embed(
     embedder = _take_embedder(
         model, build(EmbedderSettings, settings, "embed"), device=device, revision=revision
     )
-    return embedder.encode(_read_texts(texts, text_column), progress=True)
+    reading = build(TableSettings, {"text_column": text_column, "encoding": encoding}, "embed")
+    return embedder.encode(_read_texts(texts, reading), progress=True)
 
 
 def _take_embedder(
@@ -160,12 +163,11 @@ def _take_embedder(
     return model
 
 
-def _read_texts(texts: Table, text_column: str | None) -> list[str]:
+def _read_texts(texts: Table, reading: TableSettings) -> list[str]:
     """Return the texts of a file or of rows."""
     names = name_files(texts)
     if names is None:
-        return list_texts(texts, text_column)
-    reading = TableSettings(text_column=text_column)
+        return list_texts(texts, reading.text_column)
     return [row.text for name in names for row in open_texts(name, reading).rows()]
 
 
@@ -230,7 +232,7 @@ def search(
         )
         found = index.search(asked, top_k)
     else:
-        texts = _read_texts(corpus, chosen.text_column)
+        texts = _read_texts(corpus, chosen)
         limited = EmbedderSettings(**chosen.model_dump(include=set(EmbedderSettings.model_fields)))
         embedder = Embedder.load(place, limited, device=device, revision=revision)
         found = _search_texts(embedder, asked, texts, chosen, top_k)

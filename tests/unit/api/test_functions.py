@@ -186,6 +186,26 @@ def test_vectors_and_hits_of_texts_and_files_agree(model, tmp_path):
     assert [hit.text for hit in hits] == [hit.text for hit in of_file[0]]
 
 
+def test_the_encoding_of_files_can_be_named(model, tmp_path):
+    (tmp_path / "a.txt").write_bytes("ein schöner Tag\n".encode("latin-1") * 5)
+    (tmp_path / "b.txt").write_text("ein schöner Tag\n" * 5)
+    right = bertkit.embed(tmp_path / "b.txt", model=model)
+    for call in (
+        lambda **reading: bertkit.embed(tmp_path / "a.txt", model=model, **reading),
+        lambda **reading: bertkit.search("Tag", tmp_path / "a.txt", model=model, **reading),
+        lambda **reading: bertkit.train_tokenizer(tmp_path / "a.txt", vocab_size=99, **reading),
+        lambda **reading: bertkit.pretrain(tmp_path / "a.txt", steps=1, **reading),
+    ):
+        with pytest.raises(InputError, match=r"lose characters.* --encoding latin-1"):
+            call()
+        with pytest.raises(SettingsError, match="unknown encoding"):
+            call(encoding="klingon")
+    found = bertkit.embed(tmp_path / "a.txt", model=model, encoding="latin-1")
+    np.testing.assert_array_equal(found, right)
+    hits = bertkit.search("Tag", tmp_path / "a.txt", model=model, encoding="latin-1")
+    assert hits[0].text == "ein schöner Tag"
+
+
 def test_long_first_texts_and_lists_of_names_are_read(model, tmp_path):
     text = "ÄÖÜ " * 50  # under 256 characters, over 255 bytes
     assert bertkit.embed([text], model=model).shape[0] == 1

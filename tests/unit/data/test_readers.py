@@ -5,6 +5,7 @@ import io
 import json
 import random
 import sys
+from pathlib import Path
 
 import pytest
 from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write, write_parquet
@@ -54,10 +55,53 @@ def test_an_empty_file_is_counted_in_every_format(folder, name):
     assert report.places["empty-file"] == [f"in/{name}"]
 
 
-def test_utf16_is_skipped(folder):
-    documents, report = read(write(folder / "a.txt", TEXT.encode("utf-16")))
-    assert documents == []
-    assert report.counts == {"utf-16": 1}
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.txt.bz2", "a.txt.zst"])
+def test_encodings_are_named_or_known_by_a_mark(folder, name):
+    compress = COMPRESS.get(Path(name).suffix, bytes)
+    text = "Größe\nläßt\n\nsich lösen\n"
+    documents = [("Größe", "läßt"), ("sich lösen",)]
+    for encoding in ("latin-1", "cp1252", "utf-16-le", "utf-8-sig"):
+        path = write(folder / name, compress(text.encode(encoding)))
+        assert read(path, encoding=encoding) == (documents, ReadReport())
+    path = write(folder / name, compress(text.encode("utf-16")))
+    assert read(path) == (documents, ReadReport())
+
+
+def test_a_text_in_another_encoding_is_refused_and_named(folder):
+    book = "Plain prose, line after line.\n" * 500 + "Ein König.\n" * 3
+    path = write(folder / "a.txt", book.encode("latin-1"))
+    message = (
+        r"^in/a\.txt: 3 of 503 lines \(0\.60%\) aren't UTF-8 and would lose characters, the first"
+        r" at in/a\.txt:501, byte 6 \(0xF6\); name its encoding, such as --encoding latin-1"
+    )
+    with pytest.raises(InputError, match=message):
+        read(path)
+    assert read(path, encoding="latin-1")[1].counts == {}
+    assert read(path, encoding="utf-8")[1].counts == {"invalid-utf8": 3}
+    write(folder / "a.txt", "Привет всем\n".encode("cp1251") * 30)
+    with pytest.raises(InputError, match=r"^in/a\.txt is text, but not in UTF-8"):
+        read(path)
+
+
+def test_many_small_files_in_another_encoding_are_refused(folder):
+    for number in range(3):
+        write(folder / f"{number}.jsonl", '{"text": "Schön."}\n'.encode("latin-1"))
+    with pytest.raises(InputError, match=r"^the input: 3 of 3 lines .* at in/0\.jsonl:1, byte 14"):
+        read(folder)
+
+
+def test_many_lines_in_another_encoding_end_the_reading_early(folder):
+    path = write(folder / "a.txt", "Eine Katze ist schön.\n".encode("latin-1") * 9000)
+    with pytest.raises(InputError, match="100 of 100 lines"):
+        read(path)
+
+
+def test_a_file_that_isnt_in_the_named_encoding_is_refused(folder):
+    path = write(folder / "a.txt", b"a\x81\n")
+    with pytest.raises(InputError, match=r"in/a\.txt isn't in cp1252 .*0x81.*; name another"):
+        read(path, encoding="cp1252")
+    write(folder / "a.txt", b"\xff\xfea\0\0\xd8a\0")  # half a character of UTF-16
+    assert read(path)[1].counts == {"damaged": 1}
 
 
 def test_invalid_utf8_and_nul_are_put_right_and_counted_by_line(folder):
@@ -142,7 +186,6 @@ FAULTY = {
     "damaged": ("a.gz", b"no gzip"),
     "unreadable-file": ("a.txt", None),
     "not-text": ("a.txt", bytes(100)),
-    "utf-16": ("a.txt", TEXT.encode("utf-16")),
     "invalid-utf8": ("a.txt", b"\xff"),
     "nul": ("a.txt", b"a\0"),
     "long-line": ("a.txt", b"a " * (1 << 20)),
@@ -257,8 +300,9 @@ def test_noise_is_no_text(folder):
 
 def test_text_with_a_few_wrong_bytes_stays_text(folder):
     line = "Il y avait dans la forêt une maison où personne n'habitait.\n"
-    write(folder / "a.txt", (line * 2000).encode("latin-1"))
+    write(folder / "a.txt", line.encode("latin-1") * 20 + line.encode() * 100)
     write(folder / "b.txt", "ü" * 100_000)  # the sample ends within a character
+    write(folder / "c.txt", b"plain\n" * 60_000 + b"\xff\n" * 5)
     documents, report = read(folder)
-    assert len(documents[0]) == 2000
-    assert report.counts == {"invalid-utf8": 2000}
+    assert len(documents[0]) == 120
+    assert report.counts == {"invalid-utf8": 25}

@@ -52,6 +52,7 @@ class Corpus:
         """Yield the documents of all sources in order."""
         for source in self.sources:
             yield from read_source(source, self.settings, self.report, self.advance)
+        self.report.check_decodable(self.settings.encoding, is_whole=True)
 
 
 def open_corpus(
@@ -83,3 +84,6 @@ def read_source(
         source.count_fault(report, *source.refusal)
         return
     yield from READERS[source.format](source, settings, report)
+    source.check_decodable(source.decoding, is_whole=True)
+    report.decoding.add(source.decoding)
+    report.check_decodable(settings.encoding, is_whole=False)

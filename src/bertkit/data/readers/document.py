@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from bertkit.base.errors import InputError
+from bertkit.data.encodings import DecodingCounts
 
 MAX_PLACES = 5
 
@@ -12,8 +13,7 @@ FAULTS = {
     "unreadable-file": "files that can't be read: skipped",
     "truncated": "compressed files that end too early: what came before is kept",
     "damaged": "damaged files: what came before the damage is kept",
-    "not-text": "files that aren't text, or not in UTF-8: skipped",
-    "utf-16": "files in UTF-16 instead of UTF-8: skipped",
+    "not-text": "files that aren't text: skipped",
     "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
     "nul": "lines or records with NUL characters: removed",
     "long-line": "lines over 1 MiB: cut at white space",
@@ -60,6 +60,7 @@ class ReadReport(BaseModel):
     Attributes:
         counts: number of occurrences by the names in `OUTCOMES`.
         places: the first places by the same names, at most five for each.
+        decoding: how lines of text decode, to recognize input in another encoding.
         is_strict: whether a fault is an error. Notes never are: they don't change or lose any text
             that was meant to be read.
     """
@@ -68,6 +69,7 @@ class ReadReport(BaseModel):
 
     counts: dict[str, int] = Field(default_factory=dict)
     places: dict[str, list[str]] = Field(default_factory=dict)
+    decoding: DecodingCounts = Field(default_factory=DecodingCounts)
     is_strict: bool = Field(default=False, exclude=True)
 
     def add(self, name: str, place: str, count: int = 1) -> None:
@@ -89,8 +91,17 @@ class ReadReport(BaseModel):
         if len(places) < MAX_PLACES:
             places.append(place)
 
+    def check_decodable(self, encoding: str | None, *, is_whole: bool) -> None:
+        """Raise an error if all input together seems to be in another encoding than UTF-8.
+
+        Many small files may have a line or two each.
+        """
+        if encoding is None:
+            self.decoding.check("the input", is_whole=is_whole)
+
     def merge(self, other: "ReadReport") -> None:
         """Add another report's counts, and its places after this report's."""
+        self.decoding.add(other.decoding)
         for name, count in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
             self.places[name] = (self.places.get(name, []) + other.places[name])[:MAX_PLACES]

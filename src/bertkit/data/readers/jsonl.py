@@ -26,7 +26,7 @@ def read_documents(
     for place, content in read_records(source, report):
         is_empty = False
         try:
-            record = json.loads(decode_text(content, place, report))
+            record = json.loads(decode_text(content, place, report, source))
         except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):

@@ -41,7 +41,7 @@ def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
             continue
         is_empty = is_empty and is_blank
         place = f"{source.name}:{number:,}"
-        text = decode_text(content, place, report).strip()
+        text = decode_text(content, place, report, source).strip()
         if text or b"\0" not in content:
             yield Line(text, place)
     if is_empty and not source.is_faulty:
@@ -87,16 +87,34 @@ def take_blank_lines(stream: io.BufferedReader) -> bytes:
     return stream.read(buffered.rfind(b"\n", 0, num_blank_bytes) + 1)
 
 
-def decode_text(content: bytes, place: str, report: ReadReport) -> str:
-    """Decode a line or record; invalid UTF-8 is replaced, NULs are removed, both are counted."""
+def decode_text(
+    content: bytes, place: str, report: ReadReport, source: TextSource | None = None
+) -> str:
+    """Decode a line or record; invalid UTF-8 is replaced, NULs are removed, both are counted.
+
+    Args:
+        content: the bytes.
+        place: file and line, for messages.
+        report: where problems are counted.
+        source: of text, to recognize that it is in another encoding.
+    """
     if b"\0" in content:
         report.add("nul", place)
         content = content.replace(b"\0", b"")
     try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
         report.add("invalid-utf8", place)
+        if source is not None:
+            source.decoding.add_invalid(content, place, error)
+            source.check_decodable(source.decoding, is_whole=False)
         return content.decode("utf-8", errors="replace")
+    if source is not None:  # as `add_valid`, whose call would take twice as long
+        counts = source.decoding
+        counts.num_lines += 1
+        if not text.isascii():
+            counts.num_non_ascii += 1
+    return text
 
 
 def replace_lone_surrogates(text: str, place: str, report: ReadReport) -> str:

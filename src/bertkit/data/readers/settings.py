@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from bertkit.base.settings import Settings
+from bertkit.data.encodings import EncodingSettings
 
 Format = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
 
 
-class ReaderSettings(Settings):
+class ReaderSettings(EncodingSettings):
     """Settings of every command that reads a corpus."""
 
     format: Format = Field(

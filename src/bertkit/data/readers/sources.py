@@ -1,6 +1,5 @@
 """Finding and opening corpus inputs: files, folders, globs, standard input."""
 
-import codecs
 import glob
 import io
 import os
@@ -15,6 +14,14 @@ from typing import BinaryIO
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError, storage_errors
 from bertkit.data.decompression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
+from bertkit.data.encodings import (
+    SAMPLE_BYTES,
+    DecodingCounts,
+    is_binary,
+    is_foreign,
+    open_text,
+    refuse_encoding,
+)
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.settings import ReaderSettings
 
@@ -29,9 +36,6 @@ NOT_TEXT = {
     ".json": "--format jsonl reads it if each line is an object",
 }
 TEXT_FORMATS = {"text", "jsonl"}  # the other readers detect this by themselves
-SAMPLE_BYTES = 1 << 16
-MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN = 32, 0.1
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
@@ -43,11 +47,13 @@ class TextSource:
         format: a key of `READERS`.
         path: the file; None for standard input and for sources without a file.
         size_bytes: bytes on disk, or characters in memory; None if unknown, as for a pipe.
+        encoding: of its text; None: UTF-8, or UTF-16 by its byte order mark.
         texts: the texts, of a source in memory.
         sha256: of these texts.
         is_held_out: whether all of its documents are held out.
         advance: called with the number of bytes read.
         is_faulty: whether reading failed or was incomplete.
+        decoding: how its lines decode, to recognize another encoding.
         refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
     """
 
@@ -55,16 +61,20 @@ class TextSource:
     format: str
     path: Path | None = None
     size_bytes: int | None = None
+    encoding: str | None = None
     texts: Sequence[str] = field(default=(), repr=False)
     sha256: str | None = None
     is_held_out: bool = False
     advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
     is_faulty: bool = field(default=False, init=False, compare=False)
+    decoding: DecodingCounts = field(
+        default_factory=DecodingCounts, init=False, compare=False, repr=False
+    )
     refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
 
     @contextmanager
     def open(self, report: ReadReport) -> Iterator[io.BufferedReader]:
-        """Open the decompressed content, without a byte order mark.
+        """Open the decompressed content; text as UTF-8, without a byte order mark.
 
         A file that can't be read completely is counted, and the stream ends at the fault.
         """
@@ -78,7 +88,7 @@ class TextSource:
         counted = io.BufferedReader(_CountedStream(packed, self), BUFFER_BYTES)
         try:
             stream = unpack(counted, suffix, partial(self.count_fault, report))
-            yield self._skip_mark(stream, report)
+            yield self._open_text(stream, report)
         finally:
             if self.path is not None:
                 packed.close()
@@ -92,25 +102,28 @@ class TextSource:
         """Mark this source as skipped, with a size of 0 bytes."""
         self.refusal, self.size_bytes = (name, cause), 0
 
-    def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> io.BufferedReader:
-        """Return the stream after its byte order mark; an empty one if it isn't UTF-8 text."""
-        start = stream.peek(3)
-        if start.startswith(UTF16_MARKS):
-            self.count_fault(report, "utf-16", "convert it to UTF-8")
-            return io.BufferedReader(io.BytesIO())
-        if self.format in TEXT_FORMATS and is_foreign(start[:SAMPLE_BYTES]):
-            self.count_fault(report, "not-text", "much of it is NUL or no UTF-8; convert it")
-            return io.BufferedReader(io.BytesIO())
-        if start.startswith(codecs.BOM_UTF8):
-            stream.read(len(codecs.BOM_UTF8))
-        return stream
+    def check_decodable(self, decoding: DecodingCounts, *, is_whole: bool) -> None:
+        """Raise an error if lines seem to be in another encoding, and none was named."""
+        if self.encoding is None:
+            decoding.check(self.name, is_whole=is_whole)
 
+    def _open_text(self, stream: io.BufferedReader, report: ReadReport) -> io.BufferedReader:
+        """Return text as UTF-8, or an empty stream if it isn't text; other content as it is."""
+        if self.format not in TEXT_FORMATS:
+            return stream
+        text = open_text(stream, self.encoding, partial(self._refuse_encoding, report))
+        if not is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]):
+            return text
+        if self.encoding is None and not is_binary(start):
+            refuse_encoding(self.name)
+        self.count_fault(report, "not-text", "much of it is NUL or no UTF-8; convert it")
+        return io.BufferedReader(io.BytesIO())
 
-def is_foreign(sample: bytes) -> bool:
-    """Whether bytes have too many NULs or too much invalid UTF-8 to be text."""
-    num_valid = len(sample.decode(errors="ignore").encode())
-    num_foreign = len(sample) - num_valid + sample.count(0)
-    return num_foreign > max(MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN * len(sample))
+    def _refuse_encoding(self, report: ReadReport, cause: str) -> None:
+        """Count the damage of a file with a byte order mark; refuse a wrong name of an encoding."""
+        if self.encoding is not None:
+            raise InputError(f"{self.name} {cause}; name another encoding")
+        self.count_fault(report, "damaged", f"it {cause}")
 
 
 class _CountedStream(io.RawIOBase):
@@ -180,7 +193,7 @@ def _find(
         yield TextSource(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
         chosen = "text" if settings.format == "auto" else settings.format
-        yield TextSource(STANDARD_INPUT_NAME, chosen), argument
+        yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument
     else:
         with storage_errors(Path(argument), "read"):
             for path, root in _find_files(argument):
@@ -237,7 +250,13 @@ def _file_source(
     folder = folder if folder.name not in {"", ".."} else folder.resolve()
     name = _escape((Path(folder.name) / path.relative_to(root)).as_posix())
     is_auto = settings.format == "auto"
-    source = TextSource(name, find_format(path) if is_auto else settings.format, path, 0)
+    source = TextSource(
+        name,
+        find_format(path) if is_auto else settings.format,
+        path,
+        size_bytes=0,
+        encoding=settings.encoding,
+    )
     try:
         status = path.stat()
     except OSError:  # reading it will report and count the error

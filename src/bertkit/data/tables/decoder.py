@@ -61,10 +61,13 @@ class RowDecoder:
     def decode(self, content: bytes) -> str:
         """Decode UTF-8; invalid bytes become U+FFFD, and the row is counted."""
         try:
-            return content.decode("utf-8")
-        except UnicodeDecodeError:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
             self._count_undecodable()
+            self.report.decoding.add_invalid(content, self.place, error)
             return content.decode("utf-8", errors="replace")
+        self.report.decoding.add_valid(text)
+        return text
 
     def replace_surrogates(self, text: str) -> str:
         """Replace lone surrogates, which invalid escapes can produce, and count the row."""
@@ -87,9 +90,14 @@ class RowDecoder:
             raise InputError(problem)
         self.report.num_rows += num_rows
         if self._last_undecodable == self.report.num_rows - num_rows:
-            self.report.check_decodable(is_whole=False)
+            self.check_decodable(is_whole=False)
         if problem:
             self.report.add_broken(problem, num_rows)
+
+    def check_decodable(self, *, is_whole: bool) -> None:
+        """Raise an error if the file seems to be in another encoding, and none was named."""
+        if self.layout.encoding is None:
+            self.report.decoding.check(self.name, is_whole=is_whole)
 
     def choose_column(self, names: Sequence[str]) -> str:
         """Return the name of the column that has the text."""
@@ -130,6 +138,10 @@ class RowDecoder:
             f"{self.name} is damaged or cut short after row {self.report.num_rows:,} ({cause});"
             " create or download it again"
         )
+
+    def refuse_encoding(self, cause: str) -> NoReturn:
+        """Raise an error for a file that isn't in the named encoding."""
+        raise InputError(f"{self.name} {cause}; name another encoding")
 
     def _count_undecodable(self) -> None:
         if self._last_undecodable != self.report.num_rows:

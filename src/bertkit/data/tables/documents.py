@@ -53,4 +53,5 @@ def _read_whole(table: TextTable) -> WholeText:
         content = stream.read(MAX_ROW_BYTES + 1)
     decoder.check_size(len(content))
     text = decoder.decode(content)
+    decoder.check_decodable(is_whole=True)
     return WholeText(table.name, None, text, decoder.report.num_undecodable > 0)

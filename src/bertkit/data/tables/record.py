@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
+from bertkit.data.encodings import DecodingCounts
 
 NUM_SHOWN_BROKEN = 5
-# Rows with invalid UTF-8 that a refusal needs, of a whole file and of a part of one.
-LEAST_UNDECODABLE, MANY_UNDECODABLE = 3, 100
 
 
 class Record(NamedTuple):
@@ -64,6 +63,7 @@ class RowReport:
         num_undecodable: rows with invalid Unicode, which became U+FFFD.
         num_bytes: of all rows, decompressed.
         first_broken: messages of the first five broken rows.
+        decoding: how lines decode, to recognize a file in another encoding.
     """
 
     name: str
@@ -73,6 +73,7 @@ class RowReport:
     num_undecodable: int = 0
     num_bytes: int = 0
     first_broken: list[str] = field(default_factory=list)
+    decoding: DecodingCounts = field(default_factory=DecodingCounts)
 
     def add_broken(self, message: str, num_rows: int = 1) -> None:
         """Count rows that are left out for the same reason."""
@@ -85,21 +86,9 @@ class RowReport:
         self.num_rows += other.num_rows
         self.num_undecodable += other.num_undecodable
         self.num_bytes += other.num_bytes
+        self.decoding.add(other.decoding)
         self.num_broken += other.num_broken
         self.first_broken = [*other.first_broken, *self.first_broken][:NUM_SHOWN_BROKEN]
-
-    def check_decodable(self, *, is_whole: bool) -> None:
-        """Raise an error if a third of the rows or more weren't UTF-8.
-
-        Args:
-            is_whole: whether all rows were read; else many rows must tell.
-        """
-        least = LEAST_UNDECODABLE if is_whole else MANY_UNDECODABLE
-        if self.num_undecodable >= least and 3 * self.num_undecodable >= self.num_rows:
-            raise InputError(
-                f"{self._share(self.num_undecodable)} aren't UTF-8 and would lose characters; name"
-                " the encoding, such as --encoding cp1252, or convert the file to UTF-8"
-            )
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""

@@ -63,9 +63,10 @@ class RecordTable:
         Args:
             report: where rows, including broken ones, are counted.
         """
-        with self.origin.open(RowDecoder(self.name, report, self.settings)) as rows:
+        decoder = RowDecoder(self.name, report, self.settings)
+        with self.origin.open(decoder) as rows:
             yield from rows.records
-        report.check_decodable(is_whole=True)
+        decoder.check_decodable(is_whole=True)
 
     def identity(self) -> dict[str, str] | None:
         """Return name, format and SHA-256 of the data; None for standard input."""

@@ -1,29 +1,23 @@
 """Settings for reading a file of texts or of labeled records."""
 
-import io
 from typing import Literal
 
 from pydantic import Field, PositiveInt, field_validator
 
-from bertkit.base.settings import Settings
+from bertkit.data.encodings import EncodingSettings
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
-class FileSettings(Settings):
+class FileSettings(EncodingSettings):
     """How the bytes of a file become cells."""
 
     delimiter: str | None = Field(
         None,
         description="Separator of CSV cells: one character, or tab. By default a comma, or the"
         " semicolon, tab or vertical bar that a header without commas has.",
-    )
-    encoding: str | None = Field(
-        None,
-        description="Encoding of text files, such as cp1252 (Western European Windows) or latin-1;"
-        " by default UTF-8, or UTF-16 if the file begins with its byte order mark.",
     )
 
     @field_validator("delimiter")
@@ -32,15 +26,6 @@ class FileSettings(Settings):
         value = NAMED_DELIMITERS.get(value or "", value)
         if value is not None and (len(value) != 1 or value in '"\r\n'):
             raise ValueError("expected one character, or tab, comma, semicolon or pipe")
-        return value
-
-    @field_validator("encoding")
-    @classmethod
-    def _encoding_is_known(cls, value: str | None) -> str | None:
-        try:
-            io.TextIOWrapper(io.BytesIO(), encoding=value or "utf-8")
-        except (LookupError, ValueError):
-            raise ValueError("unknown encoding; try utf-8, cp1252, latin-1 or utf-16") from None
         return value
 
 

@@ -76,7 +76,7 @@ class TextTable:
                 self.num_undecodable = decoder.report.num_undecodable
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
                 yield TextRow(str(text), position - before)
-        decoder.report.check_decodable(is_whole=True)
+        decoder.check_decodable(is_whole=True)
 
     def decoder(self) -> RowDecoder:
         """Return a decoder of its rows."""

@@ -267,6 +267,7 @@ def write_manifest(
         report.merge(result.report)
         path = unit_path(output, number, "npy")
         token_counts += MappedArray(path, result.token_counts, tokenizer.vocab_size).read()
+    report.check_decodable(settings.encoding, is_whole=True)
     shards = [shard for result in results for shard in result.shards]
     if not sum_counts(shards, "train").tokens:
         raise InputError("; ".join(["the input has no text to train on", *report.summary_lines()]))

@@ -52,17 +52,28 @@ def test_a_header_with_commas_keeps_the_comma(tmp_path):
 def test_rows_that_would_lose_characters_are_refused(tmp_path, num_rows):
     rows = "".join(f"Schön {n},x\n" for n in range(num_rows))
     path = write(tmp_path, "a.csv", ("text,label\n" + rows).encode("latin-1"))
-    refuse(path, r"100\.00%\) aren't UTF-8 and would lose characters; name the encoding, such as")
+    at = r"the first at .*a\.csv, line 2, byte 4 \(0xF6\); name its encoding, such as"
+    refuse(path, rf"lines \([79].*%\) aren't UTF-8 and would lose characters, {at}")
     with pytest.raises(InputError, match="aren't UTF-8 and would lose characters"):
         texts(path)
-    few = "text,label\n" + "plain,x\n" * 7 + "Schön,x\n" * 3
-    assert read(write(tmp_path, "b.csv", few.encode("latin-1")))[1].num_undecodable == 3
+    few = "text,label\n" + "plain,x\n" * 70 + "Schön,x\n" * 3
+    path = write(tmp_path, "b.csv", few.encode("latin-1"))
+    refuse(path, "3 of 74 lines")
+    assert read(path, encoding="utf-8")[1].num_undecodable == 3
+    isolated = few.encode("latin-1") + "Schön,x\n".encode() * 3
+    assert read(write(tmp_path, "c.csv", isolated))[1].num_undecodable == 3
+
+
+def test_a_file_of_json_in_another_encoding_is_refused(tmp_path):
+    rows = [{"text": f"Schön {n}", "label": "x"} for n in range(9)]
+    content = json.dumps(rows, ensure_ascii=False).encode("latin-1")
+    refuse(write(tmp_path, "a.json", content), r"9 of 10 lines .* byte 15 \(0xF6\)")
 
 
 def test_many_damaged_rows_end_the_reading_early(tmp_path):
     rows = "Schön ist es auf der Welt zu sein.\n" * 5000
     path = write(tmp_path, "a.txt", rows.encode("latin-1"))
-    with pytest.raises(InputError, match=r"100 of 100 rows \(100\.00%\) aren't UTF-8"):
+    with pytest.raises(InputError, match=r"100 of 100 lines \(100\.00%\) aren't UTF-8"):
         texts(path)
 
 

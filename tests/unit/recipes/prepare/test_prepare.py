@@ -40,6 +40,21 @@ def texts(folder: Path, split: str) -> list[list[str]]:
     return documents
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_text_in_another_encoding_is_refused_and_leaves_nothing(
+    corpus, tokenizer, tmp_path, workers, monkeypatch
+):
+    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 1)
+    book = corpus / "book.txt"
+    book.write_bytes("A cat.\nA garçon.\n\n".encode("latin-1") * 9)
+    with pytest.raises(InputError, match=r"9 of 27 lines .*/book\.txt:2, byte 6 \(0xE7\)"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=workers)
+    assert not (tmp_path / "out" / "plan.json").exists()
+    named = PrepareSettings(held_out=0.2, encoding="latin-1")
+    result = prepare([str(corpus)], tokenizer, tmp_path / "out", named, workers=workers)
+    assert "invalid-utf8" not in result.manifest.report.counts
+
+
 def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):
     result = prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     found = texts(tmp_path / "out", "train") + texts(tmp_path / "out", "held_out")

@@ -125,7 +125,8 @@ def test_a_ragged_line_costs_its_sentence(tmp_path):
 
 
 def test_bytes_that_are_not_utf8_are_counted_once_a_sentence(tmp_path):
-    found, report = read(write(tmp_path, "a.conll", b"a\xff\tO\nb\xff\tO\n\nc\tO\n\n\xe9\tO\n"))
+    content = b"a\xff\tO\nb\xff\tO\n\nc\tO\n\n\xe9\tO\n"
+    found, report = read(write(tmp_path, "a.conll", content), encoding="utf-8")
     assert found[0].values["tokens"] == ["a\ufffd", "b\ufffd"]
     assert (len(found), report.num_undecodable) == (3, 2)
 

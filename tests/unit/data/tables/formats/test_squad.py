@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
-from bertkit.data.tables import record
+from bertkit.data import encodings
 from bertkit.data.tables.formats import squad
 from bertkit.data.tables.records import open_records
 
@@ -194,7 +194,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
 
 
 def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "LEAST_UNDECODABLE", 99)
+    monkeypatch.setattr(encodings, "LEAST_INVALID", 99)
     content = json.dumps(FILE).replace("One two", "\\ud800ne two").replace("Which", "Whi\xff")
     found, report = read(write(tmp_path, "a.json", content.encode("latin-1")))
     assert found[0].values["context"] == "\ufffdne two three."
@@ -203,7 +203,7 @@ def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path, monkeypatch
 
 
 def test_each_question_with_what_isnt_unicode_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "LEAST_UNDECODABLE", 99)
+    monkeypatch.setattr(encodings, "LEAST_INVALID", 99)
     articles = [
         {
             "paragraphs": [

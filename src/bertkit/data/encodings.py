@@ -1,0 +1,181 @@
+"""Encodings of text files: named or recognized; and which files would be damaged as UTF-8.
+
+A few bytes that aren't UTF-8 are replaced by U+FFFD and counted. A file in another encoding has
+many, and few characters that are: it is refused, because each of its letters would be lost.
+"""
+
+import codecs
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from pydantic import Field, field_validator
+
+from bertkit.base.errors import InputError
+from bertkit.base.settings import Settings
+from bertkit.data.decompression import BUFFER_BYTES
+
+UTF8 = "utf-8"
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SAMPLE_BYTES = 1 << 16
+MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN = 32, 0.1
+CONTROLS = bytes({*range(32)} - set(b"\t\n\f\r\x1b"))
+MAX_SHARE_OF_CONTROLS = 0.01
+# Lines with invalid UTF-8 that a refusal needs: of whole input, of a part of it, and as a share.
+LEAST_INVALID, MANY_INVALID, LEAST_SHARE = 3, 100, 1e-4
+ADVICE = (
+    "name its encoding, such as --encoding latin-1 or cp1252, or utf-8 to replace what isn't UTF-8"
+)
+
+
+class EncodingSettings(Settings):
+    """The encoding of text files."""
+
+    encoding: str | None = Field(
+        None,
+        description="Encoding of text files, such as cp1252 (Western European Windows) or latin-1;"
+        " by default UTF-8, or UTF-16 if the file begins with its byte order mark. utf-8 also reads"
+        " a file that seems to be in another encoding, and replaces what isn't UTF-8.",
+    )
+
+    @field_validator("encoding")
+    @classmethod
+    def _encoding_is_known(cls, value: str | None) -> str | None:
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding=value or UTF8)
+        except (LookupError, ValueError):
+            raise ValueError("unknown encoding; try utf-8, cp1252, latin-1 or utf-16") from None
+        return value
+
+
+@dataclass
+class DecodingCounts:
+    """How the lines or records of a file decode as UTF-8.
+
+    Two are always equal: they only decide whether reading goes on.
+
+    Attributes:
+        num_lines: lines or records so far.
+        num_non_ascii: those with characters outside of ASCII, all of them valid.
+        num_invalid: those with invalid bytes.
+        first_invalid: place and value of the first invalid byte.
+    """
+
+    num_lines: int = field(default=0, compare=False)
+    num_non_ascii: int = field(default=0, compare=False)
+    num_invalid: int = field(default=0, compare=False)
+    first_invalid: str = field(default="", compare=False)
+
+    def add_valid(self, text: str) -> None:
+        """Count a decoded line."""
+        self.num_lines += 1
+        if not text.isascii():
+            self.num_non_ascii += 1
+
+    def add_invalid(self, content: bytes, place: str, error: UnicodeDecodeError) -> None:
+        """Count the lines of content that isn't UTF-8, or the objects of JSON in one line."""
+        if not self.num_invalid:
+            start = content.rfind(b"\n", 0, error.start) + 1
+            byte, number = content[error.start], error.start - start + 1
+            self.first_invalid = f"{place}, byte {number:,} (0x{byte:02X})"
+        for line in filter(bytes.strip, content.replace(b"}", b"}\n").splitlines()):
+            try:
+                self.add_valid(line.decode(UTF8))
+            except UnicodeDecodeError:
+                self.num_lines += 1
+                self.num_invalid += 1
+
+    def add(self, other: "DecodingCounts") -> None:
+        """Add the counts of other lines."""
+        self.num_lines += other.num_lines
+        self.num_non_ascii += other.num_non_ascii
+        self.num_invalid += other.num_invalid
+        self.first_invalid = self.first_invalid or other.first_invalid
+
+    def check(self, name: str, *, is_whole: bool) -> None:
+        """Raise an error if the lines seem to be in another encoding.
+
+        They do if more have invalid bytes than have valid characters outside of ASCII, or a third
+        has. A few in very many lines don't tell.
+
+        Args:
+            name: of the input, for the message.
+            is_whole: whether all lines were read; else many must tell.
+        """
+        bad, least = self.num_invalid, LEAST_INVALID if is_whole else MANY_INVALID
+        if bad < max(least, LEAST_SHARE * self.num_lines):
+            return
+        if bad > self.num_non_ascii or 3 * bad >= self.num_lines:
+            share = bad / self.num_lines
+            raise InputError(
+                f"{name}: {bad:,} of {self.num_lines:,} lines ({share:.2%}) aren't UTF-8 and would"
+                f" lose characters, the first at {self.first_invalid}; {ADVICE}"
+            )
+
+
+def open_text(
+    stream: io.BufferedReader, encoding: str | None, refuse: Callable[[str], object]
+) -> io.BufferedReader:
+    """Return a stream as UTF-8, without a byte order mark.
+
+    Args:
+        stream: the decompressed content.
+        encoding: its encoding; None: UTF-8, or UTF-16 if it begins with its byte order mark.
+        refuse: called with the reason if content isn't in its encoding; the stream then ends.
+    """
+    chosen = UTF8 if encoding is None else codecs.lookup(encoding).name
+    if encoding is None and stream.peek(2).startswith(UTF16_MARKS):
+        chosen = "utf-16"
+    if chosen != UTF8:
+        stream = io.BufferedReader(_Recoded(stream, chosen, refuse), BUFFER_BYTES)
+    if stream.peek(3).startswith(codecs.BOM_UTF8):
+        stream.read(len(codecs.BOM_UTF8))
+    return stream
+
+
+class _Recoded(io.RawIOBase):
+    """A stream in another encoding, as UTF-8."""
+
+    def __init__(
+        self, stream: io.BufferedReader, encoding: str, refuse: Callable[[str], object]
+    ) -> None:
+        self._stream, self._encoding, self._refuse = stream, encoding, refuse
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._rest = memoryview(b"")
+        self._has_ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        while not self._rest and not self._has_ended:
+            content = self._stream.read(BUFFER_BYTES)
+            self._has_ended = not content
+            try:
+                text = self._decoder.decode(content, final=self._has_ended)
+            except UnicodeError as error:
+                self._has_ended, text = True, ""
+                self._refuse(f"isn't in {self._encoding} ({error})")
+            self._rest = memoryview(text.encode(errors="replace"))
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
+def is_foreign(sample: bytes) -> bool:
+    """Whether bytes have too many NULs or too much invalid UTF-8 to be UTF-8 text."""
+    num_valid = len(sample.decode(errors="ignore").encode())
+    num_foreign = len(sample) - num_valid + sample.count(0)
+    return num_foreign > max(MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN * len(sample))
+
+
+def is_binary(sample: bytes) -> bool:
+    """Whether foreign bytes have control characters, which text in any encoding of bytes lacks."""
+    num_controls = len(sample) - len(sample.translate(None, CONTROLS))
+    return num_controls > MAX_SHARE_OF_CONTROLS * len(sample)
+
+
+def refuse_encoding(name: str) -> NoReturn:
+    """Raise an error for a file that is text in another encoding."""
+    raise InputError(f"{name} is text, but not in UTF-8, and would lose characters; {ADVICE}")

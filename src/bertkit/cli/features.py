@@ -98,7 +98,7 @@ def _describe(result: "FeaturesResult", *, json: bool) -> str:
         f" {pluralize(counts.tokens, 'token')} {list(result.shape)} of {layers}"
         f" ({identity['combine']}), C from {identity['sequence_from']},"
         f" {result.tokens_per_second:,.0f} tokens per second, engine"
-        f" {identity['engine']}"
+        f" {result.engine} in {identity['precision']}"
     )
     problems = ", ".join(list_problems(counts, PROBLEMS, max_length=identity["max_length"]))
     return "; ".join(filter(None, (line, problems)))

@@ -117,6 +117,7 @@ class Embedder:
     def identity(self) -> dict[str, Any]:
         """Everything that vectors depend on; results and indexes store it with their vectors.
 
+        The engine isn't part of it: in one precision, engines agree within rounding.
         The first access reads the model's files for their SHA-256, which takes a moment.
         """
         encoder = self.text_encoder
@@ -128,7 +129,6 @@ class Embedder:
             "prompt": encoder.prompt,
             "max_length": encoder.max_length,
             "stride": encoder.stride,
-            "engine": self.engine.name,
             "precision": self.engine.precision,
             "deterministic": self.settings.deterministic,
         }

@@ -184,7 +184,7 @@ class FeatureExtractor:
         settings = settings or FeatureSettings()
         counts = TextCounts() if counts is None else counts
         plan = self.plan(settings)
-        engine = self._find_engine(settings, plan)
+        engine = self.find_engine(settings)
         encode = self._build_encoder(settings)
         max_tokens = min(WINDOW_BYTES // (4 * math.prod(plan.shape)), WINDOW_TOKENS)
         encoded = (encode(text, counts) for text in texts)
@@ -212,8 +212,23 @@ class FeatureExtractor:
             "combine": plan.combine,
             "sequence_from": self.sequence_from,
             "max_length": self._build_encoder(settings).max_length,
-            "engine": self._find_engine(settings, plan).name,
+            "precision": self.find_engine(settings).precision,
         }
+
+    def find_engine(self, settings: FeatureSettings) -> Engine:
+        """Return the engine for the requested layers and the last one, which C is computed from.
+
+        Raises:
+            SettingsError: the model has no such layer, or the engine can't run it.
+            MissingExtraError: the chosen engine isn't installed.
+        """
+        last = self._model.config.num_hidden_layers
+        layers = tuple(dict.fromkeys((*self.plan(settings).layers, last)))
+        key = (settings.engine, settings.precision, layers)
+        if self._last_engine is None or self._last_engine[0] != key:
+            engine = choose_engine(settings.engine, self._model, layers, settings.precision)
+            self._last_engine = (key, engine)
+        return self._last_engine[1]
 
     def _build_encoder(self, settings: FeatureSettings) -> PairEncoder:
         config = self._model.config
@@ -222,15 +237,6 @@ class FeatureExtractor:
         if max_length > limit:
             raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
         return PairEncoder(self._tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
-
-    def _find_engine(self, settings: FeatureSettings, plan: FeaturePlan) -> Engine:
-        """Return an engine for the requested layers and the last one, which C is computed from."""
-        layers = tuple(dict.fromkeys((*plan.layers, self._model.config.num_hidden_layers)))
-        key = (settings.engine, settings.precision, layers)
-        if self._last_engine is None or self._last_engine[0] != key:
-            engine = choose_engine(settings.engine, self._model, layers, settings.precision)
-            self._last_engine = (key, engine)
-        return self._last_engine[1]
 
     @torch.inference_mode()
     def _extract(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import (
@@ -54,6 +55,15 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
         return None
     plan.check_embedding(record.embedding)
     return record if record.corpus.describes(plan.corpus, plan.reading) else None
+
+
+def read_embedding(folder: Path) -> dict[str, Any]:
+    """Return what the vectors of an index depend on, finished or not; empty if there are none."""
+    if (record := IndexRecord.read(folder)) is not None:
+        return record.embedding
+    with _advising_to_remove(folder):
+        state = read_record(folder / VECTORS_FILE)
+    return {} if state is None else state.beginning.embedding
 
 
 def check_folder(folder: Path) -> None:
@@ -115,7 +125,7 @@ def _can_resume(plan: IndexPlan) -> bool:
     output = plan.folder / VECTORS_FILE
     table = open_texts(plan.corpus, plan.reading)
     wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
-    with _advising_to_remove(plan):
+    with _advising_to_remove(plan.folder):
         state = read_record(output)
     if state is None:
         return not plan.settings.rebuild
@@ -135,7 +145,7 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
             "overwrite": True,
         }
     )
-    with _advising_to_remove(plan):
+    with _advising_to_remove(plan.folder):
         return embed(
             plan.model,
             plan.corpus,
@@ -147,13 +157,13 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
 
 
 @contextmanager
-def _advising_to_remove(plan: IndexPlan) -> Iterator[None]:
+def _advising_to_remove(folder: Path) -> Iterator[None]:
     """Replace the advice of `bertkit embed` about damaged files with that for an index."""
     try:
         yield
     except DamagedFileError as error:
         problem = str(error).partition(";")[0]
-        raise DamagedFileError(f"{problem}; remove {plan.folder} to start over") from None
+        raise DamagedFileError(f"{problem}; remove {folder} to start over") from None
 
 
 def _read_texts(plan: IndexPlan) -> Iterator[str]:

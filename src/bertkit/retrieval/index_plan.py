@@ -25,7 +25,7 @@ class IndexPlan:
         folder: the index folder, which may not exist yet.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
-        settings: the search settings.
+        settings: the search settings, with the precision that was taken.
         passage_prompt: the prompt prepended to each text of the corpus.
         embedding: everything that the vectors of the corpus depend on.
     """
@@ -68,6 +68,7 @@ def make_plan(
     """Load the model; return the plan of the index and the embedder of queries."""
     without_prompt = settings.model_copy(update={"prompt": None, "prompt_name": None})
     embedder = Embedder.load(model, without_prompt, device=device, revision=revision)
+    settings = settings.model_copy(update={"precision": embedder.engine.precision})
     passage_prompt = settings.passage_prompt
     if passage_prompt is None:
         passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)

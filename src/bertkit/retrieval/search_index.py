@@ -6,11 +6,18 @@ from typing import Self, cast, overload
 
 from bertkit.base.errors import InputError
 from bertkit.base.output import open_output
+from bertkit.base.progress import announce
+from bertkit.batch_jobs.embed.manifest import keep_precision
 from bertkit.data.mapped_array import MappedArray
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import check_approximate
-from bertkit.retrieval.index_builder import build_index, check_folder, find_index
+from bertkit.retrieval.index_builder import (
+    build_index,
+    check_folder,
+    find_index,
+    read_embedding,
+)
 from bertkit.retrieval.index_files import StoredTexts, rebuilding_advised
 from bertkit.retrieval.index_plan import FOLDER_SUFFIX, make_plan
 from bertkit.retrieval.index_record import (
@@ -77,7 +84,8 @@ class SearchIndex:
         Args:
             model: a folder of any format, a run, or the id of a model of the Hub.
             corpus: a file of texts: text, JSONL, CSV, TSV or Parquet.
-            settings: how the corpus is read, embedded and searched.
+            settings: how the corpus is read, embedded and searched; with precision auto, an
+                existing index keeps its own.
             index_folder: where to store the index; by default beside the corpus, under its name
                 plus `.bertkit`.
             device: auto, cpu, cuda or cuda:N.
@@ -97,9 +105,9 @@ class SearchIndex:
         corpus = Path(corpus)
         folder = Path(index_folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
         read_size_and_time(corpus)
-        plan, embedder = make_plan(
-            model, corpus, folder, settings or SearchSettings(), device=device, revision=revision
-        )
+        asked = settings or SearchSettings()
+        kept = asked if asked.rebuild else keep_precision(asked, read_embedding(folder))
+        plan, embedder = make_plan(model, corpus, folder, kept, device=device, revision=revision)
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":
             check_approximate(similarity)
@@ -114,6 +122,8 @@ class SearchIndex:
                 flag="--index-folder",
             ):
                 record = find_index(plan) or build_index(plan)  # another may have made it
+        elif asked.precision == "auto":
+            announce(f"precision {plan.settings.precision}, as the index was made")
         record, vectors = open_vectors(plan, record, similarity)
         with rebuilding_advised():
             ends = MappedArray(

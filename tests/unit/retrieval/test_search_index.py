@@ -23,7 +23,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import write_file
 from bertkit.base.output import open_output
 from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.batch_jobs.embed.unfinished import ResumeState, record_path
+from bertkit.batch_jobs.embed.unfinished import ResumeState, UnfinishedVectors, record_path
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.data.tables.texts import open_texts
 from bertkit.embeddings.embedder import Embedder
@@ -148,6 +148,53 @@ def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
     with pytest.raises(SettingsError, match="other, which differ from those of small"):
         open_index(model, corpus)
     assert open_index(model, corpus, index_folder=corpus.parent / "more").vectors.dimension == 8
+
+
+def test_an_index_keeps_its_precision_until_another_is_asked_for(model, corpus, made, capsys):
+    first = open_index(model, corpus, precision="bf16")
+    assert "as the index was made" not in capsys.readouterr().err
+    again = open_index(model, corpus)
+    assert "precision bf16, as the index was made\n" in capsys.readouterr().err
+    assert (again.record, again.embedder.engine.precision) == (first.record, "bf16")
+    with pytest.raises(SettingsError, match=r'precision: "bf16" → "fp32".*--rebuild'):
+        open_index(model, corpus, precision="fp32")
+    corpus.write_text('{"text": "a cat"}\n')
+    assert open_index(model, corpus).record.embedding["precision"] == "bf16"
+    rebuilt = open_index(model, corpus, precision="fp32", rebuild=True)
+    assert rebuilt.record.embedding["precision"] == "fp32"
+
+
+def test_an_interrupted_index_is_finished_in_its_precision(model, corpus, monkeypatch):
+    with monkeypatch.context() as patches:
+        patches.setattr(build, "embed", embed_half)
+        with pytest.raises(ZeroDivisionError):
+            open_index(model, corpus, precision="bf16")
+    assert open_index(model, corpus).record.embedding["precision"] == "bf16"
+
+
+def embed_half(model, source, output, settings, **options):
+    """Leave the record of an interrupted job."""
+    embedder = Embedder.load(model, settings)
+    beginning = VectorsFingerprint(
+        embedding=embedder.identity, input=open_texts(source, settings).identity()
+    )
+    with UnfinishedVectors.open(output, beginning, embedder.dimension, restart=True) as unfinished:
+        unfinished.append(embedder.encode(TEXTS[:1]), 1, {})
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("recorded", ["torch", "onnx"])
+def test_engines_share_an_index(model, corpus, made, recorded):
+    made_here = open_index(model, corpus, precision="fp32").record
+    older = {**made_here.embedding, "engine": recorded}  # as earlier versions recorded it
+    made_here.model_copy(update={"embedding": older}).save(
+        corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
+    )
+    for engine in ("torch", "onnx"):
+        index = open_index(model, corpus, engine=engine)
+        assert index.embedder.engine.name == engine
+        assert index.search("a hat", top_k=1)[0].row == 2
+    assert len(made) == 1
 
 
 def test_rebuilding_drops_what_there_is(model, corpus, made):

@@ -6,7 +6,7 @@ import zlib
 from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,11 +19,16 @@ from pydantic import (
 from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, SettingsError, storage_errors
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.names import Precision
 from bertkit.inference.text_encoder import TextCounts
 
 MANIFEST_SUFFIX = ".json"
 LIMIT_BYTES = 1 << 20
 MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
+
+
+AnySettings = TypeVar("AnySettings", bound=EmbedderSettings)
 
 
 def _check_names(counts: dict[str, int]) -> dict[str, int]:
@@ -40,7 +45,7 @@ class VectorsFingerprint(BaseModel):
     """Everything that determines the vectors of a file.
 
     Attributes:
-        embedding: model, engine, pooling and everything else of the embedder that matters.
+        embedding: model, pooling, precision and everything else of the embedder that matters.
         input: identity of the input, to notice changes; None for input that can't be read again.
     """
 
@@ -50,13 +55,19 @@ class VectorsFingerprint(BaseModel):
     input: dict[str, Any] | None
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
-        """Describe the differences to another one; a model's name only if its files differ."""
+        """Describe the differences to another one; a model's name only if its files differ.
+
+        The engine, which older versions recorded, makes no difference.
+        """
         changes = []
         for name in ("embedding", "input"):
             old, new = (plain(getattr(each, name)) or {} for each in (self, now))
             if old.get("model_sha256") == new.get("model_sha256"):
                 old.pop("model", None)
                 new.pop("model", None)
+            if name == "embedding":
+                old.pop("engine", None)
+                new.pop("engine", None)
             changes += [
                 f"{key}: {shorten(old.get(key))} → {shorten(new.get(key))}"
                 for key in sorted(old.keys() | new.keys())
@@ -132,6 +143,19 @@ def find_finished(
             f" ({'; '.join(changes)}); name another --output, or add --overwrite to replace it"
         )
     return None
+
+
+def keep_precision(settings: AnySettings, embedding: dict[str, Any]) -> AnySettings:
+    """Return the settings with the precision of existing vectors, unless one is asked for.
+
+    Args:
+        settings: the settings.
+        embedding: what the existing vectors depend on; empty if there are none.
+    """
+    found = embedding.get("precision")
+    if found not in get_args(Precision) or settings.precision != "auto":
+        return settings
+    return settings.model_copy(update={"precision": found})
 
 
 def measure_file(path: Path) -> tuple[int, int]:

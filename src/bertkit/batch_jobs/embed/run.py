@@ -22,12 +22,15 @@ from bertkit.batch_jobs.embed.manifest import (
     VectorsFingerprint,
     VectorsManifest,
     find_finished,
+    keep_precision,
     manifest_path,
     measure_file,
+    read_manifest,
 )
 from bertkit.batch_jobs.embed.outputs import choose_writer, format_rows
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.batch_jobs.embed.unfinished import (
+    ResumeState,
     UnfinishedVectors,
     Vectors,
     check_finite,
@@ -89,7 +92,8 @@ def embed(
         source: a file of texts, or - for standard input.
         output: a file that ends with .npy, .parquet or .jsonl; written atomically, with a manifest
             beside it.
-        settings: how texts are read and embedded.
+        settings: how texts are read and embedded; with precision auto, unfinished or finished work
+            keeps the one that it was made in.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
 
@@ -116,6 +120,7 @@ def embed(
         stop_at_once(lambda: _describe_stop(table, output)),
         open_output(output, "writing", inputs=[source], check=check) as place,
     ):
+        settings = _keep_precision(place, settings)
         embedder = Embedder.load(model, settings, device=device, revision=revision)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
         finished = find_finished(
@@ -189,6 +194,16 @@ def _note_bytes(rows: Iterator[TextRow], num_bytes: deque[int]) -> Iterator[str]
     for row in rows:
         num_bytes.append(row.num_bytes)
         yield row.text
+
+
+def _keep_precision(output: Path, settings: EmbedSettings) -> EmbedSettings:
+    """Return the settings with the precision of the rows that the job resumes or finds done."""
+    if settings.restart:
+        return settings
+    found: ResumeState | VectorsManifest | None = read_record(output)
+    if found is None and output.is_file() and not settings.overwrite:
+        found = read_manifest(output)
+    return settings if found is None else keep_precision(settings, found.beginning.embedding)
 
 
 def _embed_rest(

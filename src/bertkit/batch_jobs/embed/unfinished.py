@@ -137,7 +137,9 @@ class UnfinishedVectors:
         vectors = cls(output, state, dimension)
         if state.num_rows:
             vectors._verify()
-            announce(f"Resuming {output} after {pluralize(state.num_rows, 'row')}")
+            precision = fingerprint.embedding.get("precision")
+            rows = pluralize(state.num_rows, "row")
+            announce(f"Resuming {output} after {rows}, in {precision} as it was begun")
         vectors._open_file()
         try:
             yield vectors

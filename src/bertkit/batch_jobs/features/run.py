@@ -31,6 +31,7 @@ class FeaturesResult:
         shape: the shape of one token's features.
         counts: statistics of the texts.
         identity: everything that the features depend on.
+        engine: the inference engine.
         elapsed_seconds: time without loading the model.
     """
 
@@ -38,6 +39,7 @@ class FeaturesResult:
     shape: tuple[int, ...]
     counts: TextCounts
     identity: dict[str, Any]
+    engine: str
     elapsed_seconds: float
 
     @property
@@ -95,7 +97,12 @@ class FeatureStream:
     def summarize(self, output: Path | None) -> FeaturesResult:
         """Return the result, after all features were read."""
         return FeaturesResult(
-            output, self.form.plan.shape, self._counts, self.form.identity, self._elapsed_seconds
+            output=output,
+            shape=self.form.plan.shape,
+            counts=self._counts,
+            identity=self.form.identity,
+            engine=self._extractor.find_engine(self.settings).name,
+            elapsed_seconds=self._elapsed_seconds,
         )
 
     def _read_texts(self, progress: ProgressBar | None) -> Iterator[TextOrPair]:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -41,7 +42,12 @@ from bertkit.batch_jobs.embed import run as run_module
 from bertkit.batch_jobs.embed.manifest import read_manifest
 from bertkit.batch_jobs.embed.outputs import WRITERS, format_rows
 from bertkit.batch_jobs.embed.run import EmbedResult, embed, embed_lines
-from bertkit.batch_jobs.embed.unfinished import SAVE_SECONDS, record_path, rows_path
+from bertkit.batch_jobs.embed.unfinished import (
+    SAVE_SECONDS,
+    read_record,
+    record_path,
+    rows_path,
+)
 from bertkit.data.tables.texts import open_texts
 
 FORMS = list(WRITERS)
@@ -312,6 +318,41 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
     source.write_bytes(source.read_bytes()[:-5])
     os.utime(source, ns=(changed, changed))
     assert embed(model, source, output, settings()).num_resumed == 2 * WINDOW_TEXTS
+
+
+def begin(embedder, source: Path, output: Path, **choices: Any) -> None:
+    """Stop before the third window of a job."""
+    with pytest.MonkeyPatch.context() as patches:
+        use_engine(patches, embedder, 3, interrupt)
+        with pytest.raises(StoppedError):
+            embed("model", source, output, settings(**choices))
+
+
+def test_work_goes_on_in_the_precision_that_it_was_begun_in(model, source, tmp_path, capsys):
+    output = tmp_path / "vectors.npy"
+    begin(load(model, precision="bf16"), source, output, precision="bf16")
+    with pytest.raises(ResumeError, match='precision: "bf16" → "fp32"'):
+        embed(model, source, output, settings(precision="fp32"))
+    result = embed(model, source, output, settings())
+    assert (result.precision, result.num_resumed) == ("bf16", 2 * WINDOW_TEXTS)
+    assert f"{output} after 16 rows, in bf16 as it was begun" in capsys.readouterr().err
+    whole = load(model, precision="bf16").stream(make_texts())
+    np.testing.assert_array_equal(np.load(output), np.concatenate(list(whole)))
+    assert embed(model, source, output, settings()).was_done
+    with pytest.raises(SettingsError, match='precision: "bf16" → "fp32"'):
+        embed(model, source, output, settings(precision="fp32"))
+
+
+def test_work_goes_on_in_another_engine(model, source, tmp_path):
+    output = tmp_path / "vectors.npy"
+    begin(load(model, precision="fp32"), source, output)
+    state = read_record(output)
+    older = {**state.beginning.embedding, "engine": "torch"}  # as earlier versions recorded it
+    beginning = state.beginning.model_copy(update={"embedding": older})
+    state.model_copy(update={"beginning": beginning}).save(record_path(output))
+    result = embed(model, source, output, settings(engine="onnx"))
+    assert (result.engine, result.num_resumed) == ("onnx", 2 * WINDOW_TEXTS)
+    assert embed(model, source, output, settings()).was_done
 
 
 def test_restart_drops_what_was_begun_or_done(model, embedder, source, tmp_path, monkeypatch):

@@ -118,7 +118,8 @@ def start_or_resume(run: Run, wanted: RunRecord) -> tuple[RunRecord, RunState]:
         check_resume(record, wanted)
         wanted = keep_versions(record, wanted)
     if state.step:
-        announce(f"resuming after step {state.step:,} of {run.folder}")
+        precision = wanted.precision if record is None else record.precision
+        announce(f"resuming after step {state.step:,} of {run.folder}, in {precision} as before")
     return wanted, state
 
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn, optim
@@ -33,12 +33,20 @@ from bertkit.checkpoints.safetensors_file import read_safetensors, write_safeten
 from bertkit.training.dump import DUMPS
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimization.optimizer import load_optimizer_tensors, optimizer_tensors
-from bertkit.training.settings import BUDGET_FIELDS, MAY_CHANGE
+from bertkit.training.settings import (
+    BUDGET_FIELDS,
+    MAY_CHANGE,
+    OptimizationSettings,
+    TrainingPrecision,
+)
 
 RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
 LOG_FILE = "log.jsonl"
+AUTO = "auto"
+
+AnySettings = TypeVar("AnySettings", bound=OptimizationSettings)
 
 
 class RunState(BaseModel):
@@ -99,6 +107,12 @@ class RunRecord(ChecksummedModel):
     num_steps: int
     versions: dict[str, str]
     source: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def precision(self) -> str:
+        """The precision of the run; auto where none was asked for and none was recorded."""
+        asked = str(self.settings.get("precision", AUTO))
+        return self.versions.get("precision", AUTO) if asked == AUTO else asked
 
 
 @dataclass(frozen=True)
@@ -211,9 +225,16 @@ class Run:
 
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:
-    """Refuse to take up a run with other settings or data, or another source where one was read."""
-    fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE)
+    """Refuse to take up a run with other settings or data, or another source where one was read.
+
+    With precision auto, a run goes on in its own, as `keep_precision` says.
+    """
+    fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
     differences = list_flag_differences(old.settings, new.settings, fixed)
+    if new.settings.get("precision", AUTO) != AUTO:
+        differences += list_flag_differences(
+            {"precision": old.precision}, new.settings, ["precision"]
+        )
     differences += [f"model's {change}" for change in list_differences(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
         differences.append("data: different data")
@@ -224,6 +245,14 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
             f"this run was started with other settings ({'; '.join(differences)});"
             " use the same, or another --output"
         )
+
+
+def keep_precision(settings: AnySettings, run: Run | None) -> AnySettings:
+    """Return the settings with the precision of a run that is taken up, unless one is asked for."""
+    record = None if run is None or settings.precision != AUTO else run.read_record()
+    if record is None or record.precision not in get_args(TrainingPrecision):
+        return settings
+    return settings.model_copy(update={"precision": record.precision})
 
 
 def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:

@@ -1,6 +1,6 @@
 """Settings shared by training runs: optimizer, evaluation, checkpoints, device and budget."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from bertkit.training.optimization.schedule import Schedule
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+TrainingPrecision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 DEFAULT_MINUTES = 30.0
 # A resumed run may change these settings and no others.
@@ -90,9 +91,10 @@ class OptimizationSettings(Settings):
         " which the run ends; such steps are never applied.",
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
-    precision: Literal["auto", "fp32", "bf16"] = Field(
+    precision: TrainingPrecision = Field(
         "auto",
-        description="Mixed precision; auto takes bf16 on CUDA from Ampere on, and fp32 elsewhere.",
+        description="Mixed precision; auto takes bf16 on CUDA from Ampere on, and fp32 elsewhere."
+        " A resumed run keeps its own.",
     )
 
 

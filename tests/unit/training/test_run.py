@@ -5,7 +5,13 @@ from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.hardware.device import PEAK_SIZES, choose_device, choose_precision, measure_peak
 from bertkit.training.lifecycle import open_run
-from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
+from bertkit.training.run import (
+    Run,
+    RunRecord,
+    check_resume,
+    has_same_budget,
+    keep_precision,
+)
 from bertkit.training.settings import TrainingSettings
 
 
@@ -32,6 +38,29 @@ def test_another_model_under_the_same_name_is_refused():
     with pytest.raises(ResumeError) as caught:  # fifty thousand labels aren't listed
         check_resume(record(model={"id2label": {}}), record(model={"id2label": "x" * 10**6}))
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("asked", ["auto", "bf16"])
+def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(tmp_path, asked):
+    begun = record(precision=asked).model_copy(update={"versions": {"precision": "bf16"}})
+    run, auto = Run(tmp_path), TrainingSettings()
+    assert keep_precision(auto, run) == auto
+    run.write_record(begun)
+    assert keep_precision(auto, run).precision == "bf16"
+    assert keep_precision(auto, None) == auto
+    chosen = TrainingSettings(precision="fp32")
+    assert keep_precision(chosen, run) == chosen
+    for precision in ("auto", "bf16"):
+        check_resume(begun, record(precision=precision))
+    with pytest.raises(ResumeError, match=r"other settings \(--precision bf16 → fp32\)"):
+        check_resume(begun, record(precision="fp32"))
+
+
+@pytest.mark.parametrize("versions", [{}, {"precision": "fp8"}])
+def test_a_record_without_a_known_precision_leaves_auto(tmp_path, versions):
+    run = Run(tmp_path)
+    run.write_record(record().model_copy(update={"versions": versions}))
+    assert keep_precision(TrainingSettings(), run) == TrainingSettings()
 
 
 def test_a_run_belongs_to_one_process_at_a_time(tmp_path):

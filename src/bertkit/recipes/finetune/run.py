@@ -43,7 +43,7 @@ from bertkit.training.lifecycle import (
     start_or_resume,
     train_to_end,
 )
-from bertkit.training.run import Run, RunRecord, recognize_source
+from bertkit.training.run import Run, RunRecord, keep_precision, recognize_source
 
 SEARCH_FOLDER = "search"
 OTHER_KINDS = (
@@ -186,7 +186,10 @@ def gather(
     if prepared is None:
         prepared = prepare(task, data, pretrained.tokenizer)
     context = assemble(
-        prepared, pretrained, settings, is_sentence_encoder=bool(source.get(SENTENCE_ENCODER))
+        prepared,
+        pretrained,
+        keep_precision(settings, run),
+        is_sentence_encoder=bool(source.get(SENTENCE_ENCODER)),
     )
     return context, {} if checkpoint is not None else source
 

@@ -29,7 +29,7 @@ from bertkit.recipes.pretrain.source import InitialCheckpoint, load_source, open
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine
-from bertkit.training.run import Run, RunState
+from bertkit.training.run import Run, RunState, keep_precision
 
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7
@@ -63,13 +63,14 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
     Args:
         data: the shards' folder.
         settings: settings of the run.
-        run: the run; if it already has a checkpoint, the source isn't needed.
+        run: the run; if it already has a checkpoint, the source isn't needed. It goes on in its
+            precision.
     """
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
     if not shards.train:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
-    machine = Machine.choose(settings)
+    machine = Machine.choose(keep_precision(settings, run))
     source, model_max_length = None, None
     if settings.start_from is None:
         config = build_config(settings, tokenizer)

@@ -44,7 +44,7 @@ from bertkit.training.lifecycle import (
     start_or_resume,
     train_to_end,
 )
-from bertkit.training.run import Run, RunRecord, recognize_source
+from bertkit.training.run import Run, RunRecord, keep_precision, recognize_source
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def gather(
     Returns:
         The context, and the identity of the encoder that the model starts from, for the record.
     """
-    machine = Machine.choose(settings)
+    machine = Machine.choose(keep_precision(settings, run))
     data = read_data(files.train, files.dev, settings)
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:

@@ -18,7 +18,7 @@ from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Watched
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
 from bertkit.training.records.log import read_evaluation
-from bertkit.training.run import Run, RunRecord
+from bertkit.training.run import Run, RunRecord, keep_precision
 from bertkit.training.step import evaluate_batches
 from bertkit.training.versions import describe_versions
 
@@ -61,7 +61,7 @@ def train(
 
 def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResult:
     """Start or resume a run whose lock this process holds."""
-    machine = Machine.choose(settings)
+    machine = Machine.choose(keep_precision(settings, run))
     record, state = start_or_resume(run, describe_run(plan, settings, machine))
     if state.step:
         net = plan.load(checkpoint_path(run.folder, state.step))

@@ -115,6 +115,29 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert rows(output) == rows(whole)
 
 
+def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
+    sources, tmp_path, monkeypatch, capsys
+):
+    output, in_bf16 = tmp_path / "model", QUICK.model_copy(update={"precision": "bf16"})
+    finetune(sources, tmp_path / "whole", TASK, in_bf16)
+    with monkeypatch.context() as patch:
+        stop_at(7, patch, signal.SIGTERM)
+        with pytest.raises(StoppedError):
+            finetune(sources, output, TASK, in_bf16)
+    in_fp32 = QUICK.model_copy(update={"precision": "fp32"})
+    with pytest.raises(ResumeError, match="--precision bf16 → fp32"):
+        finetune(sources, output, TASK, in_fp32)
+    finetune(sources, output, TASK, QUICK)
+    errors = capsys.readouterr().err
+    assert f"resuming after step 8 of {output / 'run'}, in bf16 as before\n" in errors
+    assert "bit for bit" not in errors
+    name = "model.safetensors"
+    assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert finetune(sources, output, TASK, QUICK).output == output
+    with pytest.raises(ResumeError, match="--precision bf16 → fp32"):
+        finetune(sources, output, TASK, in_fp32)
+
+
 def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkeypatch):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:

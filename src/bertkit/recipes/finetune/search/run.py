@@ -49,7 +49,13 @@ from bertkit.training.finished import (
     undefine_number,
 )
 from bertkit.training.lifecycle import RUN_FOLDER, open_run
-from bertkit.training.run import Run, RunRecord, check_resume, recognize_source
+from bertkit.training.run import (
+    Run,
+    RunRecord,
+    check_resume,
+    keep_precision,
+    recognize_source,
+)
 
 SEARCH_FILE = "search.json"
 
@@ -133,6 +139,7 @@ def search(
     inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
     check = partial(check_kind, kind=SEARCH_FOLDER)
     with open_run(record, output, inputs=inputs, check=check, describe_stop=describe_stop):
+        plan = replace(plan, settings=keep_precision(settings, record))
         old = record.read_record()
         wanted = recognize_source(old, describe_search(plan, choice), "model")
         if old is not None:
@@ -266,8 +273,8 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         remove_folder(place)
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
-    context = assemble(prepared, parent, settings)
     run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
+    context = assemble(prepared, parent, keep_precision(settings, run))
     write_model(plan.output, run, context, evaluate_model(context), saved, comparison)
 
 

@@ -143,6 +143,26 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
     assert contents(output) == contents(whole[0])
 
 
+def test_a_search_goes_on_in_the_precision_that_was_asked_for(
+    whole, sources, tmp_path, monkeypatch
+):
+    output = copy_without(whole[0], tmp_path / "model", f"search/{GOOD}")
+    run = Run(output / "search")
+    record = run.read_record()
+    run.write_record(
+        record.model_copy(update={"settings": {**record.settings, "precision": "bf16"}})
+    )
+    chosen = []
+    monkeypatch.setattr(
+        search_module, "finetune", lambda *given: chosen.append(given[3]) or interrupt()
+    )
+    with pytest.raises(StoppedError):
+        search(sources, output, TASK, SETTINGS, GRID)
+    assert [each.precision for each in chosen] == ["bf16"]
+    with pytest.raises(ResumeError, match="--precision bf16 → fp32"):
+        search(sources, output, TASK, SETTINGS.model_copy(update={"precision": "fp32"}), GRID)
+
+
 def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypatch):
     """Killed while checkpoints or weights were removed, of a run that was finished."""
     output = copy_without(whole[0], tmp_path / "model")

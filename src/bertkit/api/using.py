@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from bertkit.api.inputs import hold_rows, list_texts, name_files
+from bertkit.api.kept import LAST_LOADED, take_model
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
@@ -14,6 +15,7 @@ from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.batch_jobs.predict.run import answer_file
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.data.tables.texts import open_texts
@@ -22,6 +24,7 @@ from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.inference.predictor import Predictor
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.settings import ViewSettings
+from bertkit.retrieval.index_plan import FOLDER_SUFFIX
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
@@ -52,7 +55,7 @@ def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
         InputError: a row can't be read, or columns are missing.
         BertkitError: the model can't be loaded.
     """
-    predictor = model if isinstance(model, Predictor) else Predictor.load(model)
+    predictor = model if isinstance(model, Predictor) else take_model(Predictor.load, model)
     parts = divide({"columns": COLUMNS, "predict": PredictSettings}, settings)
     chosen = build(PredictSettings, parts["predict"], "predict")
     columns = build(COLUMNS, parts["columns"], "predict")
@@ -155,9 +158,10 @@ def _take_embedder(
     device: str,
     revision: str | None,
 ) -> Embedder:
-    """Load an embedder, or take the one that is given."""
+    """Load an embedder, or take that of the last call, or the one that is given."""
     if not isinstance(model, Embedder):
-        return Embedder.load(model, settings, device=device, revision=revision)
+        place = model if model is not None else find_bundled("vectors")
+        return take_model(Embedder.load, place, settings, revision=revision, device=device)
     if settings != EmbedderSettings():
         raise SettingsError("an Embedder has its settings; give them to Embedder.load")
     return model
@@ -222,21 +226,33 @@ def search(
     place = model if model is not None else find_bundled("vectors")
     names = name_files(corpus)
     if names is not None and len(names) == 1:
-        index = SearchIndex.open(
-            place,
-            names[0],
-            chosen,
-            index_folder=index_folder,
-            device=device,
-            revision=revision,
+        index = _open_index(
+            resolve_model(place, revision=revision), Path(names[0]), chosen, index_folder, device
         )
         found = index.search(asked, top_k)
     else:
         texts = _read_texts(corpus, chosen)
         limited = EmbedderSettings(**chosen.model_dump(include=set(EmbedderSettings.model_fields)))
-        embedder = Embedder.load(place, limited, device=device, revision=revision)
+        embedder = _take_embedder(place, limited, device=device, revision=revision)
         found = _search_texts(embedder, asked, texts, chosen, top_k)
     return found[0] if isinstance(queries, str) else found
+
+
+def _open_index(
+    model: Path, corpus: Path, settings: SearchSettings, folder: str | Path | None, device: str
+) -> SearchIndex:
+    """Open the index of a file, or take that of the last call if it is to be kept."""
+    place = Path(folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
+    if settings.rebuild:
+        return SearchIndex.open(model, corpus, settings, index_folder=place, device=device)
+    return LAST_LOADED.take(
+        SearchIndex.open,
+        [model, corpus],
+        settings,
+        made=[place],
+        index_folder=place,
+        device=device,
+    )
 
 
 def _search_texts(

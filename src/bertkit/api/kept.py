@@ -1,0 +1,111 @@
+"""What a function has loaded stays for its next call: the last model of each kind, no more.
+
+A call with another model or other settings, or after a change of the model's files, loads again.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from bertkit.base.errors import storage_errors
+from bertkit.checkpoints.hub.resolve import resolve_model
+
+Loaded = TypeVar("Loaded")
+FileState = tuple[str, int, int, int]  # path, inode, bytes, time of the last change
+
+
+class Kept(NamedTuple):
+    """A loaded object, with the arguments and the state of the files that it was loaded from."""
+
+    arguments: tuple[Any, ...]
+    states: tuple[FileState, ...]
+    loaded: Any
+
+
+class LastLoaded:
+    """The last object that each loading function returned; threads may share it."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all; the child of a fork does, since neither locks nor engines outlive that."""
+        self._lock = threading.Lock()
+        self._kept: dict[Callable[..., Any], Kept] = {}
+
+    def take(
+        self,
+        load: Callable[..., Loaded],
+        sources: Sequence[Path],
+        *arguments: Any,
+        made: Sequence[Path] = (),
+        **options: Any,
+    ) -> Loaded:
+        """Return `load(*sources, *arguments, **options)`, or the same from the last time.
+
+        Args:
+            load: a function that reads files.
+            sources: the files and folders that it reads.
+            arguments: more arguments.
+            made: files and folders that it writes, and reads at the next call.
+            options: keyword arguments.
+        """
+        key = (*map(Path.absolute, sources), *arguments, options)
+        with self._lock:
+            states = list_states(sources)
+            kept = self._kept.get(load)
+            if kept is not None and (kept.arguments, kept.states) == (
+                key,
+                states + list_states(made),
+            ):
+                return cast("Loaded", kept.loaded)
+            self._kept.pop(load, None)  # before the next one takes its memory
+            loaded = load(*sources, *arguments, **options)
+            self._kept[load] = Kept(key, states + list_states(made), loaded)
+            return loaded
+
+
+LAST_LOADED = LastLoaded()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LAST_LOADED.forget)
+
+
+def take_model(
+    load: Callable[..., Loaded],
+    model: str | Path,
+    *arguments: Any,
+    revision: str | None = None,
+    **options: Any,
+) -> Loaded:
+    """Load a model, or take that of the last call; errors as in `resolve_model` and `load`."""
+    folder = resolve_model(model, revision=revision)
+    return LAST_LOADED.take(load, [folder], *arguments, **options)
+
+
+def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:
+    """Return the state of each file, and of all files in and below each folder.
+
+    A path that doesn't exist is the common prefix of some files: it stands for its folder.
+    """
+    found: list[FileState] = []
+    for path in paths:
+        files = [path] if path.is_file() else path.parent.glob("*")
+        if path.is_dir():
+            files = path.rglob("*")
+        found += filter(None, map(_read_state, sorted(files)))
+    return tuple(found)
+
+
+def _read_state(path: Path) -> FileState | None:
+    """Return the state of a file; None for a folder, and for a file that is gone meanwhile."""
+    with storage_errors(path, "read"):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns

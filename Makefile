@@ -32,9 +32,10 @@ test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and ot
 	  $(PYTEST_FLAGS)
 
 fuzz: SECONDS ?= 600
-fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10 minutes each (SECONDS=N)
-	BERTKIT_FUZZ_SECONDS=$(SECONDS) BERTKIT_FUZZ_FOLDER=.cache/fuzz $(BIN)/python -m pytest \
-	  tests/fuzz $(PYTEST_FLAGS)
+fuzz: SEED ?= $(shell date +%s)
+fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10 minutes each (SECONDS=N, SEED=N)
+	BERTKIT_FUZZ_SECONDS=$(SECONDS) BERTKIT_FUZZ_SEED=$(SEED) BERTKIT_FUZZ_FOLDER=.cache/fuzz \
+	  $(BIN)/python -m pytest tests/fuzz $(PYTEST_FLAGS)
 
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .

@@ -1,14 +1,16 @@
-"""Feeds a target with mutated files for some seconds of computing, in a process of its own.
+"""Feeds a target with mutated files, in a process of its own.
 
-    python -m tests.fuzz.driver TARGET SECONDS SEED FOLDER
+    python -m tests.fuzz.driver TARGET SEED FOLDER [SECONDS]
 
-A target is a module `<target>_target.py` with `seeds()`, good examples, and `run(data, folder)`,
-which raises whatever isn't one of bertkit's errors. An input that does, that computes for too long
-or for which the address space doesn't suffice is written to FOLDER and named; one that ends the
-process lies there as `<target>-last`.
+A target is a module `<target>_target.py` with `seeds()`, good examples; `NUM_INPUTS`, how many
+files it gets where no SECONDS of computing are given; and `run(data, folder)`, which raises
+whatever isn't one of bertkit's errors. An input that does, that computes for too long or for which
+the address space doesn't suffice is written to FOLDER and named; one that ends the process lies
+there as `<target>-last`.
 """
 
 import importlib
+import math
 import random
 import resource
 import sys
@@ -54,8 +56,8 @@ def mutate(seeds: list[bytes], draw: random.Random) -> bytes:
     return bytes(data)
 
 
-def main(target: str, seconds: float, seed: int, folder: Path) -> None:
-    """Run inputs until the time is over, and say how many there were."""
+def main(target: str, seed: int, folder: Path, seconds: float = math.inf) -> None:
+    """Run inputs until their number or the time is reached, and say how many there were."""
     module = importlib.import_module(f"tests.fuzz.{target}_target")
     draw = random.Random(seed)
     num_failures = num_inputs = 0
@@ -65,7 +67,8 @@ def main(target: str, seconds: float, seed: int, folder: Path) -> None:
         limit = address_space_bytes() + ADDRESS_SPACE_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         end = time.process_time() + seconds
-        while time.process_time() < end:
+        most = module.NUM_INPUTS if seconds == math.inf else math.inf
+        while num_inputs < most and time.process_time() < end:
             data = mutate(seeds, draw)
             (folder / f"{target}-last").write_bytes(data)
             num_inputs += 1
@@ -102,4 +105,4 @@ def address_space_bytes() -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), *map(float, sys.argv[4:]))

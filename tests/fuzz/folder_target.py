@@ -9,6 +9,7 @@ from tests.hostile.whole import CONFIG, INDEX, VOCABULARY, WEIGHTS, to_json, who
 import bertkit
 from bertkit.base.errors import BertkitError
 
+NUM_INPUTS = 1_000
 FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", INDEX)
 
 

@@ -15,6 +15,8 @@ from bertkit.exporters.onnx_models import EXPORTED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 
+NUM_INPUTS = 8_000
+
 
 @cache
 def seeds() -> list[bytes]:

@@ -12,6 +12,7 @@ from bertkit.base.errors import BertkitError
 from bertkit.data.tables.records import Record, RowReport, gather, open_records
 from bertkit.data.tables.settings import RecordSettings
 
+NUM_INPUTS = 6_000
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "squad", "text")
 NO_HEADER = 126  # first bytes from here on
 ANSWERS = {"text": ["b"], "answer_start": [2]}
@@ -34,6 +35,8 @@ EXAMPLES = {
     "squad": json.dumps(SQUAD).encode(),
     "text": b"a\nb\r\nc",
 }
+# what once came to errors of other libraries
+FAILED = (b'~tex\xff\xfflabe\tNN\t"O\nb\nc,y\n',)
 
 
 def seeds() -> list[bytes]:

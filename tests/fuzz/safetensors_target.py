@@ -9,6 +9,8 @@ from bertkit.base.errors import BertkitError
 from bertkit.checkpoints.names import rename_tensors
 from bertkit.checkpoints.safetensors_file import open_safetensors
 
+NUM_INPUTS = 8_000
+
 
 def seeds() -> list[bytes]:
     """A whole file, a small one, and headers alone."""

@@ -22,6 +22,7 @@ from bertkit.base.errors import BertkitError
 from bertkit.checkpoints.tensorflow.checkpoint_reader import open_tensorflow
 from bertkit.checkpoints.tensorflow.leveldb_table import read_table
 
+NUM_INPUTS = 2_000
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 INDEX = f"{PREFIX}.index"
 DATA = f"{PREFIX}.data-00000-of-00001"

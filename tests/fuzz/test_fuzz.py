@@ -1,13 +1,12 @@
-"""Each parser of foreign files, fed with mutated ones for `BERTKIT_FUZZ_SECONDS` of computing.
+"""Each parser of foreign files, fed with mutated ones: always the same, whatever the machine.
 
-`BERTKIT_FUZZ_SEED` repeats a run, which its output names; inputs that fail are kept in
-`BERTKIT_FUZZ_FOLDER`.
+`BERTKIT_FUZZ_SEED` chooses other files, and `BERTKIT_FUZZ_SECONDS` as many as can be tried in that
+time of computing. The output names the seed; inputs that fail are kept in `BERTKIT_FUZZ_FOLDER`.
 """
 
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +14,8 @@ from types import ModuleType
 import pytest
 from tests.fuzz import folder_target, modules_target, records_target
 
-SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "5"))
-SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
+SECONDS = os.environ.get("BERTKIT_FUZZ_SECONDS", "").split()
+SEED = os.environ.get("BERTKIT_FUZZ_SEED", "0")
 NUM_AT_ONCE = 2
 ROOT = Path(__file__).parents[2]
 TARGETS = sorted(
@@ -30,7 +29,7 @@ pytestmark = [
 
 
 def run_target(target: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "tests.fuzz.driver", target, str(SECONDS), str(SEED), folder]
+    words = [sys.executable, "-m", "tests.fuzz.driver", target, SEED, folder, *SECONDS]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -56,6 +55,11 @@ def test_mutated_files_come_to_errors_of_ours(
     with capsys.disabled():
         sys.stdout.write(f"\n{ending.stdout}")
     assert ending.returncode == 0, f"seed {SEED}: {ending.stdout}{ending.stderr}"
+
+
+@pytest.mark.parametrize("data", records_target.FAILED)
+def test_files_that_failed_come_to_errors_of_ours(data: bytes, tmp_path: Path) -> None:
+    records_target.run(data, tmp_path)
 
 
 @pytest.mark.parametrize("target", [folder_target, modules_target, records_target])

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import random
 import sys
 import threading
 from pathlib import Path
@@ -251,7 +252,10 @@ def test_parquet_that_was_packed_and_cut_short(tmp_path):
 
 
 def test_what_is_no_text_is_refused(tmp_path):
-    refuse(write(tmp_path, "b.txt", os.urandom(5000)), r"b\.txt isn't text: much of it is NUL")
+    refuse(
+        write(tmp_path, "b.txt", random.Random(0).randbytes(5000)),
+        r"b\.txt isn't text: much of it is NUL",
+    )
     refuse(write(tmp_path, "a.zip", b"PK"), r"a\.zip isn't text: unpack it first")
     refuse(write(tmp_path, "a.json", b'{"a": 1}'), r"an object with a, and rows are expected")
     assert read(write(tmp_path, "b.json", b'"x"'), format="jsonl") == ["x"]

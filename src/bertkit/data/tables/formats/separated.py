@@ -41,12 +41,12 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     try:
         first = next(rows, None)
+        if first is not None and decoder.layout.delimiter is None:
+            first = _try_other_delimiter(rows, first, decoder)
     except csv.Error as error:
         raise InputError(_describe_error(error, decoder)) from None
     if first is None:
         return Rows((), iter(()))
-    if decoder.layout.delimiter is None:
-        first = _try_other_delimiter(rows, first, decoder)
     rows.is_blank_row = len(first) == 1 or decoder.texts_only
     columns, has_header = tuple(first), decoder.layout.header
     if not has_header:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,10 @@ from hypothesis import strategies as st
 from tests.unit.data.tables.labeled import read, refuse, write
 from tests.waiting import little_computing
 
+from bertkit.base.errors import InputError
 from bertkit.data.tables.formats import separated
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import open_texts
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 BROKEN = '"swallows, what comes'
@@ -35,6 +39,15 @@ def test_an_open_quote_at_the_end_costs_one_row(tmp_path):
     assert (report.num_rows, report.num_broken) == (503, 2)
     assert "line 3 isn't CSV (',' expected" in report.first_broken[0]
     assert "line 504 isn't CSV (unexpected end of data)" in report.first_broken[1]
+
+
+@pytest.mark.parametrize(("mark", "shown"), [(";", "unexpected end of data"), ("|", "'|' exp")])
+def test_an_open_quote_that_another_separator_brings_is_named(tmp_path, mark, shown):
+    end = "" if "end" in shown else '" x\n'
+    path = write(tmp_path, "a.csv", f'text{mark}"label\na{mark}1\n{end}')
+    refuse(path, r"a\.csv, line 1 isn't CSV \(" + re.escape(shown))
+    with pytest.raises(InputError, match="row 1 isn't CSV"):
+        list(open_texts(path, TableSettings(text_column="text")).rows())
 
 
 def test_an_open_quote_swallows_no_more_than_a_row_may_have(tmp_path, monkeypatch):

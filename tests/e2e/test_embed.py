@@ -94,7 +94,7 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
         (["texts.txt", "--output", "v.npy", "--pooling", "best"], "'best'"),
         (["texts.txt", "--output", "v.npy", "--format", "parquet"], "texts.txt is damaged or cut"),
         (["texts.txt", "--output", "v.npy", "--prompt-name", "query"], "has no prompt 'query'"),
-        (["."], ". is a folder; name one file of texts"),
+        (["nothing/"], "nothing/ doesn't exist, and matches no file"),
     ],
 )
 def test_what_can_not_be_is_told_in_a_line(

@@ -86,6 +86,25 @@ def test_texts_are_found(model, corpus, capsys):
     assert re.fullmatch(r"precision (fp32|bf16), as the index was made\n", err)
 
 
+def test_texts_of_a_folder_are_found_with_their_file(model, tmp_path, capsys):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("the cat\n\na hat\n")
+    out, err = run(capsys, "search", model, "--corpus", docs, "a hat", "--top-k", 1)
+    assert out.splitlines()[1] == "   1.0000  docs/a.txt:3 a hat"
+    assert "1 empty row left out" in err
+    faq = tmp_path / "faq.jsonl"
+    faq.write_text('{"no": 7, "text": "a hat"}\n{"no": 8, "text": "the cat"}\n')
+    words = ["search", model, "--corpus", faq, "--id-column", "no", "the cat", "--top-k", 1]
+    assert run(capsys, *words)[0].splitlines()[1] == "   1.0000  8            the cat"
+    assert json.loads(run(capsys, *words, "--json")[0])["hits"][0]["id"] == "8"
+    out, _ = run(capsys, "search", model, "--corpus", docs, "--corpus", faq, "a hat", "--top-k", 2)
+    assert [line.split()[1] for line in out.splitlines()[1:]] == [
+        "docs/a.txt:3",
+        f"{tmp_path.name}/faq.jsonl:1",
+    ]
+
+
 def test_foreign_texts_are_cut_and_steer_no_terminal_and_json_has_them_whole(model, corpus, capsys):
     out, _ = run(capsys, "search", model, "--corpus", corpus, "cat")
     assert "\x1b" not in out

@@ -54,6 +54,22 @@ def list_texts(rows: Table, column: str | None) -> list[str]:
     return texts
 
 
+def list_ids(rows: Table, column: str) -> list[str]:
+    """Return the ids of rows from Python.
+
+    Raises:
+        InputError: there is no such column, or a row has no id in it.
+    """
+    table = open_records(rows, split="texts")
+    ids = []
+    for record in table.records(RowReport(table.name)):
+        if record.values.get(column) is None:
+            known = ", ".join(table.columns or ())
+            raise InputError(f"{record.place} has no id in {column}; columns: {known}")
+        ids.append(str(record.values[column]))
+    return ids
+
+
 def name_files(data: object) -> list[str] | None:
     """Return data as names of files, folders or globs; None if they are rows or texts.
 

@@ -1,13 +1,15 @@
 """Functions that use a model: predictions, metrics, vectors, search, a view of the attention."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, overload
 
-from bertkit.api.inputs import hold_rows, list_texts, name_files
+from bertkit.api.inputs import hold_rows, list_ids, list_texts, name_files
 from bertkit.api.kept import LAST_LOADED, take_model
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
-from bertkit.base.progress import show_progress
+from bertkit.base.progress import announce, show_progress
+from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.evaluate.held_out import HeldOutResult, evaluate_held_out
 from bertkit.batch_jobs.evaluate.run import EvaluatedModel, EvaluateResult
 from bertkit.batch_jobs.evaluate.run import evaluate as run_evaluate
@@ -18,13 +20,12 @@ from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
-from bertkit.data.tables.texts import open_texts
+from bertkit.data.tables.text_files import name_beside, open_text_files
 from bertkit.embeddings.embedder import Embedder, Vectors
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.inference.predictor import Predictor
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.settings import ViewSettings
-from bertkit.retrieval.index_plan import FOLDER_SUFFIX
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
@@ -125,7 +126,7 @@ def embed(
     """Embed texts: row n of the result belongs to text n.
 
     Args:
-        texts: a list of texts, a data frame, or a file by name.
+        texts: a list of texts, a data frame, or a file, folder or glob by name, or several.
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
@@ -172,7 +173,7 @@ def _read_texts(texts: Table, reading: TableSettings) -> list[str]:
     names = name_files(texts)
     if names is None:
         return list_texts(texts, reading.text_column)
-    return [row.text for name in names for row in open_texts(name, reading).rows()]
+    return [row.text for row in open_text_files(names, reading).rows()]
 
 
 @overload
@@ -199,12 +200,13 @@ def search(
 ) -> list[Hit] | list[list[Hit]]:
     """Find the texts most similar to a query, or to each of several, best first.
 
-    A file is indexed once, beside it, as by `bertkit search`. Texts from Python are embedded at
-    each call: for many queries, give them together.
+    A file, a folder or several files are indexed once, beside them, as by `bertkit search`. Texts
+    from Python are embedded at each call: for many queries, give them together. Empty texts are
+    left out.
 
     Args:
         queries: one query or several.
-        corpus: a file by name, a list of texts, or a data frame.
+        corpus: a file, folder or glob by name, or several; a list of texts, or a data frame.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
         top_k: results per query.
@@ -225,26 +227,27 @@ def search(
     chosen = build(SearchSettings, settings, "search")
     place = model if model is not None else find_bundled("vectors")
     names = name_files(corpus)
-    if names is not None and len(names) == 1:
+    if names is not None:
         index = _open_index(
-            resolve_model(place, revision=revision), Path(names[0]), chosen, index_folder, device
+            resolve_model(place, revision=revision), names, chosen, index_folder, device
         )
         found = index.search(asked, top_k)
     else:
-        texts = _read_texts(corpus, chosen)
+        rows = _number_rows(cast("Table", hold_rows(corpus)), chosen)
         limited = EmbedderSettings(**chosen.model_dump(include=set(EmbedderSettings.model_fields)))
         embedder = _take_embedder(place, limited, device=device, revision=revision)
-        found = _search_texts(embedder, asked, texts, chosen, top_k)
+        found = _search_rows(embedder, asked, rows, chosen, top_k)
     return found[0] if isinstance(queries, str) else found
 
 
 def _open_index(
-    model: Path, corpus: Path, settings: SearchSettings, folder: str | Path | None, device: str
+    model: Path, names: list[str], settings: SearchSettings, folder: str | Path | None, device: str
 ) -> SearchIndex:
-    """Open the index of a file, or take that of the last call if it is to be kept."""
-    place = Path(folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
-    if settings.rebuild:
-        return SearchIndex.open(model, corpus, settings, index_folder=place, device=device)
+    """Open the index of files, or take that of the last call if it is to be kept."""
+    corpus = Path(names[0])
+    if settings.rebuild or len(names) > 1 or not corpus.exists():  # a glob
+        return SearchIndex.open(model, names, settings, index_folder=folder, device=device)
+    place = Path(folder or name_beside(corpus))
     return LAST_LOADED.take(
         SearchIndex.open,
         [model, corpus],
@@ -255,17 +258,33 @@ def _open_index(
     )
 
 
-def _search_texts(
-    embedder: Embedder, queries: list[str], texts: list[str], settings: SearchSettings, top_k: int
+def _number_rows(table: Table, settings: SearchSettings) -> list[Hit]:
+    """Return the rows with text as hits without a score; announce how many have none."""
+    texts, ids = list_texts(table, settings.text_column), None
+    if settings.id_column is not None:
+        ids = list_ids(table, settings.id_column)
+    rows = [
+        Hit(0.0, row, text, None if ids is None else ids[row])
+        for row, text in enumerate(texts)
+        if text.replace("\0", "").strip()
+    ]
+    if num_blank := len(texts) - len(rows):
+        announce(f"{pluralize(num_blank, 'empty row')} left out")
+    return rows
+
+
+def _search_rows(
+    embedder: Embedder, queries: list[str], rows: list[Hit], settings: SearchSettings, top_k: int
 ) -> list[list[Hit]]:
     similarity = settings.similarity or cast("Any", embedder.similarity)
+    texts = [row.text for row in rows]
     index = VectorIndex(embedder.encode(texts, progress=True), similarity)
     if settings.index == "approximate":
         index = index.approximate()
-    scores, rows = index.search(embedder.encode(queries), top_k)
+    scores, places = index.search(embedder.encode(queries), top_k)
     return [
-        [Hit(score, row, texts[row]) for score, row in zip(*each, strict=True)]
-        for each in zip(scores.tolist(), rows.tolist(), strict=True)
+        [replace(rows[place], score=score) for score, place in zip(*each, strict=True)]
+        for each in zip(scores.tolist(), places.tolist(), strict=True)
     ]
 
 

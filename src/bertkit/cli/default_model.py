@@ -57,6 +57,20 @@ def take_model(
     return take_bundled(part), tuple(words)
 
 
+def take_model_and_files(inputs: Sequence[str], model: str | None) -> tuple[str, list[str]]:
+    """Return the model to use, which may be the first of several arguments, and the files to read.
+
+    Raises:
+        SettingsError: there is no file.
+        MissingExtraError: no model is named, and none is bundled.
+    """
+    if model is None and len(inputs) > 1:
+        model, inputs = inputs[0], inputs[1:]
+    if not inputs:
+        raise SettingsError("give a file or folder of texts, or - for standard input")
+    return model or take_bundled("vectors"), list(inputs)
+
+
 def take_model_and_file(inputs: Sequence[str], model: str | None) -> tuple[str, str]:
     """Return the model to use and the one file to read, whose vectors are to be computed.
 

@@ -11,7 +11,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.settings import EmbedSettings
-from bertkit.cli.default_model import take_model_and_file
+from bertkit.cli.default_model import take_model_and_files
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import list_problems
 from bertkit.cli.texts import Words
@@ -41,8 +41,10 @@ def embed(
     """Embed each text of a file: row n of the output belongs to row n of the input.
 
     Reads plain text (one text per line), JSONL, CSV, TSV and Parquet, plain or as .gz, .bz2 and
-    .zst, in constant memory. Writes .npy, .parquet or .jsonl, and beside it a .json with the counts
-    and everything that the vectors depend on. The same command resumes interrupted work.
+    .zst, in constant memory. Folders, globs and several files are read one after another; .jsonl
+    and .parquet then say which file and row a vector belongs to. Writes .npy, .parquet or .jsonl,
+    and beside it a .json with the counts and everything that the vectors depend on. The same
+    command resumes interrupted work.
 
     **Examples**
 
@@ -52,12 +54,15 @@ def embed(
 
         bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --text-column body --output vectors.parquet
 
+        bertkit embed all-MiniLM-L6-v2/ notes/ --output vectors.jsonl
+
         bertkit embed run/ long.jsonl --pooling cls --long-texts window --output vectors.npy
 
         echo "One text." | bertkit embed all-MiniLM-L6-v2/ -
 
     Args:
-        inputs: A file of texts, or - for standard input; an argument before it is the model.
+        inputs: Files, folders or globs of texts, or - for standard input; of several arguments, the
+            first is the model, unless --model names it.
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
             default the first argument, or else the model that comes with bertkit.
         output: File for the vectors: .npy, .parquet or .jsonl. Without it, they are printed
@@ -67,7 +72,7 @@ def embed(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
-    model, texts = take_model_and_file(inputs, model)
+    model, texts = take_model_and_files(inputs, model)
     from bertkit.batch_jobs.embed.run import embed as run
     from bertkit.batch_jobs.embed.run import embed_lines
 
@@ -75,12 +80,12 @@ def embed(
         check_standard_output()
         if settings.restart or settings.overwrite:
             raise SettingsError("--restart and --overwrite need --output")
-        from bertkit.data.tables.texts import open_texts
+        from bertkit.data.tables.text_files import open_text_files
         from bertkit.embeddings.embedder import Embedder
 
-        table = open_texts(texts, settings)
+        files = open_text_files(texts, settings)
         embedder = Embedder.load(model, settings, device=device, revision=revision)
-        result = embed_lines(embedder, table, print)
+        result = embed_lines(embedder, files, print)
         announce(_describe(result, json=json))
         return
     result = run(model, texts, output, settings, device=device, revision=revision)

@@ -1,4 +1,4 @@
-"""`bertkit search`: semantic search over a file of texts."""
+"""`bertkit search`: semantic search over files of texts."""
 
 import json as json_module
 from dataclasses import asdict
@@ -22,7 +22,7 @@ SHOWN_CHARS = 160
 def search(
     *queries: Words,
     model: str | None = None,
-    corpus: Path,
+    corpus: list[str],
     file: Path | None = None,
     top_k: int = 5,
     settings: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
@@ -31,11 +31,12 @@ def search(
     revision: str | None = None,
     json: bool = False,
 ) -> None:
-    """Find the texts of a file that are most similar to a query.
+    """Find the texts of a file, or of a folder, that are most similar to a query.
 
     The first call embeds the file, row by row, and stores the vectors beside it, under its name
     plus .bertkit; later calls use them until the file changes. The same command resumes interrupted
-    work. Rows count from 0, as in the output of `bertkit embed`.
+    work. Empty rows are left out. Rows count from 0, as in the output of `bertkit embed`; texts of
+    a folder or of several files are shown with their file and row, from 1, as editors count lines.
 
     **Examples**
 
@@ -45,6 +46,10 @@ def search(
 
         bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --text-column answer --file q.txt
 
+        bertkit search "How do I mend a tire?" --corpus docs/
+
+        bertkit search "a refund" --corpus faq.csv --text-column answer --id-column number
+
         bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
 
     Args:
@@ -52,11 +57,13 @@ def search(
             line.
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
             default the first argument, or else the model that comes with bertkit.
-        corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet.
+        corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
+            or glob of such files. May be given several times.
         file: File with one query per line.
         top_k: Number of results per query.
         settings: The settings of the command.
-        index_folder: Folder of the index; by default beside the corpus.
+        index_folder: Folder of the index; by default beside the corpus, or in the common folder of
+            several files.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object per query, with whole texts.
@@ -83,4 +90,5 @@ def _show(query: str, hits: "list[Hit]") -> None:
     print(printable(query))
     for hit in hits:
         shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-        print(f"  {hit.score:7.4f}  row {hit.row:<8} {shown}")
+        name = f"row {hit.row}" if hit.id is None else printable(hit.id)
+        print(f"  {hit.score:7.4f}  {name:<12} {shown}")

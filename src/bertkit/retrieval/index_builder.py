@@ -26,13 +26,12 @@ from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 from bertkit.batch_jobs.embed.run import EmbedResult, embed
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.batch_jobs.embed.unfinished import read_record
-from bertkit.data.tables.texts import open_texts
+from bertkit.data.tables.texts import TextRow
 from bertkit.retrieval.index_files import write_texts
 from bertkit.retrieval.index_plan import IndexPlan
 from bertkit.retrieval.index_record import (
+    FILES_WITH_IDS,
     RECORD_FILE,
-    TEXT_ENDS_FILE,
-    TEXTS_FILE,
     VECTORS_FILE,
     CorpusRecord,
     IndexRecord,
@@ -40,10 +39,7 @@ from bertkit.retrieval.index_record import (
 from bertkit.retrieval.index_vectors import CELLS_FOLDER
 
 # The stems of all file names in an index folder; the lock file's name starts with a dot.
-OWN_NAMES = {
-    name.split(".")[0]
-    for name in (RECORD_FILE, VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE, CELLS_FOLDER, LOCK_FILE)
-}
+OWN_NAMES = {name.split(".")[0] for name in (RECORD_FILE, *FILES_WITH_IDS, CELLS_FOLDER, LOCK_FILE)}
 
 
 def find_index(plan: IndexPlan) -> IndexRecord | None:
@@ -54,7 +50,8 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
     if record is None:
         return None
     plan.check_embedding(record.embedding)
-    return record if record.corpus.describes(plan.corpus, plan.reading) else None
+    is_same = not record.is_older and record.corpus.describes(plan.corpus, plan.reading)
+    return record if is_same else None
 
 
 def read_embedding(folder: Path) -> dict[str, Any]:
@@ -85,18 +82,19 @@ def build_index(plan: IndexPlan) -> IndexRecord:
     """
     can_resume = _can_resume(plan)
     corpus = CorpusRecord.of(plan.corpus, plan.reading)
-    if (plan.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
-        announce(f"{plan.corpus} changed since it was embedded; embedding it again")
+    earlier = None if plan.settings.rebuild else IndexRecord.read(plan.folder)
+    if earlier is not None:
+        cause = "has an older index" if earlier.is_older else "changed since it was embedded"
+        announce(f"{plan.corpus.name} {cause}; embedding it again")
     remove_folder(plan.folder / RECORD_FILE)
     result = _embed(plan, restart=not can_resume)
     if not result.num_rows:
-        raise InputError(f"{plan.corpus} has no texts")
-    announce(_describe(plan, result))
+        raise InputError(f"{plan.corpus.name} has no texts")
     files = {VECTORS_FILE: record_file(plan.folder / VECTORS_FILE)}
-    paths = plan.folder / TEXTS_FILE, plan.folder / TEXT_ENDS_FILE
-    files[TEXTS_FILE], files[TEXT_ENDS_FILE] = write_texts(_read_texts(plan), *paths)
+    files |= write_texts(_read_rows(plan), plan.folder, plan.corpus.has_ids)
+    announce(_describe(plan, result))
     if not corpus.describes(plan.corpus, plan.reading):
-        raise ResumeError(f"{plan.corpus} changed while it was read; run the command again")
+        raise ResumeError(f"{plan.corpus.name} changed while it was read; run the command again")
     record = IndexRecord(
         corpus=corpus,
         embedding=plan.embedding,
@@ -111,20 +109,21 @@ def build_index(plan: IndexPlan) -> IndexRecord:
 
 def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     """Describe in one line what was embedded and which data problems were counted."""
-    problems = [
+    num_blank = plan.corpus.num_blank
+    problems = [f"{pluralize(num_blank, 'empty row')} left out"] if num_blank else []
+    problems += [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()
         if number and name not in ("texts", "tokens")
     ]
-    line = f"{plan.corpus}: {pluralize(result.num_rows, 'text')} embedded"
+    line = f"{plan.corpus.name}: {pluralize(result.num_rows, 'text')} embedded"
     return line + (f" ({', '.join(problems)})" if problems else "")
 
 
 def _can_resume(plan: IndexPlan) -> bool:
     """Whether an interrupted build of the same vectors can be resumed."""
     output = plan.folder / VECTORS_FILE
-    table = open_texts(plan.corpus, plan.reading)
-    wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
+    wanted = VectorsFingerprint(embedding=plan.embedding, input=plan.corpus.identity())
     with _advising_to_remove(plan.folder):
         state = read_record(output)
     if state is None:
@@ -141,6 +140,7 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
         | {
             "prompt": plan.passage_prompt,
             "prompt_name": None,
+            "id_column": None,  # the index stores ids
             "restart": restart,
             "overwrite": True,
         }
@@ -166,10 +166,10 @@ def _advising_to_remove(folder: Path) -> Iterator[None]:
         raise DamagedFileError(f"{problem}; remove {folder} to start over") from None
 
 
-def _read_texts(plan: IndexPlan) -> Iterator[str]:
-    """Yield the texts of the corpus, showing progress."""
-    table = open_texts(plan.corpus, plan.reading)
-    with show_progress("Storing the texts", table.size_bytes, is_bytes=True) as progress:
-        for row in table.rows():
+def _read_rows(plan: IndexPlan) -> Iterator[tuple[int, TextRow]]:
+    """Yield the rows of the corpus with their numbers, showing progress."""
+    files = plan.corpus
+    with show_progress("Storing the texts", files.size_bytes, is_bytes=True) as progress:
+        for number, row in files.numbered_rows():
             progress.advance(row.num_bytes)
-            yield row.text
+            yield number, row

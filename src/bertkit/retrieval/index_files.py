@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
-from bertkit.base.files import durable_file
+from bertkit.base.files import DurableFile, durable_file
 from bertkit.data.mapped_array import MappedArray, write_array
+from bertkit.data.tables.texts import TextRow
+from bertkit.retrieval.index_record import (
+    ID_ENDS_FILE,
+    IDS_FILE,
+    ROWS_FILE,
+    TEXT_ENDS_FILE,
+    TEXTS_FILE,
+)
 
 ADVICE = "rebuild the index with --rebuild"
 
@@ -77,14 +85,39 @@ class StoredTexts:
                 raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}") from None
 
 
-def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[FileRecord, FileRecord]:
-    """Write the concatenated texts and their end offsets; return the records of both files."""
-    ends = array("Q")
-    position = 0
-    with durable_file(path) as file:
-        for text in texts:
-            content = text.encode("utf-8")
-            file.write(content)
-            position += len(content)
-            ends.append(position)
-    return file.record(), write_array(ends_path, np.frombuffer(ends, dtype=np.uint64))
+class _TextWriter:
+    """Concatenates texts in a file, and collects where each ends."""
+
+    def __init__(self, file: DurableFile) -> None:
+        self.ends = array("Q")
+        self._file, self._position = file, 0
+
+    def add(self, text: str) -> None:
+        content = text.encode("utf-8")
+        self._file.write(content)
+        self._position += len(content)
+        self.ends.append(self._position)
+
+
+def write_texts(
+    rows: Iterator[tuple[int, TextRow]], folder: Path, has_ids: bool
+) -> dict[str, FileRecord]:
+    """Write texts, their row numbers, and their ids if they have some.
+
+    Returns:
+        The records of the files, by name.
+    """
+    numbers = array("Q")
+    with ExitStack() as stack:
+        named = [TEXTS_FILE, *([IDS_FILE] if has_ids else [])]
+        files = [stack.enter_context(durable_file(folder / name)) for name in named]
+        writers = [_TextWriter(file) for file in files]
+        for number, row in rows:
+            numbers.append(number)
+            for writer, text in zip(writers, (row.text, row.id or ""), strict=False):
+                writer.add(text)
+    records = {name: file.record() for name, file in zip(named, files, strict=True)}
+    arrays = dict(zip((TEXT_ENDS_FILE, ID_ENDS_FILE), (one.ends for one in writers), strict=False))
+    for name, content in {**arrays, ROWS_FILE: numbers}.items():
+        records[name] = write_array(folder / name, np.frombuffer(content, dtype=np.uint64))
+    return records

@@ -6,11 +6,11 @@ from typing import Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.settings import CorpusSettings
+from bertkit.data.tables.text_files import TextFiles
 from bertkit.embeddings.embedder import Embedder
 from bertkit.retrieval.settings import SearchSettings
 
-FOLDER_SUFFIX = ".bertkit"
 QUERY_PROMPTS = ("query",)
 PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
 
@@ -21,7 +21,7 @@ class IndexPlan:
 
     Attributes:
         model: the model as the user named it.
-        corpus: the file of texts.
+        corpus: the texts, without empty rows.
         folder: the index folder, which may not exist yet.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
@@ -31,7 +31,7 @@ class IndexPlan:
     """
 
     model: str | Path
-    corpus: Path
+    corpus: TextFiles
     folder: Path
     device: str
     revision: str | None
@@ -40,9 +40,9 @@ class IndexPlan:
     embedding: dict[str, Any]
 
     @property
-    def reading(self) -> TableSettings:
+    def reading(self) -> CorpusSettings:
         """The settings for reading the corpus."""
-        return TableSettings(**self.settings.model_dump(include=set(TableSettings.model_fields)))
+        return CorpusSettings(**self.settings.model_dump(include=set(CorpusSettings.model_fields)))
 
     def check_embedding(self, found: dict[str, Any]) -> None:
         """Raise SettingsError if existing vectors were made with another model or settings."""
@@ -58,7 +58,7 @@ class IndexPlan:
 
 def make_plan(
     model: str | Path,
-    corpus: Path,
+    corpus: TextFiles,
     folder: Path,
     settings: SearchSettings,
     *,

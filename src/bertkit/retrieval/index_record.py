@@ -12,26 +12,33 @@ from pydantic import (
 )
 
 from bertkit.base.checksummed_model import ChecksummedModel
-from bertkit.base.checksums import FileRecord, record_file
-from bertkit.base.errors import DamagedFileError, InputError, storage_errors
-from bertkit.data.tables.settings import TableSettings
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import DamagedFileError, storage_errors
+from bertkit.data.tables.settings import CorpusSettings
+from bertkit.data.tables.text_files import TextFiles
 from bertkit.embeddings.similarity_names import Similarity
 
 RECORD_FILE = "index.json"
 VECTORS_FILE = "vectors.npy"
 TEXTS_FILE = "texts.bin"
 TEXT_ENDS_FILE = "text_ends.npy"
+ROWS_FILE = "rows.npy"
+IDS_FILE = "ids.bin"
+ID_ENDS_FILE = "id_ends.npy"
+OLDER_FILES = (VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)  # empty rows had vectors, too
+FILES = (*OLDER_FILES, ROWS_FILE)
+FILES_WITH_IDS = (*FILES, IDS_FILE, ID_ENDS_FILE)
 CELLS_ARRAYS = ("centers", "ranges", "sizes", "rows", "codes")
 
 Files = dict[str, FileRecord]
 
 
-def _check_names(*names: str) -> AfterValidator:
-    """Return a validator that a record lists exactly these files."""
+def _check_names(*allowed: tuple[str, ...]) -> AfterValidator:
+    """Return a validator that a record lists exactly the files of one of these."""
 
     def check(files: Files) -> Files:
-        if files.keys() != set(names):
-            raise ValueError(f"must list {', '.join(names)}")
+        if set(files) not in [set(names) for names in allowed]:
+            raise ValueError(f"must list {', '.join(allowed[0])}")
         return files
 
     return AfterValidator(check)
@@ -47,39 +54,41 @@ class CorpusRecord(Part):
     """The state of the corpus when it was embedded.
 
     Attributes:
-        name: its file name.
+        name: the name of its file or folder.
         reading: which columns were read, and how.
         size_bytes: its size.
-        changed_ns: its modification time in nanoseconds since 1970.
-        sha256: the SHA-256 of the whole file.
+        stamp: the SHA-256 of the sizes and times of change of its files, and of several, the names.
+        changed_ns: the time of change of the file, in records of older versions.
+        sha256: the SHA-256 of the whole file, or of the names and contents of several.
     """
 
     name: str
-    reading: TableSettings
+    reading: CorpusSettings
     size_bytes: NonNegativeInt
-    changed_ns: int
+    stamp: str = ""
+    changed_ns: int | None = None
     sha256: str
 
     @classmethod
-    def of(cls, path: Path, reading: TableSettings) -> "CorpusRecord":
-        """Record the state of a corpus; reads the whole file for its SHA-256."""
-        size_bytes, changed_ns = read_size_and_time(path)
+    def of(cls, files: TextFiles, reading: CorpusSettings) -> "CorpusRecord":
+        """Record the state of a corpus; reads all of it for its SHA-256."""
+        size_bytes, stamp = files.stamp()
         return cls(
-            name=path.name,
+            name=Path(files.name).name,
             reading=reading,
             size_bytes=size_bytes,
-            changed_ns=changed_ns,
-            sha256=record_file(path).sha256,
+            stamp=stamp,
+            sha256=files.sha256(),
         )
 
-    def describes(self, path: Path, reading: TableSettings) -> bool:
-        """Whether a corpus is unchanged; its content is hashed only if its mtime differs."""
+    def describes(self, files: TextFiles, reading: CorpusSettings) -> bool:
+        """Whether a corpus is unchanged; its content is hashed only if a date differs."""
         if reading != self.reading:
             return False
-        size_bytes, changed_ns = read_size_and_time(path)
-        if (size_bytes, changed_ns) == (self.size_bytes, self.changed_ns):
+        size_bytes, stamp = files.stamp()
+        if stamp == self.stamp:
             return True
-        return size_bytes == self.size_bytes and record_file(path).sha256 == self.sha256
+        return size_bytes == self.size_bytes and files.sha256() == self.sha256
 
 
 class CellsRecord(Part):
@@ -95,7 +104,7 @@ class CellsRecord(Part):
     similarity: Similarity
     num_probes: PositiveInt
     recall: float
-    files: Annotated[Files, _check_names(*CELLS_ARRAYS)]
+    files: Annotated[Files, _check_names(CELLS_ARRAYS)]
 
 
 class IndexRecord(ChecksummedModel):
@@ -104,7 +113,7 @@ class IndexRecord(ChecksummedModel):
     Attributes:
         corpus: the embedded corpus.
         embedding: everything that the vectors depend on.
-        num_rows: number of texts, and of vectors.
+        num_rows: number of texts, and of vectors; rows without text have none.
         dimension: features per vector.
         counts: statistics of the texts, by the names of `TextCounts`.
         files: the files of vectors and texts, by file name.
@@ -118,8 +127,13 @@ class IndexRecord(ChecksummedModel):
     num_rows: PositiveInt
     dimension: PositiveInt
     counts: dict[str, NonNegativeInt]
-    files: Annotated[Files, _check_names(VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)]
+    files: Annotated[Files, _check_names(FILES, FILES_WITH_IDS, OLDER_FILES)]
     cells: CellsRecord | None = None
+
+    @property
+    def is_older(self) -> bool:
+        """Whether an older version made it, which has to be made again."""
+        return ROWS_FILE not in self.files
 
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
@@ -132,12 +146,3 @@ class IndexRecord(ChecksummedModel):
             return cls.load(path)
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; rebuild the index with --rebuild") from None
-
-
-def read_size_and_time(path: Path) -> tuple[int, int]:
-    """Return the size and the modification time of a corpus."""
-    with storage_errors(path, "read"):
-        status = path.stat()
-        if not path.is_file():
-            raise InputError(f"{path} must be a regular file, and is a folder, a pipe or a device")
-    return status.st_size, status.st_mtime_ns

@@ -1,5 +1,6 @@
-"""Semantic search over a file of texts, with an index stored beside it."""
+"""Semantic search over files of texts, with an index stored beside them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, cast, overload
@@ -9,6 +10,7 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.batch_jobs.embed.manifest import keep_precision
 from bertkit.data.mapped_array import MappedArray
+from bertkit.data.tables.text_files import open_text_files
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import check_approximate
@@ -19,12 +21,14 @@ from bertkit.retrieval.index_builder import (
     read_embedding,
 )
 from bertkit.retrieval.index_files import StoredTexts, rebuilding_advised
-from bertkit.retrieval.index_plan import FOLDER_SUFFIX, make_plan
+from bertkit.retrieval.index_plan import make_plan
 from bertkit.retrieval.index_record import (
+    ID_ENDS_FILE,
+    IDS_FILE,
+    ROWS_FILE,
     TEXT_ENDS_FILE,
     TEXTS_FILE,
     IndexRecord,
-    read_size_and_time,
 )
 from bertkit.retrieval.index_vectors import open_vectors
 from bertkit.retrieval.settings import SearchSettings
@@ -40,11 +44,14 @@ class Hit:
         score: similarity to the query; higher is more similar.
         row: its row in the corpus, from 0.
         text: the whole text.
+        id: its id; of several files, else the name of its file and its row there, from 1; None:
+            it has none.
     """
 
     score: float
     row: int
     text: str
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,19 +67,23 @@ class SearchIndex:
         record: the record of the index.
         embedder: embeds the queries.
         vectors: the searchable vectors of the texts.
-        texts: the texts, by row.
+        texts: the texts, in the order of the vectors.
+        rows: the number of the row of each, in the corpus.
+        ids: the ids of the texts, if they have some.
     """
 
     record: IndexRecord
     embedder: Embedder
     vectors: VectorIndex
     texts: StoredTexts
+    rows: MappedArray
+    ids: StoredTexts | None = None
 
     @classmethod
     def open(
         cls,
         model: str | Path,
-        corpus: str | Path,
+        corpus: str | Path | Sequence[str | Path],
         settings: SearchSettings | None = None,
         *,
         index_folder: str | Path | None = None,
@@ -83,11 +94,12 @@ class SearchIndex:
 
         Args:
             model: a folder of any format, a run, or the id of a model of the Hub.
-            corpus: a file of texts: text, JSONL, CSV, TSV or Parquet.
+            corpus: a file of texts (text, JSONL, CSV, TSV or Parquet), a folder or glob of such
+                files, or several of these. Rows without text are left out.
             settings: how the corpus is read, embedded and searched; with precision auto, an
                 existing index keeps its own.
             index_folder: where to store the index; by default beside the corpus, under its name
-                plus `.bertkit`.
+                plus `.bertkit`; that of several files is in their common folder.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
 
@@ -102,12 +114,12 @@ class SearchIndex:
             StorageError: reading failed.
             BertkitError: the model can't be loaded, as in `Embedder.load`.
         """
-        corpus = Path(corpus)
-        folder = Path(index_folder or corpus.with_name(corpus.name + FOLDER_SUFFIX))
-        read_size_and_time(corpus)
         asked = settings or SearchSettings()
+        files = open_text_files(corpus, asked, skips_blank=True)
+        files.stamp()  # an error here comes before the model is loaded
+        folder = Path(index_folder or files.place_beside())
         kept = asked if asked.rebuild else keep_precision(asked, read_embedding(folder))
-        plan, embedder = make_plan(model, corpus, folder, kept, device=device, revision=revision)
+        plan, embedder = make_plan(model, files, folder, kept, device=device, revision=revision)
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":
             check_approximate(similarity)
@@ -116,7 +128,7 @@ class SearchIndex:
             with open_output(
                 folder,
                 "building the index",
-                inputs=[corpus],
+                inputs=[name for name in files.inputs if Path(name).exists()],
                 check=check_folder,
                 is_workplace=True,
                 flag="--index-folder",
@@ -126,11 +138,11 @@ class SearchIndex:
             announce(f"precision {plan.settings.precision}, as the index was made")
         record, vectors = open_vectors(plan, record, similarity)
         with rebuilding_advised():
-            ends = MappedArray(
-                folder / TEXT_ENDS_FILE, record.files[TEXT_ENDS_FILE], record.num_rows
-            )
-            texts = StoredTexts(folder / TEXTS_FILE, record.files[TEXTS_FILE], ends)
-        return cls(record, embedder, vectors, texts)
+            texts = _open_texts(folder, record, TEXTS_FILE, TEXT_ENDS_FILE)
+            has_ids = IDS_FILE in record.files
+            ids = _open_texts(folder, record, IDS_FILE, ID_ENDS_FILE) if has_ids else None
+            rows = MappedArray(folder / ROWS_FILE, record.files[ROWS_FILE], record.num_rows)
+        return cls(record, embedder, vectors, texts, rows, ids)
 
     @overload
     def search(self, queries: str, top_k: int = 5) -> list[Hit]: ...
@@ -157,9 +169,21 @@ class SearchIndex:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise InputError(f"query {number} is empty; each must have at least one word")
-        scores, rows = self.vectors.search(self.embedder.encode(texts), top_k)
+        scores, places = self.vectors.search(self.embedder.encode(texts), top_k)
         found = [
-            [Hit(score, row, self.texts[row]) for score, row in zip(*each, strict=True)]
-            for each in zip(scores.tolist(), rows.tolist(), strict=True)
+            [self._find(score, place) for score, place in zip(*each, strict=True)]
+            for each in zip(scores.tolist(), places.tolist(), strict=True)
         ]
         return found[0] if isinstance(queries, str) else found
+
+    def _find(self, score: float, place: int) -> Hit:
+        """Return the hit of a vector."""
+        with rebuilding_advised():
+            row = int(self.rows.read(place, place + 1)[0])
+        return Hit(score, row, self.texts[place], None if self.ids is None else self.ids[place])
+
+
+def _open_texts(folder: Path, record: IndexRecord, name: str, ends: str) -> StoredTexts:
+    """Open texts, or ids."""
+    offsets = MappedArray(folder / ends, record.files[ends], record.num_rows)
+    return StoredTexts(folder / name, record.files[name], offsets)

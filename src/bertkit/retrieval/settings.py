@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.settings import CorpusSettings
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.embeddings.similarity_names import Similarity
 
 
-class SearchSettings(TableSettings, EmbedderSettings):
+class SearchSettings(CorpusSettings, EmbedderSettings):
     """Settings of `bertkit search`."""
 
     prompt: str | None = Field(

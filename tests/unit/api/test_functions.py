@@ -206,6 +206,27 @@ def test_the_encoding_of_files_can_be_named(model, tmp_path):
     assert hits[0].text == "ein schöner Tag"
 
 
+def test_folders_and_lists_of_files_are_corpora(model, tmp_path):
+    (tmp_path / "a.txt").write_text("the cat saw\n\n")
+    (tmp_path / "b.txt").write_text("the dog\n")
+    names = [tmp_path / "a.txt", str(tmp_path / "b.txt")]
+    expected = bertkit.embed(["the cat saw", "", "the dog"], model=model)
+    for corpus in (tmp_path, str(tmp_path), names, f"{tmp_path}/*.txt"):
+        np.testing.assert_array_equal(bertkit.embed(corpus, model=model), expected)
+        hits = bertkit.search("the dog", corpus, model=model)
+        assert (hits[0].row, hits[0].id) == (2, f"{tmp_path.name}/b.txt:1")
+        assert len(hits) == 2
+
+
+def test_rows_without_text_are_never_found(model, capsys):
+    rows = [{"n": 5, "text": " "}, {"n": 6, "text": "the cat"}, {"n": 7, "text": ""}]
+    hits = bertkit.search("the dog", rows, model=model, id_column="n")
+    assert [(hit.row, hit.id, hit.text) for hit in hits] == [(1, "6", "the cat")]
+    assert "2 empty rows left out" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"has no id in m; columns: n, text"):
+        bertkit.search("the dog", rows, model=model, id_column="m")
+
+
 def test_long_first_texts_and_lists_of_names_are_read(model, tmp_path):
     text = "ÄÖÜ " * 50  # under 256 characters, over 255 bytes
     assert bertkit.embed([text], model=model).shape[0] == 1

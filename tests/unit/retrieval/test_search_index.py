@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import sys
 
@@ -25,7 +26,7 @@ from bertkit.base.output import open_output
 from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 from bertkit.batch_jobs.embed.unfinished import ResumeState, UnfinishedVectors, record_path
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
-from bertkit.data.tables.texts import open_texts
+from bertkit.data.tables.text_files import open_text_files
 from bertkit.embeddings.embedder import Embedder
 from bertkit.retrieval import index_builder as build
 from bertkit.retrieval import index_vectors as vectors
@@ -89,19 +90,78 @@ def open_index(model, corpus, **choices):
 
 def test_texts_are_found_in_order(model, corpus, made, capsys):
     index = open_index(model, corpus)
-    told = f"{corpus}: 6 texts embedded (1 empty, 1 unknown only)\n"
+    told = f"{corpus}: 5 texts embedded (1 empty row left out, 1 unknown only)\n"
     assert capsys.readouterr().err.endswith(told)
     hits = index.search("a hat", top_k=10)
     assert [(hit.row, hit.text) for hit in hits[:2]] == [(2, "a hat"), (5, "a hat")]
     assert hits[0].score == pytest.approx(1, abs=1e-5)
-    assert sorted(hit.row for hit in hits) == list(range(len(TEXTS)))
+    assert sorted(hit.row for hit in hits) == [0, 2, 3, 4, 5]
     assert [hit.text for hit in hits] == [TEXTS[hit.row] for hit in hits]
     embedder = Embedder.load(model)
-    expected = embedder.encode(TEXTS)
+    expected = embedder.encode([text for text in TEXTS if text])
     np.testing.assert_allclose(np.array(index.vectors.vectors), expected, atol=1e-6)
-    assert index.record.counts["texts"] == len(TEXTS)
-    assert index.record.counts["empty"] == 1
+    assert index.record.counts["texts"] == 5
+    assert index.record.counts["empty"] == 0
     assert len(made) == 1
+
+
+def test_files_of_a_folder_are_one_corpus(model, tmp_path, made, capsys):
+    docs = tmp_path / "docs"
+    (docs / "more").mkdir(parents=True)
+    (docs / "a.txt").write_text("the cat\n\n\na hat\n")
+    (docs / "more" / "b.jsonl").write_text('{"text": ""}\n{"text": "the dog lost"}\n')
+    (docs / "picture.png").write_bytes(b"\x89PNG")
+    (docs / "program").write_bytes(bytes(range(256)) * 9)
+    found = [("docs/a.txt:1", 0), ("docs/a.txt:4", 3), ("docs/more/b.jsonl:2", 5)]
+    index = open_index(model, docs)
+    assert sorted((hit.id, hit.row) for hit in index.search("the dog lost", 9)) == found
+    assert index.search("the dog lost", 1)[0].text == "the dog lost"
+    told = capsys.readouterr().err
+    assert "picture.png isn't text: make text of it first" in told
+    assert "left out: docs/program isn't text" in told
+    assert f"{docs}: 3 texts embedded (3 empty rows left out)\n" in told
+    assert (tmp_path / "docs.bertkit" / RECORD_FILE).exists()
+    open_index(model, f"{docs}/")  # the same folder
+    (docs / "a.txt").touch()
+    assert open_index(model, docs).record == index.record
+    assert len(made) == 1
+    (docs / "a.txt").rename(docs / "c.txt")
+    assert [hit.id for hit in open_index(model, docs).search("a hat", 1)] == ["docs/c.txt:4"]
+    assert len(made) == 2
+
+
+def test_several_files_are_one_corpus(model, tmp_path, made):
+    docs = tmp_path / "docs"
+    (docs / "more").mkdir(parents=True)
+    (docs / "c.txt").write_text("the cat\n\n\na hat\n")
+    (docs / "more" / "b.jsonl").write_text('{"text": "the dog lost"}\n')
+    several = open_index(model, [docs / "more" / "b.jsonl", docs / "c.txt"])
+    assert [(hit.id, hit.row) for hit in several.search("a hat", 1)] == [("docs/c.txt:4", 4)]
+    assert open_index(model, f"{docs}/**/*.txt").search("a hat", 9)[0].row == 3
+    assert len(list(docs.glob("texts-*.bertkit"))) == 2
+    assert open_index(model, docs).record.num_rows == 3  # indexes in it are no texts
+    assert len(made) == 3
+
+
+def test_texts_are_known_by_their_ids(model, tmp_path, made):
+    path = tmp_path / "faq.csv"
+    path.write_text("number,answer\nQ7,a hat\nQ8,\nQ9,the cat saw a dog\n")
+    hits = open_index(model, path, id_column="number").search("the cat saw a dog", 5)
+    assert [(hit.id, hit.row) for hit in hits] == [("Q9", 2), ("Q7", 0)]
+    assert open_index(model, path, text_column="answer").search("a hat", 1)[0].id is None
+    assert len(made) == 2
+    with pytest.raises(InputError, match=r"has no column no; name with --id-column one of number"):
+        open_index(model, path, id_column="no")
+
+
+def test_an_index_of_an_older_version_is_made_again(model, corpus, made, capsys):
+    record = open_index(model, corpus).record
+    files = {name: one for name, one in record.files.items() if name != "rows.npy"}
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+    assert f"{corpus} has an older index; embedding it again" in capsys.readouterr().err
+    assert len(made) == 2
 
 
 def test_several_queries_are_one_list_each(model, corpus):
@@ -175,9 +235,7 @@ def test_an_interrupted_index_is_finished_in_its_precision(model, corpus, monkey
 def embed_half(model, source, output, settings, **options):
     """Leave the record of an interrupted job."""
     embedder = Embedder.load(model, settings)
-    beginning = VectorsFingerprint(
-        embedding=embedder.identity, input=open_texts(source, settings).identity()
-    )
+    beginning = VectorsFingerprint(embedding=embedder.identity, input=source.identity())
     with UnfinishedVectors.open(output, beginning, embedder.dimension, restart=True) as unfinished:
         unfinished.append(embedder.encode(TEXTS[:1]), 1, {})
         raise ZeroDivisionError
@@ -293,10 +351,10 @@ def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_
     ("name", "content", "message"),
     [
         (VECTORS_FILE, b"PK\x03\x04" + bytes(64), r"isn't an array \(.*"),
-        (VECTORS_FILE, as_npy(np.zeros((6, 8), [("a", "<f4")])), r"holds \[\('a', '<f4'\)\]"),
-        (VECTORS_FILE, as_npy(np.zeros((6, 8))), "holds float64, and must hold float32"),
-        ("text_ends.npy", as_npy(np.full(6, 2**63, np.uint64)), "has no text of row"),
-        ("text_ends.npy", as_npy(np.arange(6, 0, -1).astype(np.uint64)), "has no text"),
+        (VECTORS_FILE, as_npy(np.zeros((5, 8), [("a", "<f4")])), r"holds \[\('a', '<f4'\)\]"),
+        (VECTORS_FILE, as_npy(np.zeros((5, 8))), "holds float64, and must hold float32"),
+        ("text_ends.npy", as_npy(np.full(5, 2**63, np.uint64)), "has no text of row"),
+        ("text_ends.npy", as_npy(np.arange(5, 0, -1).astype(np.uint64)), "has no text"),
         (TEXTS_FILE, b"\xff" * 60, "isn't UTF-8 in row"),
     ],
 )
@@ -373,7 +431,7 @@ def test_a_folder_that_others_lock_is_left(model, corpus, tmp_path):
     assert {path.name for path in others.iterdir()} == {".lock", "run.json"}
 
 
-@pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 6', '"num_rows": 7')])
+@pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 5', '"num_rows": 6')])
 def test_an_altered_record_is_noticed(model, corpus, old, new):
     open_index(model, corpus)
     path = corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
@@ -396,8 +454,8 @@ def test_a_record_of_something_else_is_refused(model, corpus):
 def test_vectors_of_another_shape_are_refused(model, corpus):
     index = open_index(model, corpus)
     folder = corpus.with_name("passages.jsonl.bertkit")
-    index.record.model_copy(update={"num_rows": 5}).save(folder / RECORD_FILE)
-    with pytest.raises(DamagedFileError, match=r"has the shape \(6, 8\), and must have"):
+    index.record.model_copy(update={"num_rows": 4}).save(folder / RECORD_FILE)
+    with pytest.raises(DamagedFileError, match=r"has the shape \(5, 8\), and must have"):
         open_index(model, corpus)
 
 
@@ -415,7 +473,12 @@ def test_a_file_that_is_no_array_is_refused(model, corpus):
 def test_a_corpus_that_cannot_be_searched_is_refused(model, tmp_path):
     with pytest.raises(MissingFileError, match=r"passages\.txt doesn't exist"):
         open_index(model, tmp_path / "passages.txt")
+    with pytest.raises(MissingFileError, match="has no file"):
+        open_index(model, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="must be a regular file"):
+        open_index(model, tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"has no file of texts: .*pipe is a pipe or a device"):
         open_index(model, tmp_path)
     (tmp_path / "passages.txt").touch()
     with pytest.raises(InputError, match="has no texts"):
@@ -488,7 +551,8 @@ def test_what_another_model_began_is_refused_too(model, other_model, corpus, mad
         """As a process that was killed leaves it."""
         output.with_name(RECORD_FILE).unlink()
         output.unlink()
-        beginning = VectorsFingerprint(embedding=embedding, input=open_texts(corpus).identity())
+        identity = open_text_files(corpus, skips_blank=True).identity()
+        beginning = VectorsFingerprint(embedding=embedding, input=identity)
         ResumeState(beginning=beginning).save(record_path(output))
 
     leave_unfinished()

@@ -1,4 +1,4 @@
-"""Embed a file of texts: row n of the output is the vector of row n of the input.
+"""Embed files of texts: row n of the output is the vector of row n of the input.
 
 An interrupted job resumes with the same command. A window of the stream depends only on the texts
 from its first one on, so resuming at the start of a window gives the same rows.
@@ -6,14 +6,14 @@ from its first one on, so resuming at the start of a window gives the same rows.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import BertkitError, InputError, ResumeError
+from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
@@ -27,7 +27,7 @@ from bertkit.batch_jobs.embed.manifest import (
     measure_file,
     read_manifest,
 )
-from bertkit.batch_jobs.embed.outputs import choose_writer, format_rows
+from bertkit.batch_jobs.embed.outputs import Block, choose_writer, format_rows
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.batch_jobs.embed.unfinished import (
     ResumeState,
@@ -39,7 +39,8 @@ from bertkit.batch_jobs.embed.unfinished import (
     remove_unfinished,
     rows_path,
 )
-from bertkit.data.tables.texts import TextRow, TextTable, open_texts
+from bertkit.data.tables.text_files import TextFiles, open_text_files
+from bertkit.data.tables.texts import TextRow
 from bertkit.embeddings.embedder import Embedder
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.training.signals import stop_at_once
@@ -78,7 +79,7 @@ class EmbedResult:
 
 def embed(
     model: str | Path,
-    source: str | Path,
+    source: str | Path | Sequence[str | Path] | TextFiles,
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
     *,
@@ -89,7 +90,7 @@ def embed(
 
     Args:
         model: a folder of any format, a run, or the id of a model of the Hub.
-        source: a file of texts, or - for standard input.
+        source: a file of texts, a folder, a glob, or several of these; or - for standard input.
         output: a file that ends with .npy, .parquet or .jsonl; written atomically, with a manifest
             beside it.
         settings: how texts are read and embedded; with precision auto, unfinished or finished work
@@ -109,20 +110,21 @@ def embed(
         StorageError: writing failed; rows saved before are kept.
         BertkitError: the model can't be loaded, as in `Embedder.load`.
     """
-    table = open_texts(source, settings)
+    files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
 
     def check(place: Path) -> None:
-        choose_writer(place)
+        _check_ids(place, files, settings)
         for path in (manifest_path(place), rows_path(place), record_path(place)):
-            refuse_input(path, source)
+            for named in files.inputs:
+                refuse_input(path, named)
 
     with (
-        stop_at_once(lambda: _describe_stop(table, output)),
-        open_output(output, "writing", inputs=[source], check=check) as place,
+        stop_at_once(lambda: _describe_stop(files, output)),
+        open_output(output, "writing", inputs=files.inputs, check=check) as place,
     ):
         settings = _keep_precision(place, settings)
         embedder = Embedder.load(model, settings, device=device, revision=revision)
-        fingerprint = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
+        fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
         finished = find_finished(
             place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
         )
@@ -133,20 +135,20 @@ def embed(
         with UnfinishedVectors.open(
             place, fingerprint, embedder.dimension, restart=settings.restart
         ) as vectors:
-            result = _embed_rest(embedder, table, vectors, place)
-            _publish(vectors, place, result.counts)
+            result = _embed_rest(embedder, files, vectors, place)
+            _publish(vectors, place, result.counts, files)
         remove_unfinished(place)
     return result
 
 
 def embed_lines(
-    embedder: Embedder, table: TextTable, write_line: Callable[[str], object]
+    embedder: Embedder, files: TextFiles, write_line: Callable[[str], object]
 ) -> EmbedResult:
     """Write the vector of each text of a file as a JSONL line, as soon as it is computed.
 
     Args:
         embedder: computes the vectors.
-        table: the file of texts.
+        files: the file of texts, or several.
         write_line: called with each line, without its newline.
 
     Raises:
@@ -154,9 +156,10 @@ def embed_lines(
         NonFiniteError: a row has NaN or infinity.
     """
     counts, num_rows, started = TextCounts(), 0, time.monotonic()
-    for vectors, _ in embed_rows(embedder, table, counts):
+    for vectors, rows in embed_rows(embedder, files, counts):
         check_finite(vectors, num_rows)
-        for line in format_rows(vectors, num_rows):
+        ids = [str(row.id) for row in rows] if files.has_ids else None
+        for line in format_rows(vectors, num_rows, ids):
             write_line(line)
         num_rows += len(vectors)
     seconds = time.monotonic() - started
@@ -167,32 +170,33 @@ def embed_lines(
 
 
 def embed_rows(
-    embedder: Embedder, table: TextTable, counts: TextCounts, *, skip_rows: int = 0
-) -> Iterator[tuple[Vectors, int]]:
-    """Yield vectors of the texts of a file, some rows at a time, with the bytes they consumed.
+    embedder: Embedder, files: TextFiles, counts: TextCounts, *, skip_rows: int = 0
+) -> Iterator[tuple[Vectors, list[TextRow]]]:
+    """Yield vectors of the texts of a file, some rows at a time, with these rows.
 
     Args:
         embedder: computes the vectors.
-        table: the file of texts.
+        files: the file of texts, or several.
         counts: updated before rows are yielded.
         skip_rows: number of first rows to skip; they are read but not embedded.
     """
-    rows = table.rows()
+    rows = files.rows()
     num_skipped = sum(1 for _ in islice(rows, skip_rows))
     if num_skipped < skip_rows:
         raise InputError(
-            f"{table.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
+            f"{files.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
             " start over with --restart"
         )
-    num_bytes: deque[int] = deque()
-    for vectors in embedder.stream(_note_bytes(rows, num_bytes), counts):
-        yield vectors, sum(num_bytes.popleft() for _ in vectors)
-    counts.undecodable = table.num_undecodable
+    waiting: deque[TextRow] = deque()
+    for vectors in embedder.stream(_note_rows(rows, waiting), counts):
+        yield vectors, [waiting.popleft() for _ in vectors]
+    counts.undecodable = files.num_undecodable
 
 
-def _note_bytes(rows: Iterator[TextRow], num_bytes: deque[int]) -> Iterator[str]:
+def _note_rows(rows: Iterator[TextRow], waiting: deque[TextRow]) -> Iterator[str]:
+    """Yield the texts of rows, and keep the rest of each until its vector is there."""
     for row in rows:
-        num_bytes.append(row.num_bytes)
+        waiting.append(row._replace(text=""))
         yield row.text
 
 
@@ -207,19 +211,20 @@ def _keep_precision(output: Path, settings: EmbedSettings) -> EmbedSettings:
 
 
 def _embed_rest(
-    embedder: Embedder, table: TextTable, vectors: UnfinishedVectors, output: Path
+    embedder: Embedder, files: TextFiles, vectors: UnfinishedVectors, output: Path
 ) -> EmbedResult:
     """Compute and append the missing rows, showing progress."""
     before = vectors.state
     counts = TextCounts(**before.counts)
     num_tokens, started = counts.tokens, time.monotonic()
-    total = None if table.size_bytes is None else table.size_bytes - before.num_bytes
+    total = None if files.size_bytes is None else files.size_bytes - before.num_bytes
     with show_progress("Embedding", total, is_bytes=True) as progress:
-        for rows, num_bytes in embed_rows(embedder, table, counts, skip_rows=before.num_rows):
-            vectors.append(rows, num_bytes, asdict(counts))
+        for block, rows in embed_rows(embedder, files, counts, skip_rows=before.num_rows):
+            num_bytes = sum(row.num_bytes for row in rows)
+            vectors.append(block, num_bytes, asdict(counts))
             progress.advance(num_bytes)
-    if table.identity() != before.beginning.input:
-        raise ResumeError(f"{table.name} changed while it was read; start over with --restart")
+    if files.identity() != before.beginning.input:
+        raise ResumeError(f"{files.name} changed while it was read; start over with --restart")
     seconds = time.monotonic() - started
     return _summarize(
         embedder,
@@ -232,7 +237,29 @@ def _embed_rest(
     )
 
 
-def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> None:
+def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
+    """Raise an error if the form of the output is unknown, or has no room for ids asked for."""
+    if settings.id_column is None:
+        choose_writer(output)
+    elif choose_writer(output) is None:
+        raise SettingsError(f"{output} has no room for ids; write .parquet or .jsonl")
+    elif files.identity() is None:
+        raise SettingsError(
+            f"the ids of {files.name} are read after its texts, and it can be read once; write it"
+            " to a file, or print the vectors"
+        )
+
+
+def _name_rows(blocks: Iterator[Vectors], files: TextFiles) -> Iterator[Block]:
+    """Add the ids of rows to their vectors, if they have some."""
+    rows = files.rows() if files.has_ids else None
+    for block in blocks:
+        yield block, None if rows is None else [str(row.id) for row in islice(rows, len(block))]
+
+
+def _publish(
+    vectors: UnfinishedVectors, output: Path, counts: TextCounts, files: TextFiles
+) -> None:
     """Write the output from the rows, and its manifest.
 
     The manifest is written first: an output that doesn't match it isn't finished, and as long as
@@ -257,7 +284,8 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
         vectors.become(output)
         return
     with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
-        write(file, vectors.blocks(progress), vectors.dimension, state.beginning.embedding)
+        blocks = _name_rows(vectors.blocks(progress), files)
+        write(file, blocks, vectors.dimension, state.beginning.embedding)
         record = file.record()
         describe(record.size_bytes, record.head_crc32).save(manifest_path(output))
 
@@ -277,10 +305,10 @@ def _summarize(
     )
 
 
-def _describe_stop(table: TextTable, output: Path) -> str:
+def _describe_stop(files: TextFiles, output: Path) -> str:
     """Describe the progress and how to resume."""
-    if table.size_bytes is None:
-        return f"stopped; {table.name} can't be read again, so the job can't be resumed"
+    if files.size_bytes is None:
+        return f"stopped; {files.name} can't be read again, so the job can't be resumed"
     state = None
     with suppress(BertkitError):  # the signal is reported in any case
         state = read_record(find_place(output))

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.settings import CorpusSettings
 from bertkit.embeddings.settings import EmbedderSettings
 
 
-class EmbedSettings(TableSettings, EmbedderSettings):
+class EmbedSettings(CorpusSettings, EmbedderSettings):
     """Settings of `bertkit embed`."""
 
     restart: bool = Field(

@@ -27,6 +27,7 @@ from bertkit.data.readers.settings import ReaderSettings
 
 STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"
+INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
 SCHEMES = {"python-docs:": "python-docs"}
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
 UNPACK, CONVERT = "unpack it first", "make text of it first"
@@ -196,11 +197,11 @@ def _find(
         yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument
     else:
         with storage_errors(Path(argument), "read"):
-            for path, root in _find_files(argument):
+            for path, root in find_files(argument):
                 yield _file_source(path, root, settings, is_named=path == Path(argument))
 
 
-def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
+def find_files(argument: str) -> Iterator[tuple[Path, Path]]:
     """Yield the files that one input names, each with the folder that its name is relative to."""
     path = Path(argument)
     if path.is_dir():
@@ -214,16 +215,20 @@ def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
     else:
         # `Path.glob` doesn't accept absolute patterns.
         matches = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207
+        matches = [match for match in matches if Path(match).suffix != INDEX_SUFFIX]
         if "**" in argument:  # files in a matching folder match by themselves
             matches = [match for match in matches if not Path(match).is_dir()]
         if not matches:
             raise MissingFileError(f"{argument} doesn't exist, and matches no file")
         for match in matches:
-            yield from _find_files(match)
+            yield from find_files(match)
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Yield all files below a folder, sorted, without hidden ones, following links once."""
+    """Yield all files below a folder, sorted, following links once.
+
+    Hidden ones and those of search indexes are left out.
+    """
     seen = set()
     for folder, folders, files in os.walk(root, onerror=_refuse_folder, followlinks=True):
         place = Path(folder).stat()
@@ -231,7 +236,9 @@ def _walk(root: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add((place.st_dev, place.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not name.endswith(INDEX_SUFFIX)
+        )
         yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
 
 
@@ -242,13 +249,11 @@ def _refuse_folder(error: OSError) -> None:
 def _file_source(
     path: Path, root: Path, settings: ReaderSettings, *, is_named: bool
 ) -> tuple[TextSource, object]:
-    """Return a file as a source, named by its folder and name regardless of where the folder is.
+    """Return a file as a source.
 
     A pipe is read only if it was named explicitly; one inside a folder might never end.
     """
-    folder = root.absolute()
-    folder = folder if folder.name not in {"", ".."} else folder.resolve()
-    name = _escape((Path(folder.name) / path.relative_to(root)).as_posix())
+    name = name_source(path, root)
     is_auto = settings.format == "auto"
     source = TextSource(
         name,
@@ -267,6 +272,13 @@ def _file_source(
     elif is_auto and (advice := NOT_TEXT.get(find_extension(path))):
         source.refuse("not-text", advice)
     return source, (status.st_dev, status.st_ino)
+
+
+def name_source(path: Path, root: Path) -> str:
+    """Name a file by its folder and name, regardless of where the folder is."""
+    folder = root.absolute()
+    folder = folder if folder.name not in {"", ".."} else folder.resolve()
+    return _escape((Path(folder.name) / path.relative_to(root)).as_posix())
 
 
 def _escape(name: str) -> str:

@@ -1,17 +1,18 @@
 """Decoding, numbering and counting rows, which all formats share."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers.lines import SURROGATE
-from bertkit.data.tables.record import RowReport, has_column
+from bertkit.data.tables.record import RowReport, has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
 
 MAX_ROW_BYTES = 16 << 20
 DEFAULT_FIELD = "text"
+ID_FIELD = "\0id"  # no file has such a column
 MAX_SHOWN_NAMES, MAX_SHOWN_CHARS = 10, 40
 
 
@@ -25,6 +26,7 @@ class RowDecoder:
         layout: how the file is read.
         texts_only: whether row n is text n. The reader then returns one column of texts, and keeps
             blank rows; a row without a text is an error.
+        id_column: of the ids of texts, if they have some.
         column: of the texts, with `texts_only`; None: the only column, else `text`.
         where: the current row: its line, or an equivalent for the format.
         num_lines: lines read so far.
@@ -36,6 +38,7 @@ class RowDecoder:
     layout: LayoutSettings = field(default_factory=LayoutSettings)
     texts_only: bool = False
     column: str | None = None
+    id_column: str | None = None
     where: str = "line 1"
     num_lines: int = 0
     position: Callable[[], int] | None = None
@@ -101,7 +104,9 @@ class RowDecoder:
 
     def choose_column(self, names: Sequence[str]) -> str:
         """Return the name of the column that has the text."""
-        wanted = names[0] if self.column is None and len(names) == 1 else self.column
+        self._check_id_column(names)
+        others = [name for name in names if name != self.id_column] or names
+        wanted = others[0] if self.column is None and len(others) == 1 else self.column
         if wanted is None and DEFAULT_FIELD not in names:
             raise InputError(
                 f"{self.name} has the columns {show_names(names)}, and none is named"
@@ -115,6 +120,23 @@ class RowDecoder:
             )
         self.check_unique([name for name in names if name == wanted])
         return wanted
+
+    def name_id(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the id of a row as a value by `ID_FIELD`; nothing if rows needn't have one."""
+        if self.id_column is None:
+            return {}
+        try:
+            found = look_up(values, self.id_column)
+        except KeyError:
+            found = None
+        return {ID_FIELD: None if isinstance(found, dict | list) else found}
+
+    def _check_id_column(self, names: Sequence[str]) -> None:
+        if self.id_column is not None and not has_column(names, self.id_column):
+            raise InputError(
+                f"{self.name} has no column {self.id_column}; name with --id-column one of"
+                f" {show_names(names)}"
+            )
 
     def check_unique(self, names: Sequence[str]) -> None:
         """Raise an error if two columns have the same name."""

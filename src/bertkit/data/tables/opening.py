@@ -21,6 +21,10 @@ from bertkit.data.tables.decoder import RowDecoder
 DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
 
 
+class NotTextError(InputError):
+    """A file has no text, such as a picture."""
+
+
 @contextmanager
 def open_content(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """Open the decompressed text after its byte order mark; None is standard input."""
@@ -37,7 +41,9 @@ def open_content(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
         if is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]):
             if not is_binary(start):
                 refuse_encoding(decoder.name)
-            raise InputError(f"{decoder.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}")
+            raise NotTextError(
+                f"{decoder.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}"
+            )
         yield text
 
 

@@ -44,6 +44,17 @@ class TableSettings(FileSettings):
     )
 
 
+class CorpusSettings(TableSettings):
+    """Settings of commands that read texts to be found again."""
+
+    id_column: str | None = Field(
+        None,
+        description="Column of CSV, TSV and Parquet, or field of JSONL, that has the id of a text;"
+        " results then show it. By default texts are known by their row, and those of several"
+        " files by file and row.",
+    )
+
+
 class LayoutSettings(FileSettings):
     """Settings of every command that reads records, whether they have answers or not."""
 

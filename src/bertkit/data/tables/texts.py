@@ -18,11 +18,16 @@ from bertkit.data.readers.sources import (
     STANDARD_INPUT_NAME,
     find_extension,
 )
-from bertkit.data.tables.decoder import RowDecoder
+from bertkit.data.tables.decoder import ID_FIELD, RowDecoder
 from bertkit.data.tables.formats import EXTENSIONS, open_rows
-from bertkit.data.tables.opening import check_standard_input
-from bertkit.data.tables.record import Rows
-from bertkit.data.tables.settings import LayoutSettings, TableFormat, TableSettings
+from bertkit.data.tables.opening import NotTextError, check_standard_input
+from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.settings import (
+    CorpusSettings,
+    LayoutSettings,
+    TableFormat,
+    TableSettings,
+)
 
 HEAD_BYTES = 1 << 16
 
@@ -33,10 +38,12 @@ class TextRow(NamedTuple):
     Attributes:
         text: may be empty; NULs are kept.
         num_bytes: size on disk, for progress; approximate if the file is compressed or Parquet.
+        id: what the row is called in results; None: by its number.
     """
 
     text: str
     num_bytes: int
+    id: str | None = None
 
 
 @dataclass
@@ -49,6 +56,7 @@ class TextTable:
         path: the file; None for standard input.
         reading: how its bytes become cells.
         text_column: column that has the text; None: the only column, else `text`.
+        id_column: column that has the ids of the texts; None if they have none.
         size_bytes: bytes on disk; None if unknown, as for a pipe.
         num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
             became U+FFFD.
@@ -59,6 +67,7 @@ class TextTable:
     path: Path | None = None
     text_column: str | None = None
     reading: TableSettings = field(default_factory=TableSettings)
+    id_column: str | None = None
     size_bytes: int | None = None
     num_undecodable: int = 0
 
@@ -75,13 +84,29 @@ class TextTable:
                 before, position = position, self._find_position(decoder, rows)
                 self.num_undecodable = decoder.report.num_undecodable
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
-                yield TextRow(str(text), position - before)
+                yield TextRow(str(text), position - before, self._find_id(record, decoder))
         decoder.check_decodable(is_whole=True)
 
     def decoder(self) -> RowDecoder:
         """Return a decoder of its rows."""
         layout = LayoutSettings(delimiter=self.reading.delimiter, encoding=self.reading.encoding)
-        return RowDecoder(self.name, layout=layout, texts_only=True, column=self.text_column)
+        return RowDecoder(
+            self.name,
+            layout=layout,
+            texts_only=True,
+            column=self.text_column,
+            id_column=self.id_column,
+        )
+
+    def _find_id(self, record: Record, decoder: RowDecoder) -> str | None:
+        """Return the id of a row, if rows have ids."""
+        if self.id_column is None:
+            return None
+        found = record.values.get(ID_FIELD)
+        if found is None:
+            row = decoder.report.num_rows
+            raise InputError(f"{self.name}, row {row:,} has no id in {self.id_column}; give it one")
+        return str(found)
 
     def _find_position(self, decoder: RowDecoder, rows: Rows) -> int:
         """Return the number of bytes read of the file."""
@@ -102,6 +127,7 @@ class TextTable:
             "text_column": self.text_column,
             "delimiter": self.reading.delimiter,
             "encoding": self.reading.encoding,
+            **({} if self.id_column is None else {"id_column": self.id_column}),
             "size_bytes": status.st_size,
             "changed_ns": status.st_mtime_ns,
             "head_sha256": head,
@@ -122,12 +148,17 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
         StorageError: the file can't be accessed.
     """
     settings = settings or TableSettings()
+    id_column = settings.id_column if isinstance(settings, CorpusSettings) else None
     chosen: str = settings.format
     if str(source) == STANDARD_INPUT:
         check_standard_input("texts")
         chosen = "text" if chosen == "auto" else chosen
         return TextTable(
-            STANDARD_INPUT_NAME, chosen, text_column=settings.text_column, reading=settings
+            STANDARD_INPUT_NAME,
+            chosen,
+            text_column=settings.text_column,
+            reading=settings,
+            id_column=id_column,
         )
     path = Path(source)
     with storage_errors(path, "read"):
@@ -137,8 +168,8 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
     if chosen == "auto":
         extension = find_extension(path)
         if extension in NOT_TEXT and extension not in EXTENSIONS:
-            raise InputError(f"{path} isn't text: {NOT_TEXT[extension]}")
+            raise NotTextError(f"{path} isn't text: {NOT_TEXT[extension]}")
         chosen = EXTENSIONS.get(extension, "text")
         chosen = chosen if chosen in get_args(TableFormat) else "text"
     size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return TextTable(str(path), chosen, path, settings.text_column, settings, size_bytes)
+    return TextTable(str(path), chosen, path, settings.text_column, settings, id_column, size_bytes)

@@ -48,7 +48,8 @@ from bertkit.batch_jobs.embed.unfinished import (
     record_path,
     rows_path,
 )
-from bertkit.data.tables.texts import open_texts
+from bertkit.data.tables.text_files import open_text_files
+from bertkit.data.tables.texts import TextRow
 
 FORMS = list(WRITERS)
 
@@ -117,7 +118,7 @@ def test_each_form_has_the_vectors_of_the_texts(embedder, source, tmp_path, form
     assert result.tokens_per_second > 0
     manifest = read_manifest(output)
     assert manifest.beginning.embedding == embedder.identity
-    assert manifest.beginning.input == open_texts(source).identity()
+    assert manifest.beginning.input == open_text_files(source).identity()
     assert (manifest.num_rows, manifest.dimension) == (NUM_TEXTS, 8)
     assert manifest.counts["texts"] == NUM_TEXTS
     assert manifest.counts["truncated"] == 1
@@ -126,6 +127,37 @@ def test_each_form_has_the_vectors_of_the_texts(embedder, source, tmp_path, form
     assert manifest.describes(output)
     if form == ".parquet":
         assert json.loads(pq.read_schema(output).metadata[b"bertkit"]) == embedder.identity
+
+
+@pytest.mark.parametrize("form", [".parquet", ".jsonl"])
+def test_rows_of_a_folder_have_their_file_and_those_with_ids_their_id(embedder, tmp_path, form):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    write_texts(folder / "b.txt", ["cat", "", "dog"])
+    (folder / "a.csv").write_text("key,text\nx,mat\n")
+    output = tmp_path / f"vectors{form}"
+    embed_alone(embedder, folder, output)
+    assert read_ids(output) == ["notes/a.csv:1", *(f"notes/b.txt:{n}" for n in (1, 2, 3))]
+    np.testing.assert_array_equal(
+        read_rows(output), np.concatenate(list(embedder.stream(["mat", "cat", "", "dog"])))
+    )
+    with pytest.MonkeyPatch.context() as patches:
+        use_engine(patches, embedder)
+        with pytest.raises(SettingsError, match="exists and differs"):
+            embed("model", [folder / "a.csv"], output, settings())
+        chosen = settings(id_column="key", overwrite=True)
+        embed("model", folder / "a.csv", output, chosen)
+        assert read_ids(output) == ["x"]
+        with pytest.raises(SettingsError, match=r"has no room for ids; write \.parquet or \.jsonl"):
+            embed("model", folder / "a.csv", tmp_path / "vectors.npy", chosen)
+        with pytest.raises(SettingsError, match=r"lies in the input"):
+            embed("model", folder, folder / f"vectors{form}", settings())
+
+
+def read_ids(output: Path) -> list[str]:
+    if output.suffix == ".parquet":
+        return pq.read_table(output)["id"].to_pylist()
+    return [json.loads(line)["id"] for line in output.read_text().splitlines()]
 
 
 def test_a_npy_file_is_what_numpy_would_write(embedder, source, tmp_path):
@@ -498,10 +530,12 @@ def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, mon
     monkeypatch.setattr(
         type(embedder), "stream", lambda *_: iter([np.ones((8, 8), np.float32), broken])
     )
-    monkeypatch.setattr(run_module, "_note_bytes", lambda rows, sizes: sizes.extend([1] * 16))
+    monkeypatch.setattr(
+        run_module, "_note_rows", lambda _, kept: kept.extend([TextRow("", 1)] * 16)
+    )
     lines: list[str] = []
     with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
-        embed_lines(embedder, open_texts(source), lines.append)
+        embed_lines(embedder, open_text_files(source), lines.append)
     assert len(lines) == WINDOW_TEXTS
     with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
         embed("model", source, tmp_path / "vectors.npy", settings())
@@ -519,7 +553,7 @@ def test_an_input_that_changes_meanwhile_is_noticed(embedder, source, tmp_path, 
 
 def test_an_input_that_has_become_shorter_is_noticed(embedder, source, monkeypatch):
     with pytest.raises(InputError, match=r"has 60 rows, and 99 were done before; start over"):
-        list(run_module.embed_rows(embedder, open_texts(source), None, skip_rows=99))
+        list(run_module.embed_rows(embedder, open_text_files(source), None, skip_rows=99))
 
 
 def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeypatch):
@@ -545,7 +579,7 @@ def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeyp
 
 def test_lines_are_handed_over_as_they_come(embedder, source, tmp_path):
     lines: list[str] = []
-    result = embed_lines(embedder, open_texts(source), lines.append)
+    result = embed_lines(embedder, open_text_files(source), lines.append)
     embed_alone(embedder, source, tmp_path / "vectors.jsonl")
     assert (tmp_path / "vectors.jsonl").read_text() == "".join(f"{line}\n" for line in lines)
     assert (result.output, result.num_rows, result.counts.texts) == (None, NUM_TEXTS, NUM_TEXTS)

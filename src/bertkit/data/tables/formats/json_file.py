@@ -84,8 +84,10 @@ def _read_texts(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
     """Yield a text for each row, a string or an object with one; the first determines the field."""
     column = None
     for value in rows:
+        id_of = {}
         if isinstance(value, dict):
             column = column or decoder.choose_column(list(value))
+            id_of = decoder.name_id(value)
             try:
                 value = look_up(value, column)
             except KeyError:
@@ -94,4 +96,4 @@ def _read_texts(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
             kind = KINDS.get(type(value), "a number")
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
         decoder.finish_row()
-        yield Record({DEFAULT_FIELD: value or ""}, decoder.place)
+        yield Record({DEFAULT_FIELD: value or "", **id_of}, decoder.place)

@@ -38,9 +38,11 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
             value = json.loads(decoder.decode(line)) if line.strip() else None
         except (ValueError, RecursionError) as error:
             raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
+        id_of = {}
         if isinstance(value, dict):
             names = list(value)
             column = column or decoder.choose_column(names)
+            id_of = decoder.name_id(value)
             try:
                 value = look_up(value, column)
             except KeyError:
@@ -51,7 +53,7 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
         text = decoder.replace_surrogates(value or "")
         decoder.finish_row()
-        yield Record({DEFAULT_FIELD: text}, decoder.place)
+        yield Record({DEFAULT_FIELD: text, **id_of}, decoder.place)
 
 
 def _read_objects(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:

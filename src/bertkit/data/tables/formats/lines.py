@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from bertkit.base.errors import InputError
 from bertkit.data.tables.decoder import DEFAULT_FIELD, MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.record import Record, Rows
 
@@ -11,6 +12,10 @@ LINE_ENDS = b"\r\n"
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     """Read a record for each line, including empty ones, with the whole line as `text`."""
+    if decoder.id_column is not None:
+        raise InputError(
+            f"{decoder.name} is text without columns, and has no ids; leave out --id-column"
+        )
     return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
 
 

@@ -11,7 +11,7 @@ from bertkit.data.decompression import classify
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
-from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.record import Record, Rows
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
 def _read_texts(
     file: "pq.ParquetFile", column: str, rows_at_once: int, decoder: RowDecoder
 ) -> "Iterator[pa.RecordBatch]":
-    """Return batches of one column, as bytes."""
+    """Return batches of one column, as bytes, and of that of the ids."""
     import pyarrow as pa
 
     path = [column] if column in file.schema_arrow.names else column.split(".")
@@ -69,11 +69,17 @@ def _read_texts(
     if find_fault(schema, path[-1]):
         kind = schema.field(path[-1]).type if path[-1] in schema.names else "no such field"
         raise InputError(f"{decoder.name}: the column {column} holds {kind} where text should be")
-    for batch in file.iter_batches(batch_size=rows_at_once, columns=[column]):
-        values = batch.column(0)
+    columns = [column] if decoder.id_column is None else [column, decoder.id_column]
+    if columns[-1] != column and columns[-1] not in file.schema_arrow.names:
+        raise InputError(f"{decoder.name}: ids can't be a field of a column ({columns[-1]})")
+    for batch in file.iter_batches(batch_size=rows_at_once, columns=columns):
+        values = batch.column(path[0])
         for name in path[1:]:
             values = values.flatten()[values.type.get_field_index(name)]
-        yield pa.record_batch([values.cast(pa.large_binary())], [column])
+        arrays = [values.cast(pa.large_binary())]
+        if decoder.id_column is not None:
+            arrays.append(batch.column(decoder.id_column))
+        yield pa.record_batch(arrays, [column, ID_FIELD][: len(arrays)])
 
 
 def _find_schema(schema: "pa.Schema", path: list[str]) -> "pa.Schema":

@@ -92,8 +92,10 @@ def _name_cells(
         if may_repeat_header and tuple(cells) == columns:  # of a concatenated file
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):
+            values = dict(zip(columns, cells, strict=True))
+            id_of = decoder.name_id(values)
             decoder.finish_row()
-            yield Record(dict(zip(columns, cells, strict=True)), decoder.place)
+            yield Record({**values, **id_of} if id_of else values, decoder.place)
         else:
             decoder.finish_row(
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"

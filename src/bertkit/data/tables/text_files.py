@@ -1,0 +1,238 @@
+"""Texts of one or several files, read row by row as one table.
+
+Several files are a list of names, a folder or a glob. Row n counts all rows of all files, in the
+order of the names, with folders sorted.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
+from bertkit.base.progress import announce
+from bertkit.data.readers.sources import INDEX_SUFFIX, STANDARD_INPUT, find_files, name_source
+from bertkit.data.tables.opening import NotTextError
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import TextRow, TextTable, open_texts
+
+Source = str | Path
+MAX_SHOWN = 3
+
+
+@dataclass
+class TextFiles:
+    """The rows of files of texts.
+
+    Attributes:
+        inputs: files, folders and globs, as they were named.
+        tables: the files, by the names that messages and ids have.
+        is_single: whether one file was named. Else files without text are left out.
+        skips_blank: whether rows without text are left out; their numbers stay.
+        num_blank: rows without text, of those read so far.
+        left_out: why files were left out, by name.
+    """
+
+    inputs: list[str]
+    tables: dict[str, TextTable]
+    is_single: bool
+    skips_blank: bool = False
+    num_blank: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What messages call the input."""
+        if self.is_single:
+            return next(iter(self.tables.values())).name
+        shown = ", ".join(self.inputs[:MAX_SHOWN])
+        return shown + (", …" if len(self.inputs) > MAX_SHOWN else "")
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids: of a column, or made of file and row."""
+        return not self.is_single or any(table.id_column for table in self.tables.values())
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes on disk; None if unknown, as for a pipe."""
+        sizes = [table.size_bytes for table in self.tables.values()]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def num_undecodable(self) -> int:
+        """Number of rows read so far with invalid UTF-8, which became U+FFFD."""
+        return sum(table.num_undecodable for table in self.tables.values())
+
+    def rows(self) -> Iterator[TextRow]:
+        """Yield all rows that aren't left out, from the beginning; see `numbered_rows`."""
+        return (row for _, row in self.numbered_rows())
+
+    def numbered_rows(self) -> Iterator[tuple[int, TextRow]]:
+        """Yield all rows that aren't left out, each with its number, from 0.
+
+        Raises:
+            InputError: a row can't be read as a text; the message names it.
+        """
+        self.num_blank, number = 0, 0
+        for name, table in self.tables.items():
+            try:
+                for row_of_file, row in enumerate(table.rows(), start=1):
+                    is_blank = not row.text.replace("\0", "").strip()
+                    self.num_blank += is_blank
+                    if not (is_blank and self.skips_blank):
+                        is_named = self.is_single or row.id is not None
+                        yield number, row if is_named else row._replace(id=f"{name}:{row_of_file}")
+                    number += 1
+            except NotTextError as error:
+                if self.is_single:
+                    raise
+                self.leave_out(name, error)
+
+    def identity(self) -> dict[str, Any] | None:
+        """Return what identifies the input, to detect changes; None if it can't be read again."""
+        identities = [table.identity() for table in self.tables.values()]
+        skipping = {"skips_blank": True} if self.skips_blank else {}
+        if None in identities:
+            return None
+        if self.is_single:
+            return (identities[0] or {}) | skipping
+        digest = _hash(list(zip(self.tables, identities, strict=True)))
+        return {"num_files": len(identities), "files_sha256": digest, **skipping}
+
+    def paths(self) -> Iterator[Path]:
+        """Yield the files.
+
+        Raises:
+            InputError: one is standard input, a pipe or a device.
+        """
+        for name, table in self.tables.items():
+            if table.path is None or table.size_bytes is None:
+                raise InputError(f"{name} must be a regular file, and is a pipe or a device")
+            yield table.path
+
+    def stamp(self) -> tuple[int, str]:
+        """Return the total size, and the SHA-256 of all sizes, times of change, and names.
+
+        The name of a single file isn't among them.
+        """
+        listed = []
+        for name, path in zip(self.tables, self.paths(), strict=True):
+            with storage_errors(path, "read"):
+                status = path.stat()
+            shown = "" if self.is_single else name
+            listed.append((status.st_size, status.st_mtime_ns, shown))
+        return sum(size for size, _, _ in listed), _hash(listed)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of the file, or of the names and contents of several."""
+        digests = [record_file(path).sha256 for path in self.paths()]
+        if self.is_single:
+            return digests[0]
+        return _hash(list(zip(self.tables, digests, strict=True)))
+
+    def place_beside(self) -> Path:
+        """Return a path beside the input, for what is made of it.
+
+        That of one file or folder has its name; of several, their common folder and a digest.
+        """
+        first = Path(self.inputs[0])
+        if len(self.inputs) == 1 and first.exists():
+            return name_beside(first)
+        absolute = sorted(str(Path(name).absolute()) for name in self.inputs)
+        folder = Path(os.path.commonpath([path.absolute().parent for path in self.paths()]))
+        relative = [os.path.relpath(name, folder) for name in absolute]
+        return folder / f"texts-{_hash(relative)[:8]}{INDEX_SUFFIX}"
+
+    def leave_out(self, name: str, error: BertkitError) -> None:
+        """Leave out a file without text, and say so once."""
+        if name not in self.left_out:
+            self.left_out[name] = str(error)
+            announce(f"left out: {error}")
+
+
+def name_beside(path: Path) -> Path:
+    """Return a path beside a file or folder, for what is made of it."""
+    named = path if path.name not in {"", ".."} else path.resolve()
+    return named.with_name(f"{named.name}{INDEX_SUFFIX}")
+
+
+def open_text_files(
+    source: Source | Sequence[Source],
+    settings: TableSettings | None = None,
+    *,
+    skips_blank: bool = False,
+) -> TextFiles:
+    """Open files of texts; no content is read yet.
+
+    Args:
+        source: a file (may be .gz, .bz2 or .zst), a folder, a glob, - for standard input, or
+            several of these.
+        settings: their format, and the columns that have text and id.
+        skips_blank: leave out rows without text.
+
+    Raises:
+        MissingFileError: a file doesn't exist, or a glob matches none.
+        InputError: a file that was named is of a type without rows of text, or there is no file.
+        StorageError: a file can't be accessed.
+    """
+    names = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
+    if not names:
+        raise InputError("no input: name files, folders or globs of texts")
+    only = names[0]
+    if len(names) == 1 and (only == STANDARD_INPUT or _is_file(only)):
+        return TextFiles(names, {only: open_texts(only, settings)}, True, skips_blank)
+    files = TextFiles(names, {}, False, skips_blank)
+    seen: set[tuple[int, int]] = set()
+    for named in names:
+        with storage_errors(Path(named), "read"):
+            for path, root in find_files(named):
+                _add_file(files, path, root, settings, seen)
+    if not files.tables:
+        raise InputError(f"{files.name} has no file of texts: {'; '.join(files.left_out.values())}")
+    return files
+
+
+def _hash(listed: list[Any]) -> str:
+    """Return the SHA-256 of a list."""
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is that of something else than a folder."""
+    with storage_errors(Path(name), "read"):
+        return Path(name).exists() and not Path(name).is_dir()
+
+
+def _add_file(
+    files: TextFiles,
+    path: Path,
+    root: Path,
+    settings: TableSettings | None,
+    seen: set[tuple[int, int]],
+) -> None:
+    """Add a file, unless it is there under another name, or has no text."""
+    name = name_source(path, root)
+    try:
+        table = open_texts(path, settings)
+        if table.size_bytes is None:
+            raise NotTextError(f"{path} is a pipe or a device; name it alone")
+    except (NotTextError, MissingFileError) as error:  # missing: a link to nothing
+        if str(path) in files.inputs:
+            raise
+        files.leave_out(name, error)
+        return
+    status = path.stat()
+    identity = status.st_dev, status.st_ino
+    if identity in seen:
+        return
+    seen.add(identity)
+    table.name, repeat = name, 1
+    while table.name in files.tables:  # from another folder of the same name
+        repeat += 1
+        table.name = f"{name} ({repeat})"
+    files.tables[table.name] = table

@@ -1,18 +1,30 @@
-"""What `bertkit finetune` writes, loaded by transformers: of every head the same scores, padded."""
+"""What `bertkit finetune` writes, loaded by other libraries: the same scores, or an error."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
 from tests.parity.agreement import assert_close
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
+from bertkit.batch_jobs.convert.run import convert
+from bertkit.batch_jobs.export.run import export
+from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.sentence_transformers.folder import (
+    SentenceModel,
+    write_sentence_model,
+)
+from bertkit.checkpoints.sentence_transformers.modules import Pooling
 from bertkit.inference.predictor import Predictor
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -123,30 +135,144 @@ def test_every_task_is_among_the_cases():
     assert set(TASKS) <= set(CASES)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_transformers_computes_the_same_from_the_folder(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-    case = CASES[name]
-    save_model(tmp_path / "model")
-    path = tmp_path / f"train.{case.ending}"
-    path.write_text(case.content)
-    task_settings = TASKS[name].settings.model_validate(
-        {
-            "max_length": 20,
-            **({"max_question_length": 6, "doc_stride": 4} if name == "answer" else {}),
-        }
-    )
-    output = tmp_path / "out"
-    sources = Sources(name, str(tmp_path / "model"), str(path), str(path))
-    finetune(sources, output, task_settings, SETTINGS)
+@pytest.fixture(scope="module")
+def sentence_encoder(tmp_path_factory) -> Path:
+    """A small folder of sentence-transformers, which averages tokens."""
+    folder = tmp_path_factory.mktemp("encoder") / "model"
+    save_model(folder, num_hidden_layers=4)
+    pooling = Pooling(dimension=32, modes=("mean",))
+    write_sentence_model(folder, SentenceModel((pooling,), max_seq_length=20))
+    return folder
 
-    predictor = Predictor.load(output, engine="torch", device="cpu")
+
+# A BiLSTM whose features are as many as the encoder's: its classifier would fit other classes.
+HEADS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "linear": {"features": "linear"},
+    "linear on four layers": {"features": "linear", "feature_layers": "last_four"},
+    "bilstm": {"features": "bilstm", "lstm_hidden": 16},
+    "bilstm on four layers": {
+        "features": "bilstm",
+        "feature_layers": "last_four",
+        "lstm_hidden": 16,
+    },
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("name", TASKS)
+def test_each_head_has_equal_scores_elsewhere_or_is_refused(
+    name, head, sentence_encoder, tmp_path, monkeypatch
+):
+    settings = SETTINGS.model_copy(update=HEADS[head])
+    output = train(name, sentence_encoder, tmp_path, monkeypatch, settings)
+    is_plain = head in ("default", "linear")
+    is_averaged = name in ("classify", "regress")
+    library = "transformers" if is_plain else "bertkit"
+    check_elsewhere(name, output, "sentence-transformers" if is_plain and is_averaged else library)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+@pytest.mark.parametrize("name", ["classify", "regress"])
+def test_each_pooling_has_equal_scores_elsewhere(
+    name, pooling, sentence_encoder, tmp_path, monkeypatch
+):
+    output = train(name, sentence_encoder, tmp_path, monkeypatch, SETTINGS, pooling=pooling)
+    check_elsewhere(name, output, "transformers" if pooling == "cls" else "sentence-transformers")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_defaults_on_the_bundled_model_have_equal_scores_elsewhere(name, tmp_path, monkeypatch):
+    pytest.importorskip("bertkit_minilm")
+    settings = FineTuneSettings(epochs=1, batch_size=16, device="cpu")
+    output = train(name, find_bundled("vectors"), tmp_path, monkeypatch, settings)
+    is_averaged = name in ("classify", "regress")
+    check_elsewhere(name, output, "sentence-transformers" if is_averaged else "transformers")
+
+
+def test_an_older_folder_loads_and_is_mended_by_convert(sentence_encoder, tmp_path, monkeypatch):
+    """Without the modules and with the classifier in the shape that transformers mistakes."""
+    new = train("classify", sentence_encoder, tmp_path, monkeypatch)
+    old = tmp_path / "old"
+    shutil.copytree(new, old, ignore=shutil.ignore_patterns("run", "modules.json", "?_*"))
+    weights = load_file(old / "model.safetensors")
+    weights["classifier.weight"] = weights["classifier.weight"].squeeze(1)
+    save_file(weights, old / "model.safetensors", {"format": "pt"})
+    text = CASES["classify"].inputs[0]
+    expected = Predictor.load(new, device="cpu", engine="torch")(text)
+    assert Predictor.load(old, device="cpu", engine="torch")(text) == expected
+    convert(old, tmp_path / "mended")
+    shutil.copy(new / "README.md", tmp_path / "mended")
+    check_elsewhere("classify", tmp_path / "mended", "sentence-transformers")
+
+
+def test_an_exported_folder_has_no_weights_for_transformers(
+    sentence_encoder, tmp_path, monkeypatch
+):
+    folder = train("classify", sentence_encoder, tmp_path, monkeypatch)
+    export(folder, tmp_path / "onnx")
+    with pytest.raises(OSError, match=r"model\.safetensors"):
+        transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "onnx")
+    text = CASES["classify"].inputs[0]
+    inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "onnx")(
+        text, return_tensors="np"
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "onnx" / "model.onnx")
+    (logits,) = session.run(["logits"], dict(inputs))
+    predictor = Predictor.load(folder, device="cpu", engine="torch", precision="fp32")
+    encoded = predictor.task.encode(
+        [predictor.task.make_example(text, "here")], predictor.loaded.tokenizer
+    )
+    assert_close(torch.from_numpy(predictor.logits(encoded)[0]), torch.from_numpy(logits))
+
+
+def test_a_causal_classifier_is_refused_by_transformers(tmp_path, monkeypatch):
+    parent = tmp_path / "causal"
+    save_model(parent, is_decoder=True)
+    check_elsewhere("classify", train("classify", parent, tmp_path, monkeypatch), "bertkit")
+
+
+def train(
+    name: str,
+    parent: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: FineTuneSettings = SETTINGS,
+    **task_settings: Any,
+) -> Path:
+    """A model folder of a task."""
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+    path = folder / f"train.{CASES[name].ending}"
+    path.write_text(CASES[name].content)
+    questions = {"max_question_length": 6, "doc_stride": 4} if name == "answer" else {}
+    task = TASKS[name].settings.model_validate({"max_length": 20, **questions, **task_settings})
+    finetune(Sources(name, str(parent), str(path), str(path)), folder / "out", task, settings)
+    return folder / "out"
+
+
+def check_elsewhere(name: str, output: Path, library: str) -> None:
+    """Its card names the library that gives equal scores; transformers refuses if it differs."""
+    case = CASES[name]
+    predictor = Predictor.load(output, engine="torch", device="cpu", precision="fp32")
     examples = [predictor.task.make_example(value, "here") for value in case.inputs]
     encoded = predictor.task.encode(examples, predictor.loaded.tokenizer)
     ours = [torch.from_numpy(rows) for rows in predictor.logits(encoded)]
-    theirs = compute(case, output, encoded, row=predictor.task.row)
-    for one, other in zip(ours, theirs, strict=True):
-        assert_close(one, other)
+    assert f"library_name: {library}\n" in (output / "README.md").read_text()
+    if library == "transformers":
+        theirs = compute(case, output, encoded, row=predictor.task.row)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_close(one, other)
+        return
+    with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+        getattr(transformers, case.model).from_pretrained(output)
+    transformers.AutoModel.from_pretrained(output)  # the encoder is anybody's
+    transformers.AutoTokenizer.from_pretrained(output)
+    if library == "sentence-transformers":
+        model = SentenceTransformer(str(output), device="cpu")
+        theirs = model.encode(list(case.inputs), convert_to_tensor=True)
+        assert_close(torch.cat(ours), theirs)
+    else:
+        assert not (output / "modules.json").exists()
 
 
 @torch.no_grad()
@@ -196,3 +322,20 @@ def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
     theirs = {one["label"]: one["score"] for one in found}
     assert classify(long).probabilities == pytest.approx(theirs, abs=1e-5)
     assert classify(long) == classify("the cat saw a dog .")
+
+
+def test_sentence_transformers_scores_pairs_and_cuts_as_bertkit_does(
+    sentence_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+    rows = "the cat,a dog lost,x\na dog,the hat saw,y\n" * 8
+    (tmp_path / "pairs.csv").write_text(f"premise,hypothesis,label\n{rows}")
+    sources = Sources("classify", str(sentence_encoder), str(tmp_path / "pairs.csv"))
+    finetune(sources, tmp_path / "out", ClassifySettings(max_length=12), SETTINGS)
+    pairs = [("the cat saw", "a hat"), ("the cat saw a dog . a dog lost", "the hat " * 9)]
+    classify = Predictor.load(tmp_path / "out", device="cpu", engine="torch", precision="fp32")
+    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    scores = model.encode(pairs, convert_to_tensor=True)
+    probabilities = (scores / classify.task.numbers["temperature"]).softmax(dim=1)
+    ours = [list(found.probabilities.values()) for found in classify(pairs)]
+    assert_close(torch.tensor(ours), probabilities)

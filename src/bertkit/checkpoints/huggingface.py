@@ -41,6 +41,7 @@ from bertkit.checkpoints.safetensors_file import (
     write_safetensors,
 )
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
+from bertkit.checkpoints.transfer import mark_own_head, unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # the size at which transformers splits
@@ -72,11 +73,13 @@ def open_huggingface(folder: Path) -> Checkpoint:
     config = read_config(folder)
     tensors, files = _open_weights(folder)
     is_own = str(config.get("model_type")).startswith("bertkit-")
+    if not is_own and not is_encoder_decoder(config):
+        tensors = unmark_own_head(rename_tensors(tensors))
     return Checkpoint(
         format="huggingface",
         folder=folder,
         config=config,
-        tensors=tensors if is_own or is_encoder_decoder(config) else rename_tensors(tensors),
+        tensors=tensors,
         files=(folder / CONFIG_FILE, *files),
     )
 
@@ -159,7 +162,8 @@ def write_huggingface(
 ) -> dict[str, FileRecord]:
     """Write config and tensors under current names, sharded if they are large.
 
-    A bare encoder is written without the `bert.` prefix, as transformers does.
+    A bare encoder is written without the `bert.` prefix, as transformers does. A head that
+    transformers would compute differently is written in a shape that it refuses.
 
     Returns:
         Size and checksums of each file, by name.
@@ -167,6 +171,7 @@ def write_huggingface(
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+    tensors = mark_own_head(config, tensors)
     shards = _cut_shards(tensors, shard_bytes)
     if len(shards) > MAX_SHARDS:
         raise SettingsError(

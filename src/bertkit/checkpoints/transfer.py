@@ -1,8 +1,13 @@
-"""Convert foreign tensors to ours and back, each exactly once; differences are one error."""
+"""Convert foreign tensors to ours and back, each exactly once; differences are one error.
+
+`mark_own_head` and `unmark_own_head` do so for the shapes of heads that other tools must refuse.
+"""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +17,19 @@ from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.names import BERT, WORD_EMBEDDINGS, NameTable, show
 
 SHOWN_PROBLEMS = 8
+
+# A tool that knows only names would load bertkit's own classifiers behind a pooler with random
+# weights, or without the layers before it, and answer without an error. So their weight is stored
+# as [labels, 1, features]: the shape fits no other class. Where one scores tokens, a mark has the
+# name of the other layer that transformers may look for.
+FEATURE_BASED = "BertFeatureBased"
+CLASSIFIER = "classifier.weight"
+MARK = "qa_outputs.weight"
+MARK_SHAPE = (1,)
+# Left to right, these read the last token of a text in bertkit, and the first in transformers.
+READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
+
+AnyTensor = Tensor | LazyTensor
 
 
 def import_tensors(
@@ -144,3 +162,44 @@ def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) 
     if not tensor.dtype.is_floating_point:
         return f"{name} holds {tensor.dtype} and must hold floating-point numbers"
     return None
+
+
+def is_own_head(config: Mapping[str, Any]) -> bool:
+    """Whether a config names a head that only bertkit has."""
+    return config.get("architectures") == [FEATURE_BASED]
+
+
+def mark_own_head(
+    config: Mapping[str, Any], tensors: Mapping[str, AnyTensor]
+) -> dict[str, AnyTensor]:
+    """Return the tensors to store: of a head that transformers computes otherwise, none fits it."""
+    reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
+    if CLASSIFIER not in tensors or not (reads_last or is_own_head(config)):
+        return dict(tensors)
+    weight = tensors[CLASSIFIER]
+    num_scores, num_features = weight.shape
+    marked = {**tensors, CLASSIFIER: _reshape(weight, (num_scores, 1, num_features))}
+    if is_own_head(config) and config["feature_head"]["scores"] == "token":
+        marked[MARK] = torch.zeros(MARK_SHAPE, dtype=weight.dtype)
+    return marked
+
+
+def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
+    """Return stored tensors in the shapes that the models have; older files have them already."""
+    weight = tensors.get(CLASSIFIER)
+    if weight is None or len(weight.shape) != 3 or weight.shape[1] != 1:
+        return dict(tensors)
+    kept = {
+        name: tensor
+        for name, tensor in tensors.items()
+        if name != MARK or tensor.shape != MARK_SHAPE
+    }
+    return {**kept, CLASSIFIER: _reshape(weight, (weight.shape[0], weight.shape[2]))}
+
+
+def _reshape(tensor: Tensor | LazyTensor, shape: tuple[int, ...]) -> Any:
+    """Return the tensor, lazy or not as it was, in another shape of as many elements."""
+    if isinstance(tensor, LazyTensor):
+        read = tensor.read
+        return replace(tensor, shape=shape, read=lambda: read().reshape(shape))
+    return tensor.reshape(shape)

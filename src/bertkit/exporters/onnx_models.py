@@ -68,8 +68,7 @@ def find_kind(architecture: str, config: BertConfig, source: object) -> Exported
         )
     has_nodes = architecture in EXPORTED
     if architecture == FEATURE_BASED:
-        head = read_feature_head(config)
-        has_nodes = (head.layers, head.lstm_hidden, head.scores) == ("last", None, "sequence")
+        has_nodes = read_feature_head(config).is_pooled
     if not has_nodes:
         raise CheckpointError(
             f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of this"

@@ -7,7 +7,7 @@ Markdown and HTML.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bertkit.checkpoints.hub.resolve import is_hub_id
 from bertkit.reports.text import make_legible, show
@@ -22,6 +22,7 @@ INTENDED_USE = """## Intended use
 *To be filled in: what the model is for, for whom, what not to use it for, and its license.*"""
 MAX_NAME_COLUMNS = 200
 SPECIAL = "\\`*_[]|~#"
+LibraryName = Literal["transformers", "sentence-transformers", "bertkit"]
 SHOWN_ELSEWHERE = {"task", "kind", "model", "revision", "train", "dev"}
 
 
@@ -59,18 +60,18 @@ class ModelFacts:
         }
 
 
-def build_header(facts: ModelFacts, is_for_transformers: bool, **values: Any) -> "ModelCardData":
+def build_header(facts: ModelFacts, library: LibraryName, **values: Any) -> "ModelCardData":
     """Build the header, without license and languages, which people must add.
 
     Args:
         facts: the data to show.
-        is_for_transformers: whether transformers can load the model.
+        library: the one that loads the model.
         values: further fields, as in `huggingface_hub.ModelCardData`.
     """
     from huggingface_hub import ModelCardData
 
     return ModelCardData(
-        library_name="transformers" if is_for_transformers else "bertkit",
+        library_name=library,
         # Only such a name means something to the Hub.
         base_model=make_legible(facts.initial_model) if facts.is_from_hub else None,
         tags=["bertkit"],

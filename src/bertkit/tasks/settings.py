@@ -56,8 +56,8 @@ class TextSettings(TaskSettings):
     pooling: PoolingName | None = Field(
         None,
         description="What represents a text: cls, its first token, as in the paper; or the mean or"
-        " the maximum of its tokens, which only bertkit loads. By default as the folder of a"
-        " sentence encoder says, else cls.",
+        " the maximum of its tokens, which transformers refuses to load and sentence-transformers"
+        " loads. By default as the folder of a sentence encoder says, else cls.",
     )
 
     @model_validator(mode="after")

@@ -18,7 +18,9 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import count_parameters
-from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, read_sentence_model
+from bertkit.models.bert.sentence_modules import describe_modules
+from bertkit.tokenization.folder import read_max_length
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,12 @@ def _convert(
     total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
         weights = convert_weights(checkpoint, dtype, progress)
-        modules = None
+        modules: SentenceModel | None
         if checkpoint.format == "sentence_transformers":
             modules = recast_modules(read_sentence_model(path), dtype, progress)
+        else:
+            length = read_max_length(checkpoint.folder) or weights.config.max_position_embeddings
+            modules = describe_modules(weights.config, weights.tensors, length)
         with durable_folder(output) as folder:
             files = write_huggingface(
                 folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes

@@ -19,7 +19,12 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
+from bertkit.checkpoints.file_names import (
+    CONFIG_FILE,
+    MAX_MODULES,
+    MODULES_FILE,
+    MODULES_LIMIT_BYTES,
+)
 from bertkit.checkpoints.huggingface import open_huggingface, read_config
 from bertkit.checkpoints.sentence_transformers.encoder_settings import (
     ENCODER_FILE,
@@ -42,6 +47,7 @@ from bertkit.checkpoints.sentence_transformers.modules import (
     read_pooling,
     write_module,
 )
+from bertkit.checkpoints.transfer import is_own_head
 
 DEFAULT_HIDDEN_SIZE = 768  # the default of transformers, if config.json has none
 
@@ -104,8 +110,10 @@ class _Modules(ForeignConfig):
 
 
 def is_sentence_transformers(folder: Path) -> bool:
-    """Whether a folder contains `modules.json`."""
-    return has_member(folder, MODULES_FILE)
+    """Whether a folder contains `modules.json`, not only for other tools to read bertkit's head."""
+    if not has_member(folder, MODULES_FILE):
+        return False
+    return not (has_member(folder, CONFIG_FILE) and is_own_head(read_config(folder)))
 
 
 def open_sentence_transformers(folder: Path) -> Checkpoint:

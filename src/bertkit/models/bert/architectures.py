@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     "BertForTokenClassification": frozenset({"classifier"}),
     "BertForQuestionAnswering": frozenset({"qa_outputs"}),
     CAUSAL: frozenset({"masked_lm"}),  # only where the config says is_decoder
-    FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers doesn't know it
+    FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers refuses it
     "BertModel": frozenset(),
 }
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.

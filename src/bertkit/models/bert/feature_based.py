@@ -51,6 +51,11 @@ class FeatureHead(BaseModel):
             raise ValueError("pooling is for scores per sequence, without a BiLSTM")
         return self
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it is a linear layer on pooled tokens, which other programs compute too."""
+        return (self.layers, self.lstm_hidden, self.scores) == ("last", None, "sequence")
+
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
     """Read and check `feature_head`.

@@ -9,6 +9,7 @@ from bertkit.recipes import model_card
 from bertkit.recipes.finetune.facts import COUNT_NAMES, FineTuningFacts
 from bertkit.recipes.finetune.search.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.model_card import (
+    LibraryName,
     build_header,
     describe_counts,
     describe_files,
@@ -24,9 +25,14 @@ from bertkit.tasks.table import TASKS
 
 PICTURE_FILE = "confusion_matrix.svg"
 LEFT_TO_RIGHT = (
-    " It is causal, so the last token represents a text; transformers takes the first one and"
-    " gives other results."
+    " It is causal, so the last token represents a text; transformers would take the first one."
 )
+LOADED_BY: dict[LibraryName, str] = {
+    "transformers": "transformers loads it and computes the same scores.",
+    "sentence-transformers": "In sentence-transformers, `SentenceTransformer(…).encode(texts)`"
+    " gives its logits; transformers has no such head, and refuses to load it.",
+    "bertkit": "Only bertkit computes its scores; transformers refuses to load it.",
+}
 MAX_LABELS = 100
 MAX_METRICS = 100  # there may be one per label
 
@@ -35,11 +41,11 @@ def build_card(facts: FineTuningFacts) -> str:
     """Build the card's text."""
     made = (
         f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.initial_model)} with bertkit"
-        f" {__version__}; `report.html` shows more."
+        f" {__version__}; `report.html` shows more. {LOADED_BY[facts.library]}"
     )
     search = [] if facts.comparison is None else [describe_search(facts.comparison)]
     sections = [describe_result(facts), *search, describe_data(facts), describe_training(facts)]
-    header = build_header(facts, facts.is_for_transformers, **describe_evaluation(facts))
+    header = build_header(facts, facts.library, **describe_evaluation(facts))
     return model_card.build_card(header, facts, made, *sections)
 
 
@@ -62,7 +68,7 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
         if tag is not None
     ]
     return {
-        "pipeline_tag": tag if facts.is_for_transformers else None,
+        "pipeline_tag": None if facts.library == "bertkit" else tag,
         "metrics": [make_legible(facts.final.task.metric)],
         "model_name": make_legible(facts.name) if results else None,
         "eval_results": results or None,

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bertkit.models.bert.config import FEATURE_HEAD
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
+from bertkit.models.bert.sentence_modules import has_modules
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.search.comparison import Comparison
-from bertkit.recipes.model_card import ModelFacts
+from bertkit.recipes.model_card import LibraryName, ModelFacts
 from bertkit.tasks.sections import draw_confusion
 
 COUNT_NAMES = {
@@ -49,9 +50,12 @@ class FineTuningFacts(ModelFacts):
         return self.final.task.name
 
     @property
-    def is_for_transformers(self) -> bool:
-        """Whether transformers can load the model and computes the same."""
-        return FEATURE_HEAD not in self.record.model and not self.pools_last
+    def library(self) -> LibraryName:
+        """The library, other than bertkit if there is one, that computes the same."""
+        if has_modules(BertConfig.from_dict(self.record.model, self.name)):
+            return "sentence-transformers"
+        is_own = FEATURE_HEAD in self.record.model or self.pools_last
+        return "bertkit" if is_own else "transformers"
 
     @property
     def pools_last(self) -> bool:

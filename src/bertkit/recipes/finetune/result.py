@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file, write_json
+from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.metrics.calibration import CalibrationError
+from bertkit.models.bert.sentence_modules import describe_modules
 from bertkit.recipes.finetune.card import PICTURE_FILE, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation, evaluate_model
 from bertkit.recipes.finetune.examples import SetCounts
@@ -136,6 +139,7 @@ def write_model(
     )
     files = {
         **context.model.save_pretrained(output),
+        **save_modules(output, context),
         **context.save_tokenizer(output),
         **save_task(output, final.task),
     }
@@ -145,6 +149,13 @@ def write_model(
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)
+
+
+def save_modules(output: Path, context: FineTuningContext) -> dict[str, FileRecord]:
+    """Write the modules by which sentence-transformers computes the logits, if it has them."""
+    model, length = context.model, context.task.settings.max_length
+    modules = describe_modules(model.config, dict(model.named_parameters()), length)
+    return {} if modules is None else write_sentence_model(output, modules)
 
 
 def describe_result(

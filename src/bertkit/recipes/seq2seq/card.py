@@ -27,7 +27,7 @@ def build_card(facts: Seq2SeqFacts) -> str:
     )
     header = build_header(
         facts,
-        facts.config.is_transformers_own,
+        "transformers" if facts.config.is_transformers_own else "bertkit",
         pipeline_tag=facts.kind.pipeline_tag,
         metrics=[facts.saved.metric],
     )

@@ -142,7 +142,7 @@ def test_a_sentence_encoder_keeps_its_pooling_unless_another_is_set(
     else:
         assert config["architectures"] == ["BertFeatureBased"]
         assert config["feature_head"]["pooling"] == (pooling or "mean")
-        assert "library_name: bertkit" in card
+        assert "library_name: sentence-transformers" in card
     record = json.loads((output / "run" / "settings.json").read_text())
     assert record["settings"]["learning_rate"] is None
     classify = Classifier.load(output)

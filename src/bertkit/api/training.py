@@ -5,7 +5,6 @@ ends with a checkpoint.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
@@ -284,5 +283,4 @@ def finetune(
             result = run_search(sources, place, task_settings, chosen, plan)
     for warning in result.evaluation.warnings:
         announce(f"WARNING: {warning}")
-    predictor = PREDICTORS[task].load(place, device=chosen.device)
-    return replace(predictor, metrics=result.evaluation.metrics)
+    return PREDICTORS[task].load(place, device=chosen.device)

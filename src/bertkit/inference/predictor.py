@@ -31,6 +31,7 @@ from bertkit.tasks.columns import name_labels
 from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
+from bertkit.training.finished import read_metrics
 
 Input = TypeVar("Input")
 Example = TypeVar("Example")
@@ -55,7 +56,7 @@ class Predictor(Generic[Input, Example, Prediction]):
         task: the model's task.
         loaded: the model and its tokenizer.
         engine: the runtime of the encoder.
-        metrics: of the held-out examples, if `bertkit.finetune` returned the model; else empty.
+        metrics: of the held-out examples, if `bertkit finetune` wrote the model; else empty.
     """
 
     task: Task[Example, Prediction]
@@ -108,7 +109,8 @@ class Predictor(Generic[Input, Example, Prediction]):
         kind = BertFeatureBased if architecture == FEATURE_BASED else task.model_kind
         loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
         model = loaded.model
-        return cls(task, loaded, choose_engine(engine, model, model.head_layers, precision))
+        chosen = choose_engine(engine, model, model.head_layers, precision)
+        return cls(task, loaded, chosen, read_metrics(checkpoint.folder))
 
     def _repr_html_(self) -> str:
         """Show task, labels and metrics in a notebook."""

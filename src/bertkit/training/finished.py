@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder, remove_litter
-from bertkit.base.members import find_member
+from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training.run import Run, RunRecord, check_resume
@@ -60,6 +60,18 @@ class FinishedRecord(ChecksummedModel):
                 raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
 
 
+class SavedMetrics(FinishedRecord):
+    """The metrics in `metrics.json` of any recipe, without the rest of it.
+
+    Attributes:
+        metrics: of the held-out examples.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    metrics: dict[str, MaybeNumber]
+
+
 SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
 
 
@@ -88,6 +100,20 @@ def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> Saved
         drop_left_checkpoints(run)
     announce(f"{output} is already finished; nothing is trained")
     return saved
+
+
+def read_metrics(folder: Path) -> dict[str, float]:
+    """Return the held-out metrics of a model's folder; none, if no recipe recorded any there.
+
+    A record that isn't whole, or is another tool's, is announced: the model can be used without.
+    """
+    if not has_member(folder, METRICS_FILE):
+        return {}
+    try:
+        return undefine(SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics)
+    except BertkitError as error:
+        announce(f"the model's metrics are left out: {error}")
+        return {}
 
 
 def drop_checkpoints(run: Run) -> None:

@@ -68,6 +68,22 @@ def test_finetune_returns_the_model_with_its_metrics(classifier):
     assert "<td>accuracy</td>" in html
 
 
+def test_a_loaded_model_has_its_metrics(model, tmp_path, capsys):
+    folder = tmp_path / "m"
+    made = bertkit.finetune("classify", model=model, train=ROWS, output=folder, **BRIEF)
+    loaded = bertkit.Classifier.load(folder)
+    assert loaded.metrics == made.metrics
+    assert "accuracy" in loaded.metrics
+    text = (folder / "metrics.json").read_text()
+    capsys.readouterr()
+    (folder / "metrics.json").write_text(text.replace('"accuracy"', '"luck"'))
+    assert bertkit.Classifier.load(folder).metrics == {}
+    assert "metrics are left out" in capsys.readouterr().err
+    (folder / "metrics.json").unlink()
+    assert bertkit.Classifier.load(folder).metrics == {}
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("kind", [list, pd.DataFrame])
 def test_predict_and_evaluate_take_rows(classifier, kind):
     rows = kind([{"text": "the cat", "label": "x"}, {"text": "a dog", "label": "y"}])

@@ -38,11 +38,29 @@ def test_help_explains_every_flag_and_shows_an_example(capsys, name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_unknown_flag_is_told_in_one_line(capsys, name):
-    assert main([*name.split(), "--no-such-flag", "3"]) == 2
+    assert main([*name.split(), "--xyzzy", "3"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("bertkit: ")
+    told = ("bertkit: there is no option --xyzzy (see", "bertkit: --")  # or what is missing
+    assert captured.err.startswith(told)
+    assert captured.err.endswith(f" (see `bertkit {name} --help`)\n")
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "nearest"),
+    [
+        ("classify model/ text --presision fp32 more", "--presision", "--precision"),
+        ("search --corpus a.txt query --text_colum=t", "--text_colum", "--text-column"),
+        ("pretrain --data shards/ --learning-rat 1", "--learning-rat", "--learning-rate"),
+        ("tag model/ --outptu a.csv", "--outptu", "--output"),
+    ],
+)
+def test_an_unknown_flag_gets_a_suggestion(capsys, line, option, nearest):
+    words = line.split()
+    assert main(words) == 2
+    told = f"bertkit: there is no option {option}; did you mean {nearest}? (see"
+    assert capsys.readouterr().err == f"{told} `bertkit {words[0]} --help`)\n"
 
 
 def test_finetune_lists_its_tasks(capsys):

@@ -4,10 +4,11 @@ import os
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnknownOptionError
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
@@ -26,6 +27,7 @@ from bertkit.cli.output import (
 )
 from bertkit.cli.predict import build_predict
 from bertkit.cli.study import build_study
+from bertkit.cli.texts import MisspelledOptionError
 from bertkit.tasks.table import TASKS
 from bertkit.training.signals import interruptible
 
@@ -192,11 +194,22 @@ def describe_usage(error: CycloptsError, words: Sequence[str]) -> str:
         return describe_validation(cause)
     chain = " ".join(getattr(error, "command_chain", None) or ())
     message = str(error)
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
+    if isinstance(cause, MisspelledOptionError):  # otherwise the message shows all the texts
+        message = describe_unknown(str(cause), words)
+    elif isinstance(error, UnknownOptionError):
+        message = describe_unknown(error.token.keyword or error.token.value, words)
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
         names = error.argument.names or (error.argument.name,)
         is_given = any(word.partition("=")[0] in names for word in words)
         message = f"{error.argument.name} {'needs a value' if is_given else 'is missing'}"
     return f"{message} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
+
+
+def describe_unknown(option: str, words: Sequence[str]) -> str:
+    """Name an unknown option, and the option of the command that is spelled most like it."""
+    name = option.partition("=")[0]
+    near = get_close_matches(name.lstrip("-").replace("_", "-"), sorted(find_flags(words)), 1)
+    return f"there is no option {name}" + "".join(f"; did you mean --{flag}?" for flag in near)
 
 
 def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:

@@ -21,14 +21,18 @@ JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
+class MisspelledOptionError(SettingsError):
+    """A word among texts looks like an option; the message is the word."""
+
+
 def refuse_options(_: Any, word: str | None) -> None:
     """Refuse a misspelled flag where a text is expected; an omitted text is None.
 
     Raises:
-        SettingsError: the word is two hyphens and a name, and perhaps = and a value.
+        MisspelledOptionError: the word is two hyphens and a name, and perhaps = and a value.
     """
     if word is not None and OPTION.fullmatch(word):
-        raise SettingsError(f"there is no option {word}; see --help")
+        raise MisspelledOptionError(word)
 
 
 # Arguments that may begin with a hyphen; where several are accepted, a lone - is standard input.

@@ -164,7 +164,7 @@ def test_after_two_dashes_nothing_is_our_flag():
     [
         (["brew-coffee", "--degrees", "101"], "degrees: Input should be less than or equal to 100"),
         (["brew-coffee", "--degrees", "hot"], "degrees: Input should be a valid integer"),
-        (["brew-coffee", "--degree", "9"], "Did you mean --degrees?"),
+        (["brew-coffee", "--degree", "9"], "did you mean --degrees?"),
         (["brew-cofee"], "Did you mean"),
         (["brew-coffee", "--output"], "--output needs a value"),
     ],

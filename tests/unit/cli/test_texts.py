@@ -67,7 +67,7 @@ def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
     ("words", "option"),
     [
         (["fill-mask", "MODEL", "a [MASK]", "--topk"], "--topk"),
-        (["fill-mask", "MODEL", "a [MASK]", "--topk=3"], "--topk=3"),
+        (["fill-mask", "MODEL", "a [MASK]", "--topk=3"], "--topk"),
         (["fill-mask", "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
         (["next-sentence", "MODEL", "a cat", "--jsn"], "--jsn"),
         (["next-sentence", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),

@@ -35,7 +35,7 @@ class Place:
             "--precision",
             choices=("auto", "fp32", "bf16"),
             default="auto",
-            help="auto takes bf16 on a GPU from Ampere on, and fp32 elsewhere",
+            help="auto takes what training takes on this device",
         )
 
     @staticmethod
@@ -50,7 +50,7 @@ class Place:
             found = choose_device(device)
         except SettingsError as error:
             raise SystemExit(f"--device: {error}") from None
-        return cls(found, choose_precision(precision, found))
+        return cls(found, choose_precision(precision, found, "training"))
 
     @property
     def is_gpu(self) -> bool:

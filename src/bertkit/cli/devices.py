@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def devices(*, json: bool = False) -> None:
     """List the processor and the GPUs, with measured speeds of matrix products.
 
-    Shows the device and the precision that auto stands for in --device and --precision. Takes a
-    second for each device.
+    Shows the device and the precision that auto stands for in --device and --precision, which
+    depends on the kind of processor or GPU alone; if the measured speeds contradict it, a line says
+    so. Takes a second for each device.
 
     **Examples**
 
@@ -45,4 +46,6 @@ def describe(report: "DeviceReport") -> str:
         taken = " and ".join(job for job, chosen in jobs.items() if chosen == precision)
         remark = f"  --precision auto for {taken}" if taken else ""
         lines.append(f"  {precision}  {rate / 1e9:8,.0f} GFLOP/s{remark}")
+    if report.doubt:
+        lines.append(f"  {report.doubt}")
     return "\n".join(lines)

@@ -54,7 +54,7 @@ def fill_mask(
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it is native and measures
+        precision: Precision of matrix products: auto takes bf16 where it was measured to be
             faster, else fp32; int8 is faster on processors with VNNI, and less exact.
         json: Print one JSON object per text.
     """

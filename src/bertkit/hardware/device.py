@@ -3,22 +3,18 @@
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import torch
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.progress import announce
+from bertkit.hardware.processor import find_bf16_gain, has_native_bf16
 
 PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # precision decides which is fastest
-QUICK_SIZES = (1024,)
 PEAK_TRIALS = 6
-# Instruction sets of processors for products of bf16 and int8, as /proc/cpuinfo names them.
-BF16_FLAGS = ("amx_bf16", "avx512_bf16")
-INT8_FLAGS = ("amx_int8", "avx512_vnni", "avx_vnni")
-MATRIX_FLAGS = (*BF16_FLAGS, *INT8_FLAGS)
-LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
+
+Work = Literal["inference", "training"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -37,40 +33,22 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_precision(
-    name: Literal["auto", "fp32", "bf16"], device: torch.device
+    name: Literal["auto", "fp32", "bf16"], device: torch.device, work: Work
 ) -> Literal["fp32", "bf16"]:
-    """Return the precision for a `--precision` flag of a training on a device.
+    """Return the precision for a `--precision` flag: a function of the device and of nothing else.
 
-    auto takes bf16 on GPUs from Ampere on; earlier ones only emulate it, although
-    `torch.cuda.is_bf16_supported` returns True.
+    auto takes bf16 on processors where it was measured to be faster (`BF16_GAINS`), and on GPUs
+    from Ampere on; earlier ones only emulate it, although `torch.cuda.is_bf16_supported` returns
+    True.
     """
     if name != "auto":
+        if name == "bf16" and device.type == "cpu" and not has_native_bf16():
+            announce("WARNING: this processor only emulates bf16, which is slow; fp32 is faster")
         return name
-    is_ampere = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
-    return "bf16" if is_ampere else "fp32"
-
-
-@cache
-def is_bf16_faster() -> bool:
-    """Whether the CPU multiplies matrices much faster in bf16 than in float32.
-
-    It must have instructions for it, and be faster when measured, which they don't ensure.
-    """
-    if not set(BF16_FLAGS) & set(list_cpu_flags()):
-        return False
-    device = torch.device("cpu")
-    bf16, fp32 = (measure_peak(device, one, sizes=QUICK_SIZES) for one in ("bf16", "fp32"))
-    return bf16 > LEAST_GAIN * fp32
-
-
-def list_cpu_flags() -> tuple[str, ...]:
-    """Return the instruction sets of `MATRIX_FLAGS` that the CPU has; none where unknown."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    words = set(text.partition("flags")[2].partition("\n")[0].split())
-    return tuple(flag for flag in MATRIX_FLAGS if flag in words)
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+    gain = find_bf16_gain()
+    return "bf16" if gain is not None and getattr(gain, work) > 1.0 else "fp32"
 
 
 def mixed_precision(

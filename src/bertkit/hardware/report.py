@@ -1,20 +1,13 @@
 """The report of `bertkit devices`: processor, GPUs, and the speed of matrix products on each."""
 
-import platform
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from bertkit.hardware.device import (
-    choose_device,
-    choose_precision,
-    is_bf16_faster,
-    list_cpu_flags,
-    measure_peak,
-)
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
+from bertkit.hardware.processor import read_processor
 
-UNKNOWN = "unknown processor"
+LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
 
 
 @dataclass(frozen=True)
@@ -27,10 +20,10 @@ class DeviceReport:
         num_threads: threads that compute together; 0 for a GPU.
         features: instruction sets for products of bf16 and int8, or a GPU's compute capability.
         operations_per_second: of matrix products, by precision, measured.
-        inference_precision: the precision of `--precision auto` for embeddings and predictions; on
-            a CPU with fast bf16 each model is also timed in both precisions.
-        training_precision: the precision of `--precision auto` for training.
+        inference_precision: what `--precision auto` takes for embeddings and predictions.
+        training_precision: what it takes for training.
         is_default: whether `--device auto` takes it.
+        doubt: why `--precision auto` may be wrong here, by what was measured; empty if it is right.
     """
 
     device: str
@@ -41,6 +34,7 @@ class DeviceReport:
     inference_precision: str
     training_precision: str
     is_default: bool
+    doubt: str = ""
 
 
 def describe_devices() -> list[DeviceReport]:
@@ -52,31 +46,39 @@ def describe_devices() -> list[DeviceReport]:
 def describe_device(device: torch.device) -> DeviceReport:
     """Measure a device."""
     is_cpu = device.type == "cpu"
-    training = choose_precision("auto", device)
+    rates = {"fp32": measure_peak(device, "fp32"), "bf16": measure_peak(device, "bf16")}
+    inference = choose_precision("auto", device, "inference")
     return DeviceReport(
         device=str(device),
-        model=read_cpu_model() if is_cpu else torch.cuda.get_device_name(device),
+        model=read_processor().name if is_cpu else torch.cuda.get_device_name(device),
         num_threads=torch.get_num_threads() if is_cpu else 0,
-        features=list_cpu_flags() if is_cpu else (_find_capability(device),),
-        operations_per_second={
-            "fp32": measure_peak(device, "fp32"),
-            "bf16": measure_peak(device, "bf16"),
-        },
-        inference_precision=("bf16" if is_bf16_faster() else "fp32") if is_cpu else training,
-        training_precision=training,
+        features=read_processor().flags if is_cpu else (_find_capability(device),),
+        operations_per_second=rates,
+        inference_precision=inference,
+        training_precision=choose_precision("auto", device, "training"),
         is_default=choose_device("auto").type == device.type and not device.index,
+        doubt=doubt_choice(inference, rates["bf16"] / rates["fp32"]),
+    )
+
+
+def doubt_choice(inference: str, gain: float) -> str:
+    """Say if the measured gain of bf16 contradicts what `--precision auto` takes.
+
+    Args:
+        inference: what it takes for inference.
+        gain: the speed of matrix products in bf16, divided by that in float32.
+    """
+    if inference == "bf16" and gain < 1.0:
+        other = "fp32"
+    elif inference == "fp32" and gain > LEAST_GAIN:
+        other = "bf16"
+    else:
+        return ""
+    return (
+        f"auto takes {inference}, but products measure {gain:.1f} times as fast in bf16; if that"
+        f" repeats on an idle machine, use --precision {other} and report it"
     )
 
 
 def _find_capability(device: torch.device) -> str:
     return "compute capability {}.{}".format(*torch.cuda.get_device_capability(device))
-
-
-def read_cpu_model() -> str:
-    """Return the processor's name."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor() or UNKNOWN
-    name = text.partition("model name")[2].partition("\n")[0].lstrip("\t :").strip()
-    return name or platform.processor() or UNKNOWN

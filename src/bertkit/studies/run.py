@@ -115,7 +115,7 @@ def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
 def find_versions(study: Study[Any]) -> dict[str, str]:
     """Return the current versions of software and machine."""
     device = choose_device(study.settings.device)
-    return describe_versions(device, choose_precision(study.precision, device))
+    return describe_versions(device, choose_precision(study.precision, device, "training"))
 
 
 def run_cells(

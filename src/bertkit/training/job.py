@@ -148,7 +148,7 @@ class Machine:
         allocates blocks of the same sizes again and again.
         """
         device = choose_device(settings.device)
-        precision = choose_precision(settings.precision, device)
+        precision = choose_precision(settings.precision, device, "training")
         prepare_memory(device)
         return cls(device, precision, measure_peak(device, precision))
 

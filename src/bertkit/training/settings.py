@@ -93,8 +93,8 @@ class OptimizationSettings(Settings):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     precision: TrainingPrecision = Field(
         "auto",
-        description="Mixed precision; auto takes bf16 on CUDA from Ampere on, and fp32 elsewhere."
-        " A resumed run keeps its own.",
+        description="Mixed precision; auto takes bf16 on GPUs from Ampere on and on processors"
+        " where training was measured to be faster, else fp32. A resumed run keeps its own.",
     )
 
 

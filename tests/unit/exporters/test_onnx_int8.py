@@ -11,11 +11,11 @@ from torch import nn
 from bertkit.exporters.onnx import _take_weights_in
 from bertkit.exporters.onnx_graph import OnnxGraph
 from bertkit.exporters.onnx_int8 import multiply_int8, quantize_matrix, write_int8_linear
-from bertkit.hardware.device import INT8_FLAGS, list_cpu_flags
+from bertkit.hardware.processor import has_native_int8
 
 OPSET = 17
 NEEDS_VNNI = pytest.mark.skipif(
-    not set(INT8_FLAGS) & set(list_cpu_flags()),
+    not has_native_int8(),
     reason="without VNNI, x86 processors add products in 16 bits, which may saturate",
 )
 

@@ -1,12 +1,13 @@
 """The report names the processor and what auto takes."""
 
-from pathlib import Path
+import dataclasses
 
+import pytest
 import torch
 
 from bertkit.cli.devices import describe
-from bertkit.hardware import report as module
-from bertkit.hardware.report import DeviceReport, describe_devices, read_cpu_model
+from bertkit.hardware.device import choose_precision
+from bertkit.hardware.report import DeviceReport, describe_devices, doubt_choice
 
 GPU = DeviceReport(
     device="cuda:0",
@@ -27,18 +28,11 @@ def test_the_processor_is_measured(monkeypatch):
     assert cpu.device == "cpu"
     assert cpu.is_default
     assert cpu.num_threads == torch.get_num_threads()
-    assert cpu.training_precision == "fp32"
+    device = torch.device("cpu")
+    assert cpu.inference_precision == choose_precision("auto", device, "inference")
+    assert cpu.training_precision == choose_precision("auto", device, "training")
     assert all(1e6 < rate < 1e15 for rate in cpu.operations_per_second.values())
     assert cpu.operations_per_second.keys() == {"fp32", "bf16"}
-
-
-def test_a_name_is_read_where_there_is_one(monkeypatch):
-    text = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold\nflags\t: fpu\n"
-    monkeypatch.setattr(Path, "read_text", lambda self, **_: text)
-    assert read_cpu_model() == "Intel(R) Xeon(R) Gold"
-    monkeypatch.setattr(Path, "read_text", lambda self, **_: "Hardware\t: BCM2835\n")
-    monkeypatch.setattr(module.platform, "processor", lambda: "")
-    assert read_cpu_model() == "unknown processor"
 
 
 def test_lines_say_what_auto_takes():
@@ -47,3 +41,14 @@ def test_lines_say_what_auto_takes():
     assert lines[1] == "  compute capability 9.0"
     assert lines[2] == "  fp32    50,000 GFLOP/s"
     assert lines[3] == "  bf16   600,000 GFLOP/s  --precision auto for inference and training"
+
+
+@pytest.mark.parametrize(
+    ("taken", "gain", "advised"),
+    [("fp32", 2.0, "bf16"), ("fp32", 1.4, ""), ("bf16", 0.9, "fp32"), ("bf16", 2.0, "")],
+)
+def test_a_choice_that_measures_wrong_is_doubted(taken, gain, advised):
+    doubt = doubt_choice(taken, gain)
+    assert (f"--precision {advised} " in doubt) if advised else not doubt
+    line = describe(dataclasses.replace(GPU, doubt=doubt)).splitlines()[-1]
+    assert (line.strip() == doubt) == bool(advised)

@@ -3,7 +3,7 @@ import torch
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
-from bertkit.hardware.device import PEAK_SIZES, choose_device, choose_precision, measure_peak
+from bertkit.hardware.device import PEAK_SIZES, choose_device, measure_peak
 from bertkit.training.lifecycle import open_run
 from bertkit.training.run import (
     Run,
@@ -144,19 +144,6 @@ def test_more_parts_than_sequences_are_refused():
 def test_a_device_that_is_not_here_is_refused(name):
     with pytest.raises(SettingsError):
         choose_device(name)
-
-
-def test_the_cpu_computes_in_float32_unless_asked():
-    device = choose_device("cpu")
-    assert choose_precision("auto", device) == "fp32"
-    assert choose_precision("bf16", device) == "bf16"
-
-
-@pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])
-def test_a_gpu_computes_in_bf16_where_it_has_it(capability, expected, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)  # a T4 emulates it
-    assert choose_precision("auto", torch.device("cuda")) == expected
 
 
 def test_the_peak_is_measured_with_numbers_like_a_model_s_and_draws_none_of_its_own(monkeypatch):

@@ -1,20 +1,15 @@
 """Choice of the engine that runs a model."""
 
-import time
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.hardware.device import choose_precision, is_bf16_faster
+from bertkit.hardware.device import choose_precision
 from bertkit.inference.engines.engine import Engine, HasEncoder
 from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
 from bertkit.inference.engines.torch_engine import TorchEngine
-from bertkit.nn.packing import PackedBatch
-
-PROBE_LENGTHS = (64, 48, 32, 24, 16, 8)  # tokens of the sequences that engines are timed on
-PROBE_TRIALS = 3
 
 
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
@@ -56,56 +51,32 @@ def choose_engine(
         name: auto takes the fastest that is installed and supports the model and the precision.
         model: the model, on its device.
         layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: of the weights and matrix products. auto takes bf16 if the device computes it
-            natively and, on a CPU, a batch of the model is faster than in fp32; never int8. It is
-            timed whenever this is called: name a precision for results that can be repeated.
+        precision: of the weights and matrix products, as in `resolve_precision`.
 
     Raises:
         SettingsError: the engine doesn't support the model or the precision.
         MissingExtraError: the engine isn't installed.
     """
-    layers = tuple(layers)
-    if name == "onnx" and precision == "auto":
-        precision = "fp32"
-    candidates = [
-        (engine, kind)
-        for kind in (_list_precisions(model) if precision == "auto" else (precision,))
-        for engine in (_list_engines(model, kind) if name == "auto" else (name,))
-    ]
-    if len(candidates) > 1:
-        longest = model.config.max_position_embeddings
-        engines = [ENGINES[engine](model, layers, kind) for engine, kind in candidates]
-        return min(engines, key=lambda engine: time_engine(engine, longest))
-    engine, kind = candidates[0]
-    return ENGINES[engine](model, layers, kind)
+    kind = resolve_precision(name, model, precision)
+    if name == "auto":
+        is_onnx = kind != "bf16" and can_run_onnx(model) and has_onnx()
+        name = "onnx" if is_onnx else "torch"
+    return ENGINES[name](model, tuple(layers), kind)
 
 
-def _list_precisions(model: HasEncoder) -> tuple[Precision, ...]:
-    """List the precisions that `auto` takes or, if there are several, compares."""
-    device = find_device(model)
-    if model.encoder.embeddings.word.weight.dtype != torch.float32:
-        return ("fp32",)  # weights that the caller has cast stay as they are
-    if device.type == "cuda":
-        return (choose_precision("auto", device),)
-    return ("bf16", "fp32") if is_bf16_faster() else ("fp32",)
+def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionName) -> Precision:
+    """Return the precision that an engine computes a model in.
 
-
-def _list_engines(model: HasEncoder, precision: Precision) -> tuple[EngineName, ...]:
-    """Return the faster engine for a precision."""
-    is_onnx = precision != "bf16" and can_run_onnx(model) and has_onnx()
-    return ("onnx",) if is_onnx else ("torch",)
-
-
-def time_engine(engine: Engine, longest: int) -> float:
-    """Return the seconds that an engine takes for a small batch, the least of several trials."""
-    batch = PackedBatch.from_single([[0] * min(length, longest) for length in PROBE_LENGTHS])
-    engine(batch)  # prepares its kernels
-    seconds = []
-    for _ in range(PROBE_TRIALS):
-        started = time.perf_counter()
-        engine(batch)
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+    It depends on the device, on the model's weights and on what was asked for, never on a clock.
+    auto takes bf16 where `choose_precision` does; never int8. The engine onnx has no bf16, and
+    weights that the caller has cast stay as they are.
+    """
+    if precision == "int8":
+        return precision
+    is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
+    if precision == "auto" and (name == "onnx" or is_cast):
+        return "fp32"
+    return choose_precision(precision, find_device(model), "inference")
 
 
 def find_device(model: HasEncoder) -> torch.device:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.exporters.onnx_graph import import_extra
-from bertkit.hardware.device import INT8_FLAGS, list_cpu_flags
+from bertkit.hardware.processor import has_native_int8
 from bertkit.nn.packing import PackedBatch
 
 QUIET = 3  # ONNX Runtime's log level for errors, which are raised as exceptions too
@@ -42,7 +42,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.log_severity_level = QUIET
-        if fuses and not set(INT8_FLAGS) & set(list_cpu_flags()):
+        if fuses and not has_native_int8():
             # Without such instructions, products of int8 may overflow 16 bits; these can't.
             options.add_session_config_entry("session.x64quantprecision", "1")
         levels = onnxruntime.GraphOptimizationLevel

@@ -221,4 +221,5 @@ class Recurrent(Study[RecurrentSettings]):
 
     def _machine(self) -> Machine:
         device = choose_device(self.settings.device)
-        return Machine(device, choose_precision(self.precision, device), peak_operations=1.0)
+        precision = choose_precision(self.precision, device, "training")
+        return Machine(device, precision, peak_operations=1.0)

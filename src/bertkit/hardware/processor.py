@@ -1,0 +1,101 @@
+"""What the processor is, and what bf16 was measured to give on its kind.
+
+`--precision auto` follows this table and no clock, so that the same command gives the same answer,
+whatever else the machine is doing. `bertkit devices` measures, and says where the table is wrong.
+"""
+
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+CPU_INFO = Path("/proc/cpuinfo")
+# Instruction sets for products of bf16 and int8, as /proc/cpuinfo names them.
+BF16_FLAGS = ("amx_bf16", "avx512_bf16")
+INT8_FLAGS = ("amx_int8", "avx512_vnni", "avx_vnni")
+MATRIX_FLAGS = (*BF16_FLAGS, *INT8_FLAGS)
+UNKNOWN = "unknown processor"
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The processor of this machine.
+
+    Attributes:
+        vendor: such as GenuineIntel or AuthenticAMD; empty if unknown.
+        name: the product's name.
+        flags: the instruction sets of `MATRIX_FLAGS` that it has.
+    """
+
+    vendor: str
+    name: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bf16Gain:
+    """How many times as fast as float32 bf16 was measured on a kind of processor, at least.
+
+    Attributes:
+        flag: the instruction set that the kind has.
+        vendor: of the processor; empty for any.
+        inference: for encoders, beside the fastest engine in float32.
+        training: for training steps; 0.0 if that wasn't measured.
+    """
+
+    flag: str
+    vendor: str
+    inference: float
+    training: float
+
+
+# The first row that fits counts; a processor without one computes in float32. docs/performance.md
+# has the measurements.
+BF16_GAINS = (
+    Bf16Gain("amx_bf16", "", inference=3.0, training=0.0),
+    Bf16Gain("avx512_bf16", "AuthenticAMD", inference=1.5, training=1.4),  # Zen 4
+    Bf16Gain("avx512_bf16", "GenuineIntel", inference=0.5, training=0.0),  # Xeon without AMX
+)
+
+
+@cache
+def read_processor() -> Processor:
+    """Read the processor's kind; on systems without /proc/cpuinfo, flags are unknown."""
+    try:
+        text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    words = set(read_field(text, "flags").split())
+    return Processor(
+        vendor=read_field(text, "vendor_id"),
+        name=read_field(text, "model name") or platform.processor() or UNKNOWN,
+        flags=tuple(flag for flag in MATRIX_FLAGS if flag in words),
+    )
+
+
+def read_field(text: str, name: str) -> str:
+    """Return the first value of a field of /proc/cpuinfo; empty if there is none."""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def find_bf16_gain() -> Bf16Gain | None:
+    """Return the row of `BF16_GAINS` for this processor; None if its kind wasn't measured."""
+    processor = read_processor()
+    for row in BF16_GAINS:
+        if row.flag in processor.flags and row.vendor in ("", processor.vendor):
+            return row
+    return None
+
+
+def has_native_bf16() -> bool:
+    """Whether the processor has instructions for bf16; others emulate it, many times slower."""
+    return bool(set(BF16_FLAGS) & set(read_processor().flags))
+
+
+def has_native_int8() -> bool:
+    """Whether the processor has instructions for products of int8 that can't saturate."""
+    return bool(set(INT8_FLAGS) & set(read_processor().flags))

@@ -106,8 +106,8 @@ def test_python_needs_no_name_either(bundled):
     [
         (["next-sentence", "only one text"], "got 1 text; give two"),
         (["view", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
-        (["embed", "a", "b", "c"], "give one file of texts"),
-        (["embed"], "give one file of texts"),
+        (["embed", "a", "b", "c"], "b doesn't exist, and matches no file"),
+        (["embed"], "give a file or folder of texts, or - for standard input"),
     ],
 )
 def test_a_wrong_number_of_texts_is_told_in_one_line(bundled, capsys, words, message):

@@ -107,5 +107,4 @@ def _describe(result: "EmbedResult", *, json: bool) -> str:
     problems = ", ".join(list_problems(counts, PROBLEMS, max_length=result.max_length))
     if not counts.texts:
         problems = "WARNING: the input is empty"
-    line += f", engine {result.engine} in {result.precision}"
     return "; ".join(filter(None, (line, problems)))

@@ -97,8 +97,7 @@ def _describe(result: "FeaturesResult", *, json: bool) -> str:
         f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
         f" {pluralize(counts.tokens, 'token')} {list(result.shape)} of {layers}"
         f" ({identity['combine']}), C from {identity['sequence_from']},"
-        f" {result.tokens_per_second:,.0f} tokens per second, engine"
-        f" {result.engine} in {identity['precision']}"
+        f" {result.tokens_per_second:,.0f} tokens per second"
     )
     problems = ", ".join(list_problems(counts, PROBLEMS, max_length=identity["max_length"]))
     return "; ".join(filter(None, (line, problems)))

@@ -17,6 +17,7 @@ from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, find_size, gather_texts, legible
 from bertkit.decoding.overrides import check_seed
 from bertkit.generation.generator_settings import GeneratorSettings
+from bertkit.inference.engines.names import PrecisionName
 
 if TYPE_CHECKING:
     from bertkit.generation.generator import ContinuedText, Generator
@@ -31,6 +32,7 @@ def generate(
     stream: bool | None = None,
     device: str = "auto",
     revision: str | None = None,
+    precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
     """Continue a text with a left-to-right model.
@@ -61,6 +63,7 @@ def generate(
             answer without beams.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
+        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
         json: Print one JSON object per text.
     """
     check_standard_output()
@@ -77,7 +80,7 @@ def generate(
     prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)
 
-    generator = Generator.load(model, device, revision=revision)
+    generator = Generator.load(model, device, revision=revision, precision=precision)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
         write_live(generator, prompts[0], settings)
         return

@@ -21,6 +21,7 @@ from bertkit.cli.finetune import build_finetune
 from bertkit.cli.memory import describe_shortage, is_out_of_memory
 from bertkit.cli.output import (
     ReaderGoneError,
+    announced_log,
     fill_closed_descriptors,
     hold_standard_output,
     settle_standard_error,
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fill_closed_descriptors()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with hold_standard_output():
+        with hold_standard_output(), announced_log():
             run_command(words)
     except ReaderGoneError:
         return 0

@@ -8,6 +8,7 @@ from bertkit.base.wording import pluralize
 from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
+from bertkit.inference.engines.names import EngineName, PrecisionName
 
 
 def next_sentence(
@@ -15,6 +16,8 @@ def next_sentence(
     model: str | None = None,
     device: str = "auto",
     revision: str | None = None,
+    engine: EngineName = "auto",
+    precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
     """Compute the probability that the second text follows the first.
@@ -31,6 +34,9 @@ def next_sentence(
             default the first argument, or else the model that comes with bertkit.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
+        engine: The inference engine; auto uses the fastest that is installed.
+        precision: Precision of matrix products: auto takes bf16 where it was measured to be
+            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -40,7 +46,10 @@ def next_sentence(
     from bertkit.inference.next_sentence import NextSentence
 
     first, second = replace_surrogates(texts)
-    probability = NextSentence.load(model, device, revision=revision)(first, second)
+    predict = NextSentence.load(
+        model, device, revision=revision, engine=engine, precision=precision
+    )
+    probability = predict(first, second)
     if json:
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))

@@ -6,6 +6,7 @@ one line.
 
 import codecs
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
 from bertkit.base.errors import StorageError
+from bertkit.base.progress import announce
 
 ESCAPES = "bertkit.json_escapes"  # our error handler, as `str.encode` knows it
 
@@ -98,6 +100,35 @@ def hold_standard_output() -> Iterator[None]:
         sys.stdout = before
         with suppress(StorageError, ReaderGoneError):  # an error of the block takes precedence
             output.flush()
+
+
+class Announcer(logging.Handler):
+    """Announces what the library logs, each line once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Announce a line that wasn't announced before."""
+        line = self.format(record)
+        if line not in self._said:
+            self._said.add(line)
+            announce(line)
+
+
+@contextmanager
+def announced_log() -> Iterator[None]:
+    """Announce what the library logs inside the block, such as the precision it computes in."""
+    logger, announcer = logging.getLogger("bertkit"), Announcer()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(announcer)
+    try:
+        yield
+    finally:
+        logger.removeHandler(announcer)
+        logger.setLevel(level)
 
 
 def check_standard_output() -> None:

@@ -137,8 +137,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
             " answers per second"
         )
         done = f"{output}: {done}" if output is not None else done
-        engine = answers.predictor.engine
-        announce("; ".join((f"{done}, engine {engine.name} in {engine.precision}", *problems)))
+        announce("; ".join((done, *problems)))
 
 
 def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:

@@ -19,6 +19,7 @@ from bertkit.cli.results import list_problems, open_result
 from bertkit.cli.texts import Words, find_source, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.overrides import DecodingOverrides
+from bertkit.inference.engines.names import PrecisionName
 
 if TYPE_CHECKING:
     from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, Scoring
@@ -43,6 +44,7 @@ def translate(
     decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
+    precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
     """Translate texts with a model of `bertkit finetune translate`.
@@ -79,6 +81,7 @@ def translate(
         decoding: Decoding settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
+        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
         json: Print one JSON object per text, or one with the metrics.
     """
     source = find_source(texts, file)
@@ -105,7 +108,7 @@ def translate(
     with place_holder as place:
         if place is not None:
             count_texts(given)  # finds unreadable rows before hours of work
-        translator = Translator.load(model, device=device, revision=revision)
+        translator = Translator.load(model, device=device, revision=revision, precision=precision)
         work = GeneratedTexts(translator, given, translator.settings_with(decoding))
         if right is not None:
             with show_bar(work) as progress:

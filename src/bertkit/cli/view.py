@@ -18,6 +18,7 @@ from bertkit.cli.default_model import take_model
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.results import open_in_browser
 from bertkit.cli.texts import Words, printable
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.interpret.page.settings import ViewSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def view(
     settings: Annotated[ViewSettings, Parameter(name="*")] = ViewSettings(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
+    precision: PrecisionName = "auto",
     json: bool = False,
 ) -> None:
     """Visualize a model's attention for a text: an interactive page, a figure, or numbers.
@@ -84,6 +86,7 @@ def view(
         settings: The settings of the command.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
+        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """
@@ -100,7 +103,9 @@ def view(
         from bertkit.interpret.page.attention_view import AttentionView
 
         text, pair = replace_surrogates((*texts, None)[:2])
-        seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
+        seen = AttentionView.of(
+            model, text, pair, settings, device=device, revision=revision, precision=precision
+        )
         if svg or png:
             write_figures(seen, list(filter(None, figures)))
         if output is not None:

@@ -17,7 +17,7 @@ from bertkit.base.wording import pluralize
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
@@ -87,6 +87,7 @@ class WordVectors:
         whole_words: return whole words only; False includes pieces (##), special and unused
             entries.
         engine: the engine for layers above 0, as in `choose_engine`.
+        precision: of that engine, as in `choose_engine`.
 
     Raises:
         SettingsError: the model has no such layer, or the engine can't run the model.
@@ -105,6 +106,7 @@ class WordVectors:
         layer: int = 0,
         whole_words: bool = True,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
     ) -> None:
         config = loaded.model.config
         self.layer = resolve_layers([layer], config.num_hidden_layers)[0]
@@ -114,7 +116,7 @@ class WordVectors:
         self._entries = list_entries(loaded.tokenizer, whole_words=whole_words)
         self._engine: Engine | None = None
         if self.layer:
-            self._engine = choose_engine(engine, loaded.model, [self.layer])
+            self._engine = choose_engine(engine, loaded.model, [self.layer], precision)
 
     @classmethod
     def load(
@@ -124,6 +126,7 @@ class WordVectors:
         layer: int = 0,
         whole_words: bool = True,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:
@@ -134,7 +137,7 @@ class WordVectors:
         """
         path = path or find_bundled("vectors")
         loaded = LoadedModel.load(BertModel, path, device, revision=revision)
-        return cls(loaded, layer=layer, whole_words=whole_words, engine=engine)
+        return cls(loaded, layer=layer, whole_words=whole_words, engine=engine, precision=precision)
 
     def nearest(
         self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10

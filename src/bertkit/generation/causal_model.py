@@ -5,6 +5,8 @@ from pathlib import Path
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.inference.engines.choice import choose_without_engine, find_device
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.causal import BertLMHeadModel
 
@@ -12,11 +14,15 @@ CausalModel = LoadedModel[BertLMHeadModel]
 
 
 def load_causal(
-    path: str | Path, device: str = "auto", *, revision: str | None = None
+    path: str | Path,
+    device: str = "auto",
+    *,
+    revision: str | None = None,
+    precision: PrecisionName = "auto",
 ) -> CausalModel:
     """Load a left-to-right model.
 
-    Arguments and errors are those of `LoadedModel.load`.
+    Arguments and errors are those of `LoadedModel.load` and `choose_without_engine`.
     """
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     is_bert = checkpoint.config.get("model_type", "bert") == "bert"
@@ -25,4 +31,7 @@ def load_causal(
             f"{checkpoint.folder}: the model is bidirectional, so it can't predict the next word;"
             f" `bertkit pretrain --objective causal --from` it trains one that can"
         )
-    return LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)
+    loaded = LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)
+    if choose_without_engine(precision, find_device(loaded.model)) == "bf16":
+        loaded.model.bfloat16()
+    return loaded

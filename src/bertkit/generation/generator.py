@@ -17,6 +17,7 @@ from bertkit.generation.cached_scorers import PromptSequences
 from bertkit.generation.causal_model import CausalModel, load_causal
 from bertkit.generation.generator_settings import GeneratorSettings
 from bertkit.generation.suppressed_tokens import find_suppressed_tokens
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
@@ -92,9 +93,16 @@ class Generator:
     spacing: Spacing = field(default_factory=Spacing)
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+        precision: PrecisionName = "auto",
+    ) -> Self:
         """Load a left-to-right model; arguments and errors are those of `load_causal`."""
-        return cls(load_causal(path, device, revision=revision))
+        return cls(load_causal(path, device, revision=revision, precision=precision))
 
     @overload
     def __call__(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> ContinuedText: ...

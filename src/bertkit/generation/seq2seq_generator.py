@@ -22,6 +22,8 @@ from bertkit.generation.cached_scorers import SourceSequences
 from bertkit.generation.seq2seq_file import KindName, Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import choose_device
+from bertkit.inference.engines.choice import choose_without_engine
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.stream import check_each, cut_windows, encode_ahead
 from bertkit.inference.text_encoder import NUM_SPECIAL
@@ -121,13 +123,21 @@ class Seq2SeqGenerator:
         object.__setattr__(self, "spacing", Spacing.from_dict(self.saved.spacing))
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto", revision: str | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+        precision: PrecisionName = "auto",
+    ) -> Self:
         """Load a folder of `bertkit finetune translate` or `bertkit finetune summarize`.
 
         Args:
             path: the folder, or the id of such a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
+            precision: of the weights and matrix products, as in `choose_without_engine`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         folder = checkpoint.folder
@@ -137,7 +147,8 @@ class Seq2SeqGenerator:
                 f"{folder} was trained to {saved.kind}, not to {cls.kind}; use `bertkit"
                 f" {saved.kind}`"
             )
-        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(choose_device(device))
+        place = choose_device(device)
+        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(place)
         config = model.config
         limits = (config.encoder.max_position_embeddings, config.decoder.max_position_embeddings)
         if saved.max_source_length > limits[0] or saved.max_target_length > limits[1]:
@@ -146,6 +157,8 @@ class Seq2SeqGenerator:
                 f" {saved.max_target_length:,}, and its model takes {limits[0]:,} and"
                 f" {limits[1]:,}; its files don't belong together"
             )
+        if choose_without_engine(precision, place) == "bf16":
+            model.bfloat16()
         return cls(model, load_tokenizer(checkpoint, config.encoder), saved)
 
     @overload

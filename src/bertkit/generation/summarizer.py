@@ -54,12 +54,19 @@ def load_summarizer(
     settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
     if is_encoder_decoder(open_checkpoint(folder).config):
         _refuse(settings, f"{folder} generates summaries, so it takes no")
-        _refuse(embedding, f"{folder} doesn't compute sentence embeddings, so it takes no")
-        return AbstractiveSummarizer.load(folder, device=device)
-    if is_extractor(folder):
-        others = embedding.model_copy(update={"engine": "auto"})
+        others = embedding.model_copy(update={"precision": "auto"})
         _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
-        return TrainedSummarizer.load(folder, settings, device=device, engine=embedding.engine)
+        return AbstractiveSummarizer.load(folder, device=device, precision=embedding.precision)
+    if is_extractor(folder):
+        others = embedding.model_copy(update={"engine": "auto", "precision": "auto"})
+        _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
+        return TrainedSummarizer.load(
+            folder,
+            settings,
+            device=device,
+            engine=embedding.engine,
+            precision=embedding.precision,
+        )
     return CentralSummarizer.load(folder, settings, embedding, device=device)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bertkit.base.errors import SettingsError
 from bertkit.generation.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.generation.summary_settings import DEFAULT_LANGUAGE, SummarySettings
-from bertkit.inference.engines.names import EngineName
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.stream import check_each
@@ -56,6 +56,7 @@ class TrainedSummarizer:
         device: str = "auto",
         revision: str | None = None,
         engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
     ) -> Self:
         """Load a folder of `bertkit finetune extract`.
 
@@ -65,6 +66,7 @@ class TrainedSummarizer:
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
             engine: the inference engine; auto selects the fastest one installed.
+            precision: of the weights and matrix products, as in `choose_engine`.
         """
         settings = settings or SummarySettings()
         if settings.diversity is not None:
@@ -72,7 +74,9 @@ class TrainedSummarizer:
                 "diversity is for encoders; a model of `bertkit finetune extract` never takes two"
                 " sentences that share three consecutive words"
             )
-        extractor = Extractor.load(path, device=device, revision=revision, engine=engine)
+        extractor = Extractor.load(
+            path, device=device, revision=revision, engine=engine, precision=precision
+        )
         usual = extractor.task.settings
         changes: dict[str, Any] = {"language": settings.language or usual.language}
         if not settings.has_length:

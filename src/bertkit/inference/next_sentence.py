@@ -9,7 +9,9 @@ from typing import Self
 import torch
 
 from bertkit.base.errors import InputError
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import (
     IS_NEXT,
@@ -23,19 +25,37 @@ from bertkit.tokenization.encoding import Encoding
 
 @dataclass(frozen=True)
 class NextSentence:
-    """Predicts whether the second text of a pair follows the first."""
+    """Predicts whether the second text of a pair follows the first.
+
+    Attributes:
+        loaded: the model and its tokenizer.
+        engine_name: the runtime of the encoder, as in `choose_engine`.
+        precision: of the encoder's weights and matrix products, as in `choose_engine`.
+    """
 
     loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
+    engine_name: EngineName = "auto"
+    precision: PrecisionName = "auto"
 
     @classmethod
     def load(
-        cls, path: str | Path | None = None, device: str = "auto", *, revision: str | None = None
+        cls,
+        path: str | Path | None = None,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+        engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
     ) -> Self:
         """Load any checkpoint with a next-sentence head.
 
-        Arguments and errors are those of `LoadedModel.load`.
+        Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
         """
-        return cls(LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision))
+        return cls(
+            LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision),
+            engine,
+            precision,
+        )
 
     def __call__(self, first: str, second: str) -> float:
         """Return the probability, from 0 to 1, that `second` follows `first`."""
@@ -59,8 +79,8 @@ class NextSentence:
         return [results[index] for index in range(len(pairs))]
 
     @cached_property
-    def _engine(self) -> TorchEngine:
-        return TorchEngine(self.loaded.model)
+    def _engine(self) -> Engine:
+        return choose_engine(self.engine_name, self.loaded.model, precision=self.precision)
 
     @torch.inference_mode()
     def _score(self, encodings: Sequence[Encoding]) -> list[float]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -94,12 +95,17 @@ class LayerAttention:
         attended = _find_tokens(self.attended_lengths, sequence)
         is_whole = len(self.context) == len(self.query)
         return AttentionHeads(
-            self.query[tokens].transpose(0, 1),
-            self.key[attended].transpose(0, 1),
-            self.value[attended].transpose(0, 1),
-            self.context[tokens].transpose(0, 1) if is_whole else None,
+            widen(self.query[tokens].transpose(0, 1)),
+            widen(self.key[attended].transpose(0, 1)),
+            widen(self.value[attended].transpose(0, 1)),
+            widen(self.context[tokens].transpose(0, 1)) if is_whole else None,
             self.is_causal,
         )
+
+
+def widen(values: Tensor) -> Tensor:
+    """Return values of a model in bf16 as float32, for what is computed from them; others as is."""
+    return values.float() if values.dtype == torch.bfloat16 else values
 
 
 def _find_tokens(lengths: tuple[int, ...], sequence: int) -> slice:
@@ -160,7 +166,7 @@ def capture_states(
     captured: list[Tensor] = []
 
     def see(_: nn.Module, __: Any, tokens: Tensor) -> None:
-        captured.append(tokens)
+        captured.append(widen(tokens))
 
     with ExitStack() as hooks:
         *lower, last = half.layers

@@ -234,7 +234,9 @@ def _predict_answer(
     parts, owners = (range(len(offsets)),), np.zeros(len(offsets), dtype=np.int32)
     windows = Windows(parts, owners, offsets, num_before)
     example = AnswerExample(encoded.text, encoded.pair)
-    found = task.decode(example, Encoded((), alignment=windows), scores.detach().cpu().numpy())
+    found = task.decode(
+        example, Encoded((), alignment=windows), scores.detach().float().cpu().numpy()
+    )
     tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
     places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
     return HeadPrediction(

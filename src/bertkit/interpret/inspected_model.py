@@ -18,13 +18,14 @@ from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import list_heads
 from bertkit.hardware.device import choose_device
-from bertkit.inference.engines.choice import find_device
+from bertkit.inference.engines.choice import choose_without_engine, find_device
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import (
     describe_limit,
     find_max_length,
     load_tokenizer_and_length,
 )
-from bertkit.interpret.capture import AttentionHeads, capture_attention
+from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
 from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
@@ -146,23 +147,38 @@ class LoadsFromFolder(ABC):
     """Base of the inspected models, which are loaded from a folder or the Hub."""
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+        precision: PrecisionName = "auto",
+    ) -> Self:
         """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub.
 
         Args:
             path: the folder, or the id of a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
+            precision: of the weights and matrix products, as in `choose_without_engine`; what is
+                observed is float32.
 
         Raises:
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, name_model(path), device)
+        return cls.from_checkpoint(checkpoint, name_model(path), device, precision)
 
     @classmethod
     @abstractmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+    def from_checkpoint(
+        cls,
+        checkpoint: Checkpoint,
+        name: str,
+        device: str = "auto",
+        precision: PrecisionName = "auto",
+    ) -> Self:
         """Load an open checkpoint; `name` is the model's name in views."""
 
 
@@ -186,7 +202,13 @@ class InspectedModel(LoadsFromFolder):
     model_max_length: int | None = None
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+    def from_checkpoint(
+        cls,
+        checkpoint: Checkpoint,
+        name: str,
+        device: str = "auto",
+        precision: PrecisionName = "auto",
+    ) -> Self:
         """Load an open checkpoint; arguments and errors as in `load`."""
         if is_encoder_decoder(checkpoint.config):
             raise CheckpointError(
@@ -195,7 +217,10 @@ class InspectedModel(LoadsFromFolder):
             )
         heads = list_heads(checkpoint.tensors)
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-        model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
+        place = choose_device(device)
+        model = MODELS[architecture].from_checkpoint(checkpoint).to(place)
+        if choose_without_engine(precision, place) == "bf16":
+            model.bfloat16()
         tokenizer, model_max_length = load_tokenizer_and_length(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
@@ -236,7 +261,7 @@ class InspectedModel(LoadsFromFolder):
         """
         batch = encoded.pack().to(find_device(self.model))
         with capture_attention(self.model.encoder) as captured:
-            states = list(self.model.encoder.hidden_states(batch))
+            states = list(map(widen, self.model.encoder.hidden_states(batch)))
         check_states(self.name, states)
         layers = [layer.heads() for layer in captured]
         next_words = self._find_next_words(encoded, states[-1])
@@ -248,7 +273,8 @@ class InspectedModel(LoadsFromFolder):
         """Return a left-to-right model's next-token predictions for all tokens but the last."""
         if not isinstance(self.model, BertLMHeadModel):
             return None
-        scores = self.model.score_words(tokens[:-1])
+        weight = self.model.encoder.embeddings.word.weight
+        scores = self.model.score_words(tokens[:-1].to(weight.dtype))
         return NextWords(
             find_log_probabilities(self.name, scores, self.tokenizer),
             tuple(encoded.encoding.ids[1:]),

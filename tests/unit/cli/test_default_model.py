@@ -92,6 +92,33 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
     assert main([*tuned, "--epochs", "1", "--max-length", "12"]) == 0
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["fill-mask", "the [MASK] saw a dog"],
+        ["next-sentence", "the cat saw a dog.", "a dog saw the cat."],
+        ["score", "the cat saw a dog"],
+        ["similarity", "the cat saw", "a dog saw"],
+        ["search", "the cat saw", "--corpus", "texts.txt"],
+        ["embed", "texts.txt"],
+        ["features", "texts.txt"],
+        ["view", "the cat saw a dog", "--json"],
+        ["nearest", "cat", "--layer", "1"],
+        ["analogy", "cat", "dog", "--minus", "saw", "--layer", "1"],
+    ],
+    ids=lambda line: line[0],
+)
+def test_every_command_says_once_in_what_precision_it_computes(
+    bundled, tmp_path, capsys, line, precision
+):
+    (tmp_path / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
+    assert main([*line, "--precision", precision]) == 0
+    found = [said for said in capsys.readouterr().err.splitlines() if "computing on" in said]
+    assert len(found) == 1
+    assert found[0].startswith(f"computing on cpu in {precision}")
+
+
 def test_python_needs_no_name_either(bundled):
     assert FillMask.load()("the [MASK]").blanks
     assert 0 <= NextSentence.load()("the cat", "a dog") <= 1

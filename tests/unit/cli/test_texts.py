@@ -163,7 +163,8 @@ def test_blanks_are_printed_as_they_are_filled(model, capsys, monkeypatch, tmp_p
 def test_a_terminal_shows_results_and_no_bar(model, capsys, monkeypatch):
     words = ["fill-mask", model, "a [MASK]", "[MASK] [MASK]"]
     assert main(words) == 0
-    piped = capsys.readouterr().out
+    piped = capsys.readouterr()
+    assert len(piped.err.splitlines()) == 1  # the precision
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main(words) == 0
-    assert capsys.readouterr() == (piped, "")
+    assert capsys.readouterr() == piped

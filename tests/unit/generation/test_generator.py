@@ -171,3 +171,18 @@ def test_other_models_are_refused(tmp_path):
     Tokenizer(SPECIAL_TOKENS).save(tmp_path / "translator")
     with pytest.raises(CheckpointError, match="encoder-decoder"):
         Generator.load(tmp_path / "translator")
+
+
+def test_in_bf16_a_text_is_nearly_as_likely(folder):
+    exact, rounded = (
+        Generator.load(folder, "cpu", precision=precision)("the cat", SETTINGS[0]).answers[0]
+        for precision in ("auto", "bf16")
+    )
+    assert rounded.text == exact.text
+    assert rounded.log_probability == pytest.approx(exact.log_probability, rel=0.05)
+    assert rounded.log_probability != exact.log_probability
+
+
+def test_int8_is_refused(folder):
+    with pytest.raises(SettingsError, match="int8 is for encoders"):
+        Generator.load(folder, "cpu", precision="int8")

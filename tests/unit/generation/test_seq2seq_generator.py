@@ -233,3 +233,18 @@ def test_a_record_that_was_altered_or_isnt_known_is_refused(tmp_path):
     write_checksummed_json(path, {**content, "kind": "transpose"})
     with pytest.raises(CheckpointError, match="kind"):
         Translator.load(folder)
+
+
+def test_in_bf16_an_answer_is_nearly_as_likely(folder):
+    exact, rounded = (
+        Seq2SeqGenerator.load(folder, device="cpu", precision=precision)("the cat saw")
+        for precision in ("auto", "bf16")
+    )
+    assert rounded.text == exact.text
+    assert rounded.score == pytest.approx(exact.score, rel=0.05)
+    assert rounded.score != exact.score
+
+
+def test_int8_is_refused(folder):
+    with pytest.raises(SettingsError, match="int8 is for encoders"):
+        Seq2SeqGenerator.load(folder, precision="int8")

@@ -64,10 +64,10 @@ def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
 
 
 def test_pairs_are_the_same_in_many_batches(loaded, seen, small_batches):
-    whole = NextSentence(loaded).score_pairs(PAIRS)
+    whole = NextSentence(loaded, "torch").score_pairs(PAIRS)
     assert len(seen) == 1
     small_batches()
-    assert NextSentence(loaded).score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
+    assert NextSentence(loaded, "torch").score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
     assert seen[1:] == [(12,), (11, 5)]
 
 
@@ -77,7 +77,19 @@ def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
     arrays = (batch.input_ids, batch.token_type_ids, batch.attention_mask)
     logits = loaded.model(*map(torch.from_numpy, arrays)).seq_relationship_logits
     expected = logits.softmax(dim=-1)[:, 0].tolist()
-    assert NextSentence(loaded).score_pairs(PAIRS) == pytest.approx(expected, abs=1e-6)
+    assert NextSentence(loaded, "torch", "fp32").score_pairs(PAIRS) == pytest.approx(
+        expected, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision", "most"), [("auto", "fp32", 1e-6), ("torch", "bf16", 0.02)]
+)
+def test_a_pair_has_its_probability_in_each_precision(loaded, engine, precision, most):
+    expected = NextSentence(loaded, "torch", "fp32").score_pairs(PAIRS)
+    found = NextSentence(loaded, engine, precision).score_pairs(PAIRS)
+    assert found == pytest.approx(expected, abs=most)
+    assert (found != expected) or precision == "fp32"
 
 
 @pytest.mark.parametrize(

@@ -262,3 +262,11 @@ def test_numbers_are_of_the_attention_that_is_chosen(inspected):
     inner = gather_numbers(see(inspected, attention="encoder"))
     assert (inner["num_layers"], inner["others"]) == (2, None)
     json.dumps(numbers, allow_nan=False)
+
+
+def test_in_bf16_weights_are_nearly_the_same(folder, inspected):
+    rounded = AttentionView.of(folder, READ, WRITTEN, precision="bf16")
+    assert rounded.page.render()
+    exact = see(inspected).weights(1)
+    torch.testing.assert_close(rounded.weights(1), exact, atol=0.02, rtol=0.0)
+    assert not torch.equal(rounded.weights(1), exact)

@@ -1,7 +1,9 @@
 """Choice of the engine that runs a model."""
 
+import logging
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
+from typing import Literal
 
 import torch
 
@@ -10,6 +12,8 @@ from bertkit.hardware.device import choose_precision
 from bertkit.inference.engines.engine import Engine, HasEncoder
 from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
 from bertkit.inference.engines.torch_engine import TorchEngine
+
+logger = logging.getLogger(__name__)
 
 
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
@@ -61,7 +65,9 @@ def choose_engine(
     if name == "auto":
         is_onnx = kind != "bf16" and can_run_onnx(model) and has_onnx()
         name = "onnx" if is_onnx else "torch"
-    return ENGINES[name](model, tuple(layers), kind)
+    engine = ENGINES[name](model, tuple(layers), kind)
+    logger.info("computing on %s in %s, engine %s", find_device(model), kind, name)
+    return engine
 
 
 def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionName) -> Precision:
@@ -77,6 +83,25 @@ def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionN
     if precision == "auto" and (name == "onnx" or is_cast):
         return "fp32"
     return choose_precision(precision, find_device(model), "inference")
+
+
+def choose_without_engine(
+    precision: PrecisionName, device: torch.device
+) -> Literal["fp32", "bf16"]:
+    """Return the precision of a model that no engine runs: one that writes texts, or is viewed.
+
+    auto is fp32, since what bf16 gives was measured for encoders only.
+
+    Raises:
+        SettingsError: it is int8.
+    """
+    if precision == "int8":
+        raise SettingsError(
+            "int8 is for encoders, and this takes the whole model; use fp32 or bf16"
+        )
+    kind = "fp32" if precision == "auto" else choose_precision(precision, device, "inference")
+    logger.info("computing on %s in %s", device, kind)
+    return kind
 
 
 def find_device(model: HasEncoder) -> torch.device:

@@ -15,6 +15,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.inference.engines.names import PrecisionName
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
@@ -72,6 +73,7 @@ class AttentionView:
         *,
         device: str = "auto",
         revision: str | None = None,
+        precision: PrecisionName = "auto",
     ) -> Self:
         """Run a model on a text, or a pair of texts, and return its view.
 
@@ -84,6 +86,8 @@ class AttentionView:
             settings: the views to show and the initial selection.
             device: auto, cpu, cuda or cuda:N; ignored for a loaded model.
             revision: a branch, tag or commit of a model of the Hub.
+            precision: of the weights and matrix products, fp32 (auto) or bf16; ignored for a
+                loaded model.
 
         Raises:
             SettingsError: a setting selects something that the model doesn't have.
@@ -93,7 +97,7 @@ class AttentionView:
         settings = settings or ViewSettings()
         _list_views(settings)
         if isinstance(model, str | Path):
-            model = load_inspected_model(model, device, revision=revision)
+            model = load_inspected_model(model, device, revision=revision, precision=precision)
         if isinstance(model, InspectedEncoderDecoder):
             return cls._of_encoder_decoder(model, text, pair, settings)
         if settings.read_mask and not fills_words(model.model):
@@ -245,12 +249,16 @@ class AttentionView:
 
 
 def load_inspected_model(
-    path: str | Path, device: str = "auto", *, revision: str | None = None
+    path: str | Path,
+    device: str = "auto",
+    *,
+    revision: str | None = None,
+    precision: PrecisionName = "auto",
 ) -> InspectedModel | InspectedEncoderDecoder:
     """Load a model of any kind; arguments and errors as in `InspectedModel.load`."""
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     kind = InspectedEncoderDecoder if is_encoder_decoder(checkpoint.config) else InspectedModel
-    return kind.from_checkpoint(checkpoint, name_model(path), device)
+    return kind.from_checkpoint(checkpoint, name_model(path), device, precision)
 
 
 def _check_size(scenes: Iterable[ViewInputs]) -> None:

@@ -212,3 +212,14 @@ def test_weights_are_told_of_one_head_or_one_token(inspected):
     told = torch.tensor([one["weights"] for one in numbers["heads"]])
     expected = torch.cat([view.weights(layer)[:, 6] for layer in (1, 2)])
     torch.testing.assert_close(told, expected, atol=1e-6, rtol=0)
+
+
+def test_in_bf16_all_views_are_there_and_weights_are_nearly_the_same(inspected, tmp_path):
+    save_small(tmp_path)
+    rounded = AttentionView.of(tmp_path, TEXT, precision="bf16")
+    assert rounded.page.arrays.keys() == see(inspected).page.arrays.keys()
+    for layer in (1, 2):
+        exact = see(inspected).weights(layer)
+        assert rounded.weights(layer).dtype == torch.float32
+        torch.testing.assert_close(rounded.weights(layer), exact, atol=0.02, rtol=0.0)
+        assert not torch.equal(rounded.weights(layer), exact)

@@ -28,7 +28,7 @@ def find_column(
     if wanted is None:
         wanted = next((name for name in usual if columns is None or name in columns), None)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):
-        shown = ", ".join(show(name, SHOWN_CHARS) for name in columns or ()) or "none"
+        shown = name_labels(columns) if columns else "none"
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
         raise InputError(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"
@@ -40,9 +40,8 @@ def take_text(record: Record, column: str) -> str:
     """Return the text in a column."""
     value = take_value(record, column)
     if not isinstance(value, str):
-        raise BrokenRowError(
-            f"{record.place} has {type(value).__name__} in {column} where a text should be"
-        )
+        found = "nothing" if value is None else type(value).__name__
+        raise BrokenRowError(f"{record.place} has {found} in {column} where a text should be")
     return value
 
 

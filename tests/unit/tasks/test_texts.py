@@ -6,6 +6,7 @@ import pytest
 from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
+from bertkit.data.tables.records import RowReport, gather, open_records
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
     Texts,
@@ -49,6 +50,15 @@ def test_a_layout_says_which_is_which():
     assert parse(record_of(**{"#1 String": "a", "#2 String": "b"})) == Texts("a", "b")
     single = table_of("sentence", "premise", "hypothesis", text="sentence")
     assert find_text_columns(TextSettings(), single) == ("sentence", None)
+
+
+def test_a_first_row_without_a_second_text_is_a_broken_row_of_pairs():
+    rows = [{"question1": "a"}, *({"question1": "a", "question2": f"b{n}"} for n in range(99))]
+    table = open_records(rows)
+    report = RowReport(table.name)
+    texts = gather(table, build_text_parser(TextSettings(), table), report)
+    assert texts == [Texts("a", f"b{n}") for n in range(99)]
+    assert report.summary_lines()[1] == "  train, row 1 has no question2"
 
 
 def test_what_callers_give():

@@ -154,30 +154,16 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
 
 
 def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
-    """Read two columns of every row.
-
-    JSONL rows may have different columns, so a column is only missing if no row has it.
-    """
+    """Read two columns of every row."""
     table = open_records(source, settings.record_settings())
     columns = {"source": settings.source_column, "target": settings.target_column}
-    missing = dict(columns)
-    if table.format != "jsonl":
-        _check_columns(table, missing)
-
-    def take(record: Record, role: str) -> str:
-        text = _take_text(record, columns[role])
-        missing.pop(role, None)
-        return text
+    _check_columns(table, columns)
 
     def parse(record: Record) -> Pair:
-        return Pair(take(record, "source"), take(record, "target"))
+        return Pair(*(_take_text(record, column) for column in columns.values()))
 
     report = _begin_report(table.name, [table])
-    try:
-        return gather(table, parse, report.files[0]), report
-    except InputError:
-        _check_columns(table, missing)
-        raise
+    return gather(table, parse, report.files[0]), report
 
 
 def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:

@@ -1,6 +1,6 @@
 """A row as a record, the rows of a table, and a report that counts them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,6 +44,11 @@ def look_up(values: Mapping[str, object], column: str) -> object:
 def has_column(columns: Collection[str], name: str) -> bool:
     """Whether a column, or a field of one as in `look_up`, may be among these."""
     return name in columns or ("." in name and name.partition(".")[0] in columns)
+
+
+def list_columns(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """Return the columns that any of the rows has, in the order in which they occur."""
+    return tuple(dict.fromkeys(str(name) for values in rows for name in values))
 
 
 class BrokenRowError(InputError):
@@ -128,8 +133,8 @@ class Rows(NamedTuple):
     """The columns and rows of an opened table.
 
     Attributes:
-        columns: column names; for JSONL, where each row has its own, those of the first. Of a table
-            of texts, only the column that has them.
+        columns: column names; for JSONL, where each row has its own, those of the first thousands
+            of rows. Of a table of texts, only the column that has them.
         records: usable rows; broken ones are counted.
         num_rows: number of all rows, if the file states it.
     """

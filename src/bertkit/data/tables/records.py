@@ -41,8 +41,8 @@ class RecordTable:
     Attributes:
         name: its name in messages.
         format: a key of `READERS`, hub, or rows for those from Python.
-        columns: column names; for JSONL, where each row has its own, those of the first;
-            None if there are no rows.
+        columns: column names; for JSONL, where each row has its own, those of the first thousands
+            of rows; None if there are no rows.
         origin: where its rows come from.
         roles: columns by role (`text`, `pair`, `label`), if the layout is a known one.
         settings: how it is read.

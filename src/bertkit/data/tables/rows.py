@@ -14,7 +14,7 @@ from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder
 from bertkit.data.tables.formats.hub import HubOrigin
 from bertkit.data.tables.formats.parquet import read_batches
 from bertkit.data.tables.origins import Origin
-from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.record import Record, Rows, list_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] |
 
 @dataclass(frozen=True)
 class ListOrigin:
-    """Rows as mappings, whose columns are those of the first."""
+    """Rows as mappings, whose columns are those of all, or as tuples like the first."""
 
     rows: Sequence[object]
     columns_: tuple[str, ...]
@@ -127,17 +127,18 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
             f"expected a file's name, a data frame, or a list of rows, got {type(rows).__name__}"
         )
     listed = list(rows)
-    columns = _name_columns(listed[0]) if listed else ()
+    columns = _name_columns(listed) if listed else ()
     roles = {name: name for name in columns} if columns == LABELED_PAIRS else {}
     return ListOrigin(listed, columns), roles
 
 
-def _name_columns(first: object) -> tuple[str, ...]:
-    """Return the columns of rows that are like the first one."""
+def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
+    """Return the columns of mappings, or of rows that are like the first one."""
+    first = rows[0]
     if isinstance(first, str):
         return TEXTS
     if isinstance(first, Mapping):
-        return tuple(map(str, first))
+        return list_columns(row for row in rows if isinstance(row, Mapping))
     if isinstance(first, tuple) and len(first) in {2, 3}:
         if len(first) == 3:
             return LABELED_PAIRS

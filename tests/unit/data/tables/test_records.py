@@ -15,6 +15,7 @@ from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import formats, records
+from bertkit.data.tables.formats import jsonl
 from bertkit.data.tables.records import BrokenRowError, Record, RowReport, gather, open_records
 from bertkit.data.tables.settings import RecordFormat, RecordSettings, TableFormat
 
@@ -132,6 +133,34 @@ def test_a_line_that_is_no_object_is_left_out_and_named(tmp_path, line, match):
     assert found[1].place.endswith("line 4")
     assert (report.num_rows, report.num_broken) == (3, 1)
     assert match in report.first_broken[0]
+
+
+SPARSE = [{"text": "a"}, {"text": "b", "tag": "x"}, {"tag": "y", "note": "z"}]
+
+
+@pytest.mark.parametrize("form", ["a.jsonl", "a.json", "rows"])
+def test_columns_are_those_of_all_rows_with_keys_of_their_own(tmp_path, form):
+    lines = [json.dumps(row) for row in SPARSE]
+    content = f"[{', '.join(lines)}]" if form == "a.json" else "\n".join(lines)
+    source = SPARSE if form == "rows" else write(tmp_path, form, content)
+    assert open_records(source).columns == ("text", "tag", "note")
+    assert read_values(source) == SPARSE
+
+
+def test_the_columns_of_lines_are_those_of_the_first_thousands(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl, "MAX_FIRST_ROWS", 2)
+    content = "\n".join(["3", *map(json.dumps, SPARSE)])
+    path = write(tmp_path, "a.jsonl", content)
+    assert open_records(path).columns == ("text", "tag")
+    found, report = read(path)
+    assert [record.values for record in found] == SPARSE
+    assert (report.num_rows, report.num_broken, report.num_bytes) == (4, 1, len(content))
+    monkeypatch.setattr(jsonl, "MAX_FIRST_BYTES", 1)
+    assert open_records(path).columns == ("text",)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    found, report = read("-", format="jsonl")
+    assert [record.values for record in found] == SPARSE
+    assert (report.num_rows, report.num_broken, report.num_bytes) == (4, 1, len(content))
 
 
 def test_json_too_large_or_too_deep_is_a_broken_row(tmp_path, monkeypatch):

@@ -138,6 +138,10 @@ def test_the_field_is_the_only_one_or_text_or_the_named_one(tmp_path):
             path, r"has no column bode; name with --text-column one of id, body", text_column="bode"
         )
     assert read(write(tmp_path, "b.jsonl", b'{"title": "x"}\n{"title": "y", "a": 1}')) == ["x", "y"]
+    for name, content in (("c.jsonl", b"%s\n%s"), ("c.json", b"[%s, %s]")):
+        path = write(tmp_path, name, content % (b'{"title": "x"}', b'{"title": "y", "text": "z"}'))
+        refuse(path, r"row 2 has a field text, and the first row has only title; name the one")
+        assert read(path, text_column="title") == ["x", "y"]
     refuse(write(tmp_path, "b.csv", b"text,a,text\n1,2,3\n"), r"has the column text twice")
     many = ",".join(f"column-{number}" for number in range(30)).encode()
     refuse(write(tmp_path, "c.csv", many), r"column-9 and 20 more, and none")

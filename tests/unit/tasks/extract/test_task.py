@@ -131,7 +131,7 @@ def test_the_loss_is_that_of_sentences_alone():
         ("", "a cat", "no sentence in text"),
         ("* * *", "a cat", "no sentence in text"),
         (TEXT, " - ", "no word in summary"),
-        (TEXT, None, "NoneType in summary"),
+        (TEXT, None, "nothing in summary"),
         (7, "a cat", "int in text"),
     ],
 )

@@ -5,7 +5,6 @@ Which of them a file is follows from its content, so `.json` needs no other name
 
 import io
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import DamagedFileError, InputError
@@ -13,7 +12,7 @@ from bertkit.base.files import parse_json
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats import jsonl, squad
 from bertkit.data.tables.formats.jsonl import KINDS
-from bertkit.data.tables.record import Record, Rows, look_up
+from bertkit.data.tables.record import Record, Rows, list_columns
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
@@ -30,10 +29,8 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     if decoder.texts_only:
         return Rows((DEFAULT_FIELD,), _read_texts(rows, decoder))
     records = squad.count_undecodable(_read_objects(rows, decoder), decoder)
-    first = next(records, None)
-    if first is None:
-        return Rows((), records)
-    return Rows(tuple(first.values), chain([first], records), len(rows))
+    columns = list_columns(values for values in rows if isinstance(values, dict))
+    return Rows(columns, records, len(rows))
 
 
 def has_objects_in_lines(content: bytes) -> bool:
@@ -88,10 +85,7 @@ def _read_texts(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
         if isinstance(value, dict):
             column = column or decoder.choose_column(list(value))
             id_of = decoder.name_id(value)
-            try:
-                value = look_up(value, column)
-            except KeyError:
-                raise InputError(f"{decoder.place} has no field {column}") from None
+            value = jsonl.take_field(value, column, decoder)
         if value is not None and not isinstance(value, str):
             kind = KINDS.get(type(value), "a number")
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")

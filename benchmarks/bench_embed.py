@@ -21,7 +21,6 @@ side's idle threads take nothing from the next one, and torch's two threads. No 
 allocator. Speed is in real tokens per second, [CLS] and [SEP] included and padding not.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -40,7 +39,6 @@ import numpy as np
 import torch
 import transformers
 
-from bench_step import describe_machine
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.names import EngineName, Precision
@@ -61,7 +59,8 @@ from embedding_peers import (
     plan_padded,
     share_of_padding,
 )
-from minilm import find_minilm
+from minilm import MINILM, find_minilm
+from program import build_parser, write_figures
 from text_sets import read_set
 from turns import fastest, show_ratio, summarize, take_turns
 
@@ -89,10 +88,7 @@ EmbedInBatches = Callable[[Sequence[str], int], Floats]  # with a batch size or 
 
 def main() -> None:
     """Print tables, and write the figures as JSON after each set."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
-    )
+    parser = build_parser(__doc__, "embed.json")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5)
@@ -100,7 +96,6 @@ def main() -> None:
         "--every", type=int, default=1, help="take only every so manieth text, for a try"
     )
     parser.add_argument("--times", type=int, default=1, help="how often each text is there")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/embed.json"))
     Place.add_device(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, "fp32")
@@ -131,7 +126,7 @@ def build_gpu_sides(
     sized: dict[str, EmbedInBatches] = {}
     precisions: dict[str, Literal["fp32", "bf16"]] = {"": "fp32", IN_BF16: "bf16"}
     for ending, precision in precisions.items():
-        settings = EmbedderSettings(engine="torch", precision=precision)
+        settings = EmbedderSettings(engine="torch", precision=precision, **MINILM)
         fixed[f"bertkit{ending}"] = Embedder.load(folder, settings, device=str(place.device)).encode
         theirs = build_sentence_transformers(folder, replace(place, precision=precision))
         sized[THEIRS_AT_BEST + ending] = theirs
@@ -152,7 +147,7 @@ def build_sides(
     fixed: dict[str, Embed] = {}
     for name, (engine, precision) in OURS.items():
         if name in names:
-            settings = EmbedderSettings(engine=engine, precision=precision)
+            settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
             fixed[name] = Embedder.load(folder, settings, device="cpu").encode
     theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     fixed[THEIRS] = partial(embed_in_batches, theirs)
@@ -267,9 +262,7 @@ def describe(result: dict[str, Any]) -> str:
 def write(path: Path, place: Place, results: list[dict[str, Any]]) -> None:
     """Write the figures with machine and versions."""
     versions = {name: version(name) for name in PACKAGES if find_spec(name.replace("-", "_"))}
-    machine = {**describe_machine(), **place.describe(), **versions}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+    write_figures(path, {**place.describe(), **versions}, results=results)
 
 
 if __name__ == "__main__":

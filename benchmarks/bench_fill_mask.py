@@ -12,8 +12,6 @@ and find five words for each; ids and probabilities are compared first. One proc
 turns.
 """
 
-import argparse
-import json
 import math
 import os
 import statistics
@@ -28,7 +26,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bench_step import describe_machine
 from bertkit.inference.engines.names import EngineName
 from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.masked_texts import MASK
@@ -37,6 +34,7 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from minilm import find_minilm
+from program import build_parser, write_figures
 from text_sets import read_masked
 from turns import begin_table, fastest, show_ratio, summarize, take_turns
 
@@ -53,14 +51,10 @@ Candidates = list[tuple[int, float]]
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
-    )
+    parser = build_parser(__doc__, "fill_mask.json")
     parser.add_argument("--models", nargs="+", default=["small", "mini"])
     parser.add_argument("--texts", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/fill_mask.json"))
     Place.add_device(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, "fp32")
@@ -75,9 +69,7 @@ def main() -> None:
             write_model(Path(folder), model)
             results.append({"model": model, **compare(folder, texts, arguments.rounds, place)})
         print(describe(results[-1]), flush=True)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, place.describe(), results=results)
 
 
 def write_model(folder: Path, name: str) -> None:
@@ -94,7 +86,7 @@ def write_model(folder: Path, name: str) -> None:
 def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Agreement first, then batch sizes, then rounds in turns."""
     ours = {
-        name: FillMask.load(folder, str(place.device), engine=engine)
+        name: FillMask.load(folder, str(place.device), engine=engine, precision=place.precision)
         for name, engine in OURS.items()
         if not (place.is_gpu and engine == "onnx")
     }

@@ -22,19 +22,14 @@ machine hardly change.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench_step import ask, describe_machine
 from bertkit.data.epochs import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from devices import Place, show_memory
@@ -47,8 +42,9 @@ from finetune_peers import (
 )
 from finetune_side import gather_materials
 from minilm import find_minilm
+from program import ask, build_parser, start_side, write_figures
 from task_sets import TaskSet, prepare_set
-from turns import begin_table, show_ratio
+from turns import begin_table, order_turn, show_ratio
 
 BATCH_SIZE = 32
 NUM_EPOCHS = 40  # of batches that are written; more than any run takes
@@ -59,13 +55,11 @@ COLUMNS = ("set", "side", "sequences/s", "padding", "ratio", "of processor time"
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "finetune.json")
     parser.add_argument("--sets", nargs="+", default=["sst2", "squad"])
     parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of a round, instead of an epoch")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/finetune.json"))
     Place.add_flags(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, arguments.precision)
@@ -76,9 +70,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             results.append(compare(name, arguments, place, Path(folder)))
         print("\n".join(describe(results[-1])), flush=True)
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
-        arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+        write_figures(arguments.output, place.describe(), results=results)
 
 
 def compare(name: str, arguments: argparse.Namespace, place: Place, folder: Path) -> dict[str, Any]:
@@ -89,13 +81,12 @@ def compare(name: str, arguments: argparse.Namespace, place: Place, folder: Path
     chosen = arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES)
     names = list(dict.fromkeys(["bertkit", *chosen]))
     words = [name, arguments.data, folder, *place.words]
-    sides = {side: start_side(side, words) for side in names}
+    sides = {side: start_side("finetune_side.py", side, *words) for side in names}
     losses = {side: ask(process)["loss"] for side, process in sides.items()}
     place.check_losses(name, losses)
     rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in names}
     for number in range(arguments.rounds + 1):
-        first = number % len(names)
-        for side in names[first:] + names[:first]:
+        for side in order_turn(names, number):
             rounds[side].append(ask(sides[side], steps))
     for process in sides.values():
         process.communicate()
@@ -135,18 +126,6 @@ def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> lis
             " 0.23.2 loses the end of a text in windows, which transformers then doesn't see)"
         )
     return [owner for owner, one in enumerate(encoded) for _ in one.sequences]
-
-
-def start_side(side: str, words: Sequence[str | Path]) -> subprocess.Popen[str]:
-    """Begin the process of a side."""
-    script = Path(__file__).with_name("finetune_side.py")
-    return subprocess.Popen(
-        [sys.executable, script, side, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
-    )
 
 
 def summarize(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[str, Any]:

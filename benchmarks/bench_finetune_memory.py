@@ -5,7 +5,8 @@
 
 Whole programs run, in turns, each in a process of its own: `bertkit finetune classify` as a user
 runs it, and `peer_trainer.py` with the same recipe (32 examples a step, an evaluation and a
-checkpoint an epoch, the best one kept). The model is all-MiniLM-L6-v2. The peak is what the system
+checkpoint an epoch, the best one kept). The model is all-MiniLM-L6-v2 without what says that it is
+a sentence encoder, so that both sides read [CLS] through a new head. The peak is what the system
 says that the process has held at most, libraries included. Linux only.
 
 With `--rows`, also that of fine-tuning, evaluating and labelling so many generated rows of up to a
@@ -14,7 +15,6 @@ is all that stands around it.
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -22,37 +22,31 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench_memory import watch, watch_program
-from bench_step import describe_machine
+from bench_memory import check_system, watch, watch_program
 from bench_stream_memory import VOCABULARY_TEXTS, make_model, write_texts
-from minilm import find_minilm
+from minilm import copy_encoder, find_minilm
+from program import FOLDER, build_parser, write_figures
 from task_sets import TaskSet, prepare_set
 
 SIDES = ("bertkit", "transformers")
+IN_FP32 = ("--precision", "fp32")
 STEPS, BATCH_SIZE, HELD_OUT_ROWS = 64, 32, 1000  # of a large table
 
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "finetune_memory.json")
     parser.add_argument("--sets", nargs="*", default=["cola"], help="cola, sst2 or rte")
     parser.add_argument("--rows", type=int, help="of a generated table; without it there is none")
     parser.add_argument("--precisions", nargs="+", default=["bf16", "fp32"])
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/finetune_memory.json")
-    )
     arguments = parser.parse_args()
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("peaks are read from /proc, which only Linux has")
+    check_system()
     rows = list(measure(arguments))
     if arguments.rows:
         rows += measure_table(arguments.rows)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "epochs": arguments.epochs, "rows": rows}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, epochs=arguments.epochs, rows=rows)
 
 
 def measure(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -83,10 +77,11 @@ def measure_table(num_rows: int) -> Iterator[dict[str, Any]]:
             [
                 *("finetune", "classify", "--model", str(folder / "tiny"), "--train", table),
                 *("--dev", str(folder / "dev.csv"), "--output", model, "--max-length", "64"),
-                *("--epochs", str(STEPS * BATCH_SIZE / num_rows)),
+                *("--epochs", str(STEPS * BATCH_SIZE / num_rows), "--batch-size", str(BATCH_SIZE)),
+                *("--pooling", "cls", *IN_FP32),
             ],
-            ["evaluate", model, table, "--output", str(folder / "found")],
-            ["classify", model, "--file", table, "--output", str(folder / "found.jsonl")],
+            ["evaluate", model, table, "--output", str(folder / "found"), *IN_FP32],
+            ["classify", model, "--file", table, "--output", str(folder / "found.jsonl"), *IN_FP32],
         ):
             peak = watch("bertkit", words)["peak_bytes"]
             print(f"{words[0]:>8} of {num_rows:,} rows: {peak / 1e9:.2f} GB", flush=True)
@@ -113,7 +108,7 @@ def measure_side(side: str, name: str, precision: str, arguments: argparse.Names
         if side == "bertkit":
             words = list_words(task_set, precision, arguments.epochs, Path(folder))
             return int(watch("bertkit", words)["peak_bytes"])
-        program = str(Path(__file__).with_name("peer_trainer.py"))
+        program = str(FOLDER / "peer_trainer.py")
         words = [str(arguments.data), name, folder, precision, str(arguments.epochs)]
         return int(watch_program([program, *words])["peak_bytes"])
 
@@ -125,10 +120,12 @@ def list_words(task_set: TaskSet, precision: str, epochs: float, folder: Path) -
         for name, column in task_set.columns.items()
         for word in (f"--{name.replace('_', '-')}", column)
     ]
+    encoder = copy_encoder(find_minilm(), folder / "encoder")
     return [
-        *("finetune", task_set.task, "--model", str(find_minilm()), *columns),
+        *("finetune", task_set.task, "--model", str(encoder), *columns, "--pooling", "cls"),
         *("--train", str(task_set.parts["train"]), "--dev", str(task_set.parts["dev"])),
         *("--precision", precision, "--epochs", str(epochs), "--output", str(folder / "model")),
+        *("--batch-size", str(BATCH_SIZE), "--learning-rate", "3e-5"),
     ]
 
 

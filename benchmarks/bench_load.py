@@ -11,11 +11,8 @@ Memory is the peak of the resident set, less what it was before. transformers re
 checkpoints any more: its safetensors loading stands beside ours.
 """
 
-import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests write TensorFlow
 import torch
 from tests.bundles import to_variables, write_bundle
 
-from bench_step import describe_machine
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from program import FOLDER, build_parser, run_program, write_figures
 
 SIDES = ("bertkit", "transformers")
 FORMATS = ("safetensors", "bin", "tensorflow")
@@ -39,11 +36,10 @@ MAX_DIFFERENCE = 1e-4
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "load.json", data=None)
     parser.add_argument("--model", default="base")
     parser.add_argument("--formats", nargs="+", default=FORMATS, choices=FORMATS)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/load.json"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -53,9 +49,7 @@ def main() -> None:
         results = [compare(folder, form, arguments.rounds) for form in arguments.formats]
     for result in results:
         print(describe(result))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "results": results}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, results=results)
 
 
 def write_models(folder: Path, config: BertConfig, formats: list[str]) -> None:
@@ -104,14 +98,7 @@ def compare(folder: Path, form: str, rounds: int) -> dict[str, Any]:
 
 def load(side: str, folder: Path) -> dict[str, float]:
     """What one cold process says."""
-    child = subprocess.run(
-        [sys.executable, Path(__file__).with_name("load_side.py"), side, folder],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
-    )
-    answer: dict[str, float] = json.loads(child.stdout)
+    answer: dict[str, float] = json.loads(run_program(FOLDER / "load_side.py", side, folder))
     return answer
 
 

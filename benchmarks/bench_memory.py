@@ -10,19 +10,18 @@ of two, each side in a process of its own on the same 32 examples of up to 128 t
 and projects every position on the vocabulary. Linux only.
 """
 
-import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench_step import build_batches, prepare_documentation, write_batch
 from generated_corpus import write_generated_corpus
+from program import FOLDER, build_parser, run_program, write_figures
 
 BATCH_SIZE = 32
 BATCH_SIZES = {"large": 8}  # with 32, transformers needs more than 24 GB
@@ -31,29 +30,27 @@ POLL_SECONDS = 0.05
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "memory.json", data=None)
     parser.add_argument("--gigabytes", type=float, default=0.2)
     parser.add_argument("--corpus", type=Path, help="made already, in place of a generated one")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--data", type=Path, help="shards for steps; of Python's documentation")
     parser.add_argument("--models", nargs="*", default=["tiny", "mini", "small"])
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/memory.json"))
     arguments = parser.parse_args()
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("peaks are read from /proc, which only Linux has")
+    check_system()
     with tempfile.TemporaryDirectory() as folder:
         corpus = arguments.corpus or Path(folder) / "corpus"
         if not arguments.corpus:
             write_generated_corpus(corpus, int(arguments.gigabytes * 1e9))
         commands = list(measure_commands(corpus, Path(folder), arguments.workers))
-        steps = list(measure_steps(arguments.models, Path(folder)))
-    machine: dict[str, Any] = {
-        "system": platform.platform(),
-        "arguments": [Path(word).name for word in sys.argv[1:]],
-    }
-    machine |= {name: version(name) for name in ("torch", "transformers")}
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine, "commands": commands, "steps": steps}
-    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+        steps = list(measure_steps(arguments.models, arguments.data, Path(folder)))
+    write_figures(arguments.output, commands=commands, steps=steps)
+
+
+def check_system() -> None:
+    """End the program where peaks can't be read."""
+    if not Path("/proc/self/status").exists():
+        raise SystemExit("peaks are read from /proc, which only Linux has")
 
 
 def measure_commands(
@@ -137,15 +134,20 @@ def peak_of(process: int | str) -> int:
     return 1024 * int(peaks[0]) if peaks else 0
 
 
-def measure_steps(models: Sequence[str], folder: Path) -> Iterator[dict[str, Any]]:
+def measure_steps(
+    models: Sequence[str], data: Path | None, folder: Path
+) -> Iterator[dict[str, Any]]:
     """Each side and model in a process of its own."""
-    sizes = sorted({str(BATCH_SIZES.get(name, BATCH_SIZE)) for name in models})
+    sizes = sorted({BATCH_SIZES.get(name, BATCH_SIZE) for name in models})
     if sizes:
-        measure_apart("batches", *sizes, str(folder))
+        shards = data or prepare_documentation(folder)
+        for size in sizes:
+            (batch,) = build_batches(shards, "128", size, 1)
+            write_batch(folder, str(size), batch)
     for name in models:
         size = BATCH_SIZES.get(name, BATCH_SIZE)
         sides = {
-            side: json.loads(measure_apart(side, name, str(size), str(folder)))
+            side: json.loads(run_program(FOLDER / "step_memory.py", side, name, size, folder))
             for side in ("bertkit", "transformers")
         }
         ours, theirs = (side["peak_bytes"] for side in sides.values())
@@ -155,16 +157,6 @@ def measure_steps(models: Sequence[str], folder: Path) -> Iterator[dict[str, Any
             flush=True,
         )
         yield {"model": name, "batch_size": size, **sides}
-
-
-def measure_apart(*words: str) -> str:
-    """Run `step_memory.py`; returns what it printed.
-
-    Raises:
-        CalledProcessError: it failed; its own words are on standard error.
-    """
-    command = [sys.executable, str(Path(__file__).with_name("step_memory.py")), *words]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

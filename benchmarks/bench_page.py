@@ -10,8 +10,6 @@ the head view in headless Chromium, from a file in the system's cache; a layer a
 chosen, each until the view has been drawn. Medians of all rounds, with the least and the most.
 """
 
-import argparse
-import json
 import os
 import statistics
 import sys
@@ -27,7 +25,6 @@ import torch
 from playwright.sync_api import Page, sync_playwright
 from tests.chromium import FLAGS, find_chromium
 
-from bench_step import describe_machine
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.views.view import ViewInputs
@@ -36,6 +33,7 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
+from program import build_parser, write_figures
 
 LENGTHS = (16, 128, 512)
 VIEWS = ("heads", "model", "neurons", "tokens", "geometry")
@@ -56,9 +54,8 @@ CHOOSE = """async (selector) => {
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "page.json", data=None)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/page.json"))
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     results = []
@@ -72,11 +69,7 @@ def main() -> None:
                 page.close()
         chromium = browser.version
         browser.close()
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    machine = {**describe_machine(), "chromium": chromium}
-    arguments.output.write_text(
-        json.dumps({"machine": machine, "results": results}, indent=1) + "\n"
-    )
+    write_figures(arguments.output, {"chromium": chromium}, results=results)
 
 
 def load_subjects() -> list[InspectedModel]:

@@ -8,7 +8,6 @@ Cranfield, and, with a model of `bertkit finetune classify` for SST-2, the accur
 and how many of its labels change.
 """
 
-import argparse
 import csv
 import gzip
 import json
@@ -16,38 +15,35 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
-from bench_step import describe_machine
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.settings import EmbedderSettings
-from bertkit.inference.engines.names import Precision
+from bertkit.inference.engines.names import EngineName, Precision
 from bertkit.inference.predictors import Classifier
 from bertkit.metrics.correlation import spearman
 from embedding_peers import Floats
-from minilm import find_minilm
+from minilm import MINILM, find_minilm
+from program import build_parser, write_figures
 from text_sets import read_set
 
 NUM_TOP = 10
+ENGINES: dict[Precision, EngineName] = {"fp32": "onnx", "bf16": "torch", "int8": "onnx"}
 
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
-    )
+    parser = build_parser(__doc__, "precision.json")
     parser.add_argument("--classifier", type=Path, help="a model for SST-2")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/precision.json"))
     arguments = parser.parse_args()
     sentences = read_set(arguments.data, "short")
     reference: Floats | None = None
     labels: list[str] = []
     rows = []
-    for precision in get_args(Precision):
-        settings = EmbedderSettings(precision=precision)
+    for precision, engine in ENGINES.items():
+        settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
         embedder = Embedder.load(find_minilm(), settings, device="cpu")
         vectors = embedder.encode(sentences)
         reference = vectors if reference is None else reference
@@ -67,9 +63,7 @@ def main() -> None:
             row["labels_changed"] = 1 - share_of_same(found, labels)
         rows.append(row)
         print(json.dumps(row), flush=True)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "results": rows}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, results=rows)
 
 
 def measure_similarity(embedder: Embedder, folder: Path) -> float:
@@ -130,7 +124,9 @@ def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str],
     """The labels of SST-2's test sentences: found, and given."""
     with (data / "tasks/sst2/test.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    classifier = Classifier.load(folder, device="cpu", precision=precision)
+    classifier = Classifier.load(
+        folder, device="cpu", engine=ENGINES[precision], precision=precision
+    )
     found = classifier([row["text"] for row in rows])
     return [str(one.label) for one in found], [row["label"] for row in rows]
 

@@ -17,12 +17,8 @@ which is its default and its fastest. Probabilities of every fiftieth line are c
 without the temperature that bertkit has found.
 """
 
-import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -37,12 +33,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 from transformers import pipeline
 
-from bench_step import describe_machine
 from bertkit.inference.engines.names import EngineName
 from bertkit.inference.predictor import Predictor
 from devices import Place
 from finetune_peers import be_quiet
 from minilm import find_minilm
+from program import build_parser, run_bertkit, write_figures
 from task_sets import TaskSet, prepare_set, read_part
 from turns import begin_table, fastest, show_ratio, summarize, take_turns
 
@@ -57,14 +53,12 @@ TASKS = {"classify": ("sst2", "text-classification"), "tag": ("wnut17", "token-c
 
 def main() -> None:
     """Print tables, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "predict.json")
     parser.add_argument("--classifier", type=Path)
     parser.add_argument("--tagger", type=Path)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/predict.json"))
     Place.add_device(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, "fp32")
@@ -80,10 +74,8 @@ def main() -> None:
             texts = read_lines(task_set, arguments.lines)
             results.append({"task": task, **measure(task, model, texts, arguments.rounds, place)})
         print("\n".join(describe(results[-1])), flush=True)
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        machine = {**describe_machine(), **place.describe(), "onnxruntime": show_version()}
-        content = {"machine": machine, "results": results}
-        arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+        machine = {**place.describe(), "onnxruntime": show_version()}
+        write_figures(arguments.output, machine, results=results)
 
 
 def show_version() -> str | None:
@@ -96,10 +88,11 @@ def show_version() -> str | None:
 
 def finetune(task_set: TaskSet, output: Path) -> Path:
     """A model that has seen each example once."""
-    command: list[Any] = [sys.executable, "-m", "bertkit", "finetune", task_set.task]
-    command += ["--model", find_minilm(), "--output", output, "--epochs", "1"]
-    command += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
-    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    words = ["finetune", task_set.task, "--model", find_minilm(), "--output", output]
+    words += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
+    words += ["--epochs", 1, "--precision", "fp32"]
+    words += ["--pooling", "cls"] if task_set.task == "classify" else []  # which pipelines read
+    run_bertkit(*words)
     return output
 
 
@@ -113,7 +106,9 @@ def read_lines(task_set: TaskSet, count: int) -> list[str]:
 def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Compare answers, choose the batch size, take turns."""
     ours: dict[str, Predictor[Any, Any, Any]] = {
-        name: Predictor.load(model, device=str(place.device), engine=engine)
+        name: Predictor.load(
+            model, device=str(place.device), engine=engine, precision=place.precision
+        )
         for name, engine in ENGINES.items()
         if not (place.is_gpu and engine == "onnx")
     }

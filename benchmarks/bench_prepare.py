@@ -7,17 +7,13 @@ and write token ids with the borders of sentences and documents, with SHA-256 an
 mebibyte. The peer maps over its files with the fast tokenizer of tokenizers or of transformers,
 whichever is faster, at its best batch size, and writes Arrow once. Ids and borders are compared.
 Rounds are interleaved. What counts is processor time of the whole process, so that other work on
-the machine does little harm; the time by the clock stands beside it. Without `--data` the text is
-Python's documentation.
+the machine does little harm; the time by the clock stands beside it. Without `--data`, a folder of
+`.txt.gz` files, the text is Python's documentation.
 """
 
-import argparse
 import gzip
-import json
 import os
-import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-os.environ["TOKENIZERS_PARALLELIZM"] = "false"  # read when the libraries are loaded
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when the libraries are loaded
 
 import datasets
 import numpy as np
@@ -50,8 +46,10 @@ from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization import fast
 from bertkit.tokenization.tokenizer import Tokenizer
+from program import build_parser, write_figures
 
-SETTINGS = PrepareSettings()
+SETTINGS = PrepareSettings(language="en", sentences="split", held_out=0.02, seed=0)
+PACKAGES = ("datasets", "pyarrow", "sentencex", "tokenizers")
 BATCH_SIZES = (100, 1_000, 5_000)
 NUM_CALIBRATION_SENTENCES = 5_000
 Encode = Callable[[list[str]], list[list[int]]]
@@ -59,12 +57,11 @@ Encode = Callable[[list[str]], list[list[int]]]
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "prepare.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--tokenizer", type=Path, help="trained on the text without this")
     parser.add_argument("--megabytes", type=float, default=20.0, help="whole files up to this")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/prepare.json"))
     arguments = parser.parse_args()
     datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,16 +69,8 @@ def main() -> None:
         files = choose_files(arguments.data or write_documentation(place), arguments.megabytes)
         tokenizer = arguments.tokenizer or train(files, place / "tokenizer")
         results = compare(files, tokenizer, arguments.rounds, place)
-    machine: dict[str, Any] = {"python": platform.python_version(), "processors": os.cpu_count()}
-    machine |= {name: version(name) for name in ("datasets", "pyarrow", "sentencex", "tokenizers")}
-    machine |= {
-        "transformers": version("transformers"),
-        "arguments": [Path(word).name for word in sys.argv[1:]],
-    }
-    if is_fast_installed():
-        machine["nanotoken"] = version("nanotoken")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
+    packages = [*PACKAGES, *(["nanotoken"] if is_fast_installed() else [])]
+    write_figures(arguments.output, {name: version(name) for name in packages}, results=results)
     show(results)
 
 
@@ -136,8 +125,9 @@ def compare(
         for side, run in sides.items():
             places[side].mkdir()
             seconds[side].append(measure(run, places[side]))
-        theirs = read_theirs(places.pop("datasets"))
-        assert all(read_ours(place) == theirs for place in places.values())
+        theirs = sorted(read_theirs(places.pop("datasets")))
+        if other := [side for side, place in places.items() if sorted(read_ours(place)) != theirs]:
+            raise SystemExit(f"{' and '.join(other)} stored other sentences or ids than datasets")
         parts.append(measure_parts(files, tokenizer, folder / f"parts-{number}"))
     megabytes = count_bytes(files) / 1e6
     rows = [summarize(side, megabytes, seconds) for side in sides]
@@ -245,9 +235,10 @@ def read_theirs(place: Path) -> list[list[list[int]]]:
 
 
 def read_ours(place: Path) -> list[list[list[int]]]:
-    """What we stored, in the same form."""
+    """What we stored, in the same form: what is held out stands behind the rest."""
     found = []
-    for shard in ShardSet.open(place / "shards").train:
+    shards = ShardSet.open(place / "shards")
+    for shard in (*shards.train, *shards.held_out):
         tokens = shard.tokens(0, shard.num_tokens).tolist()
         starts = shard.sentence_offsets.tolist()
         for first, last in pairwise(shard.document_offsets.tolist()):

@@ -3,88 +3,72 @@
     python benchmarks/bench_quality.py --data shards/ --foreign foreign-shards/ --minutes 30
 
 Both sides begin with the same weights and see the same examples in the same order with the same
-masks, optimizer, batch size and peak learning rate; the rate rises and falls with the share of the
-time that is spent. Each side is a process with a clock of its own, and they take turns of a minute
-or two, so that what else the machine does meets both. Evaluations aren't counted.
+masks, optimizer, batch size and peak learning rate, by the paper's recipe in float32; the rate
+rises and falls with the share of the time that is spent. Each side is a process with a clock of its
+own, and they take turns of a minute or two, so that what else the machine does meets both.
+Evaluations aren't counted.
 
 Without `--data` the text is Python's own documentation, and the foreign text its held-out part.
 """
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench_step import describe_machine, prepare_documentation
+from bench_step import prepare_documentation
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.pretrain.job import build_config
-from bertkit.recipes.pretrain.settings import PretrainSettings
+from program import ask, build_parser, start_side, write_figures
+from quality_side import build_settings
+from turns import order_turn
 
 SIDES = ("bertkit", "transformers")
 
 
 def main() -> None:
     """Print two tables, and write the curves as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "quality.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--foreign", type=Path)
     parser.add_argument("--model", default="mini")
     parser.add_argument("--minutes", type=float, default=2.0, help="of each side")
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/quality.json"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         data = arguments.data or prepare_documentation(folder)
         foreign = arguments.foreign or data
         write_initial_weights(data, arguments.model, folder / "model")
-        command = [str(arguments.minutes), str(folder / "model"), str(data), str(foreign)]
-        curves = run_sides(arguments, command)
+        words = [arguments.model, arguments.minutes, folder / "model", data, foreign]
+        curves = run_sides(words, arguments.minutes, arguments.turns)
+    found = sooner(curves)
     result = {"model": arguments.model, "minutes": arguments.minutes, "curves": curves}
-    result |= {"sooner": sooner(curves), "machine": describe_machine()}
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(describe_sooner(result["sooner"]))
+    write_figures(arguments.output, **result, sooner=found)
+    print(describe_sooner(found))
 
 
 def write_initial_weights(data: Path, model: str, folder: Path) -> None:
     """The weights that both sides begin with."""
-    settings = PretrainSettings.model_validate({"model": model, "recipe": "paper"})
+    settings = build_settings(model)
     torch.manual_seed(settings.seed)
     config = build_config(settings, ShardSet.open(data).load_tokenizer())
     BertForPreTraining(config).save_pretrained(folder)
 
 
-def run_sides(arguments: argparse.Namespace, command: list[str]) -> dict[str, list[dict[str, Any]]]:
+def run_sides(
+    words: Sequence[object], minutes: float, turns: int
+) -> dict[str, list[dict[str, Any]]]:
     """Let the sides take turns, and gather what they answer."""
-    script = Path(__file__).with_name("quality_side.py")
-    sides = {
-        name: subprocess.Popen(
-            [sys.executable, script, name, arguments.model, *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
-        )
-        for name in SIDES
-    }
+    sides = {name: start_side("quality_side.py", name, *words) for name in SIDES}
     curves: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
-    seconds = 60.0 * arguments.minutes / arguments.turns
-    for turn in range(arguments.turns + 1):
-        for name, side in list(sides.items())[:: -1 if turn % 2 else 1]:  # each begins in turn
-            assert side.stdin is not None
-            assert side.stdout is not None
-            side.stdin.write(f"{seconds if turn else 0.0}\n")
-            side.stdin.flush()
-            curves[name].append(json.loads(side.stdout.readline()))
+    for turn in range(turns + 1):
+        for name in order_turn(SIDES, turn):
+            curves[name].append(ask(sides[name], 60.0 * minutes / turns if turn else 0.0))
             print(describe(name, curves[name][-1]), flush=True)
     for side in sides.values():
         side.communicate()

@@ -14,7 +14,6 @@ Starting is measured in processes of their own, in turns, with the files in the 
 that only imports torch.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -35,7 +34,6 @@ import numpy as np
 import torch
 import transformers
 
-from bench_step import describe_machine
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.models.bert.config import BertConfig
@@ -48,9 +46,10 @@ from embedding_peers import (
     build_sentence_transformers,
     export_onnx,
 )
-from minilm import find_minilm
+from minilm import MINILM, find_minilm
+from program import build_parser, write_figures
 from text_sets import read_news, read_reviews, read_squad
-from turns import summarize, take_turns
+from turns import order_turn, summarize, take_turns
 
 NUM_THREADS = 2
 NUM_SPECIAL = 2
@@ -61,12 +60,14 @@ MAX_DIFFERENCE = 1e-4
 PACKAGES = ("onnxruntime", "sentence-transformers")
 OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
+FIRST_VECTOR = (
+    "from bertkit import Embedder, EmbedderSettings;"
+    " settings = EmbedderSettings(engine={!r}, precision='fp32');"
+    " Embedder.load(sys.argv[1], settings, device='cpu').encode('a question')"
+)
 COLD_STARTS = {
     "import torch": "import torch",
-    "bertkit: first vector": "from bertkit import Embedder, EmbedderSettings;"
-    " Embedder.load(sys.argv[1], EmbedderSettings(engine='torch')).encode('a question')",
-    "bertkit[onnx]: first vector": "from bertkit import Embedder, EmbedderSettings;"
-    " Embedder.load(sys.argv[1], EmbedderSettings(engine='onnx')).encode('a question')",
+    **{f"{name}: first vector": FIRST_VECTOR.format(engine) for name, engine in OURS.items()},
     f"{THEIRS}: first vector": "from sentence_transformers import SentenceTransformer;"
     " SentenceTransformer(sys.argv[1], device='cpu').encode('a question')",
 }
@@ -82,23 +83,17 @@ Query = Callable[[str], Floats]
 
 def main() -> None:
     """Print tables, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
-    )
+    parser = build_parser(__doc__, "query.json")
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
     parser.add_argument("--queries", type=int, default=NUM_QUERIES)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--starts", type=int, default=5, help="0 leaves starting out")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/query.json"))
     arguments = parser.parse_args()
     torch.set_num_threads(NUM_THREADS)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     folder = find_minilm()
-    content: dict[str, Any] = {
-        "machine": {**describe_machine(), **{name: version(name) for name in PACKAGES}}
-    }
+    content: dict[str, Any] = {}
     if arguments.starts:
         content["starts"] = measure_starts(folder, arguments.starts)
         print(json.dumps(content["starts"], indent=1), flush=True)
@@ -110,15 +105,14 @@ def main() -> None:
             result = {"tokens": length, **measure(texts, sides, arguments.repeats)}
             content["results"].append(result)
             print(describe(result), flush=True)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, {name: version(name) for name in PACKAGES}, **content)
 
 
 def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
     """Each from one text to its vector."""
     sides: dict[str, Query] = {}
     for name, engine in OURS.items():
-        settings = EmbedderSettings(engine=engine)
+        settings = EmbedderSettings(engine=engine, precision="fp32", **MINILM)
         sides[name] = Embedder.load(folder, settings, device="cpu").encode
     theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     sides[THEIRS] = lambda text: theirs([text], 1)[0]
@@ -159,8 +153,7 @@ def measure(texts: Sequence[str], sides: dict[str, Query], repeats: int) -> dict
     names = list(sides)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for number, block in enumerate(blocks):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
+        for name in order_turn(names, number):
             for text in block:
                 started = time.perf_counter()
                 sides[name](text)

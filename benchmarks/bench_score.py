@@ -7,10 +7,9 @@ peers, both with BertForMaskedLM of transformers: the loop as it is written in m
 has the masked copies of one sentence), and the same copies of all sentences, sorted by length, in
 the fastest of some batch sizes, which is found before. Later pieces of a masked word are masked,
 too. All load the same folder and get the sentences as text; the sums are compared first. One
-process, two threads, in turns, float32; bertkit's default precision is a side of its own.
+process, two threads, in turns, float32; bertkit in bf16 is a side of its own.
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -26,16 +25,16 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bench_step import describe_machine
 from bertkit.checkpoints.bundled import find_bundled
-from bertkit.inference.engines.names import PrecisionName
+from bertkit.inference.engines.names import Precision
 from bertkit.scoring.text_scorer import TextScorer
+from program import build_parser, write_figures
 from turns import begin_table, fastest, show_ratio, summarize, take_turns
 
 NUM_THREADS = 2
 BATCH_SIZES = (16, 32, 64, 128, 256)
 MAX_DIFFERENCE = 1e-4  # of a sum
-OURS: dict[str, PrecisionName] = {"bertkit fp32": "fp32", "bertkit": "auto"}
+OURS: dict[str, Precision] = {"bertkit": "fp32", "bertkit, bf16": "bf16"}
 PEERS = ("sentence by sentence", "best batches")
 
 Copy = tuple[int, list[int], int, int]  # sentence, ids with [MASK]s, place, label
@@ -44,11 +43,9 @@ Sums = list[float]
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "score.json")
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/score.json"))
     arguments = parser.parse_args()
     torch.set_num_threads(NUM_THREADS)
     transformers.logging.set_verbosity_error()
@@ -56,9 +53,7 @@ def main() -> None:
     texts = read_sentences(arguments.data / "tasks" / "blimp" / "pairs.jsonl.gz", arguments.pairs)
     result = compare(str(find_bundled("words")), texts, arguments.rounds)
     print(describe(result))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "result": result}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, result=result)
 
 
 def read_sentences(path: Path, num_pairs: int) -> list[str]:
@@ -74,7 +69,7 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
     ours = {name: TextScorer.load(folder, precision=value) for name, value in OURS.items()}
     theirs = PlainLoop(folder)
     expected = theirs.score_each(texts)
-    scores = ours["bertkit fp32"](texts)
+    scores = ours["bertkit"](texts)
     difference = max(
         abs(one.log_probability - other) for one, other in zip(scores, expected, strict=True)
     )

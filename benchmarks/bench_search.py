@@ -12,8 +12,6 @@ finds are compared with the best in float64 (recall). Peers: `vectors @ query` w
 a sort of what it leaves, and faiss's IndexFlatIP, with its BLAS or without, whichever is faster.
 """
 
-import argparse
-import json
 import os
 import statistics
 import time
@@ -30,8 +28,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench_step import describe_machine
 from bertkit.retrieval.vector_index import VectorIndex
+from program import build_parser, write_figures
 from turns import fastest, summarize, take_turns
 
 NUM_THREADS = 2
@@ -50,21 +48,18 @@ Side = Callable[[Vectors], Found]
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "search.json", data=None)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--sides", nargs="+", default=["exact", "approximate", "numpy", "faiss"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/search.json"))
     arguments = parser.parse_args()
     torch.set_num_threads(NUM_THREADS)
     faiss.omp_set_num_threads(NUM_THREADS)
     results = []
     for vectors, queries in read_sets(arguments.rows, arguments.vectors):
         results += measure(vectors, queries, arguments.sides, arguments.rounds)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine() | {"faiss": faiss.__version__}, "results": results}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, {"faiss": faiss.__version__}, results=results)
 
 
 def read_sets(sizes: list[int], path: Path | None) -> list[tuple[Vectors, Vectors]]:

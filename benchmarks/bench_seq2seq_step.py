@@ -21,11 +21,7 @@ hardly change.
 """
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -33,12 +29,12 @@ from typing import Any
 import numpy as np
 
 from bench_finetune import compare_speeds, find_speeds
-from bench_step import ask, describe_machine
 from bertkit.recipes.seq2seq.examples import encode_training, read_data
 from bertkit.recipes.seq2seq.initial_model import begin
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from devices import Place, show_memory
-from turns import begin_table, show_ratio
+from program import DATA, ask, build_parser, start_side, write_figures
+from turns import begin_table, order_turn, show_ratio
 
 SIDES = ("bertkit", "transformers", "kept")
 NUM_UNCOUNTED = 2
@@ -47,15 +43,13 @@ COLUMNS = ("side", "a step", "tokens/s", "padding", "ratio", "of processor time"
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/parallel/multi30k"))
+    parser = build_parser(__doc__, "seq2seq_step.json", data=DATA / "parallel" / "multi30k")
     parser.add_argument("--languages", nargs=2, default=["de", "en"])
     parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--hidden-size", type=int)
     parser.add_argument("--attention-dropout", type=float, default=0.0)
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/seq2seq_step.json"))
     Place.add_flags(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, arguments.precision)
@@ -63,9 +57,7 @@ def main() -> None:
         prepare(arguments, Path(folder))
         result = compare(arguments, place, Path(folder))
     print("\n".join([begin_table(*COLUMNS), *describe(result)]))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": {**describe_machine(), **place.describe()}, "result": result}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, place.describe(), result=result)
 
 
 def prepare(arguments: argparse.Namespace, folder: Path) -> None:
@@ -93,32 +85,19 @@ def compare(arguments: argparse.Namespace, place: Place, folder: Path) -> dict[s
     names = list(dict.fromkeys(["bertkit", *chosen]))
     sides, told = {}, {}
     for name in names:  # one after the other, so that each tries its batch sizes alone
-        sides[name] = start_side(name, folder, place)
+        sides[name] = start_side("seq2seq_side.py", name, folder, *place.words)
         told[name] = ask(sides[name])
     losses = {name: each["loss"] for name, each in told.items()}
     place.check_losses("translation", losses)
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for number in range(arguments.steps + NUM_UNCOUNTED):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
+        for name in order_turn(names, number):
             rounds[name].append(ask(sides[name], number))
     for process in sides.values():
         process.communicate()
     counted = {name: each[NUM_UNCOUNTED:] for name, each in rounds.items()}
     batches = {name: each["batch"] for name, each in told.items()}
     return {"losses": losses, "batches": batches, **summarize(counted)}
-
-
-def start_side(side: str, folder: Path, place: Place) -> subprocess.Popen[str]:
-    """Begin the process of a side."""
-    script = Path(__file__).with_name("seq2seq_side.py")
-    return subprocess.Popen(
-        [sys.executable, script, side, folder, *place.words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
-    )
 
 
 def summarize(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:

@@ -5,7 +5,9 @@
 Each seed draws its own rows of the training part; `finetune` holds out a tenth of them itself. The
 four ways, all with all-MiniLM-L6-v2:
 
-- `default`: `bertkit finetune classify --model encoder/ --train rows --output model/`;
+- `default`: `bertkit finetune classify --model encoder/ --train rows --output model/`, whose
+  defaults are given as flags, so that this is measured whatever they become: the mean of the
+  tokens, a solved head, then 3 epochs at 1e-4;
 - `linear`: the same with `--features linear`;
 - `paper`: the same on the encoder without its sentence-transformers files: [CLS], a random head, a
   learning rate of 3e-5, up to 20 epochs;
@@ -16,12 +18,8 @@ Figures are accuracies on the test part, or on dev where there is none; the seco
 whole command. A cell that `--output` has isn't run again.
 """
 
-import argparse
 import json
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -33,14 +31,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
-from bench_step import describe_machine
-from bertkit import Embedder
-from minilm import find_minilm
+from bertkit import Embedder, EmbedderSettings
+from minilm import MINILM, copy_encoder, find_minilm
+from program import build_parser, describe_machine, run_bertkit
+from task_cells import OF_SENTENCES
 from task_sets import TaskSet, keep_some, prepare_set, read_part
 
 CHOICES = ("sst2", "cola", "rte")
 WAYS = ("default", "linear", "paper", "regression")
-SENTENCE_FILES = ("modules.json", "1_Pooling", "sentence_bert_config.json")
+IN_FP32 = ("--precision", "fp32")
+FLAGS = {
+    "default": (*OF_SENTENCES, "--epochs", "3"),
+    "linear": ("--pooling", "mean", "--features", "linear"),
+    "paper": ("--pooling", "cls", "--learning-rate", "3e-5"),
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,11 @@ class Cell:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "small_data.jsonl")
     parser.add_argument("--sets", nargs="+", default=CHOICES, choices=CHOICES)
     parser.add_argument("--counts", nargs="+", type=int, default=[50, 300, 1000])
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/small_data.jsonl"))
     given = parser.parse_args()
     rows = read_rows(given.output)
     cells = [
@@ -86,6 +88,7 @@ def main() -> None:
         accuracy = run_cell(cell, given.data)
         seconds = round(time.monotonic() - started, 1)
         row = {"cell": asdict(cell), "accuracy": accuracy, "seconds": seconds}
+        given.output.parent.mkdir(parents=True, exist_ok=True)
         with given.output.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({**row, "machine": describe_machine()}) + "\n")
         print(f"{cell}: {accuracy:.4f} in {seconds:.1f} s", flush=True)
@@ -108,27 +111,22 @@ def run_cell(cell: Cell, data: Path) -> float:
             return regress(task_set)
         encoder = find_minilm()
         if cell.way == "paper":
-            names = shutil.ignore_patterns(*SENTENCE_FILES)
-            encoder = shutil.copytree(encoder, folder / "encoder", ignore=names)
+            encoder = copy_encoder(encoder, folder / "encoder")
         columns = [f"--{name.replace('_', '-')}={it}" for name, it in task_set.columns.items()]
-        more = ["--features", "linear"] if cell.way == "linear" else []
-        train = ["--train", task_set.parts["train"], "--output", folder / "model", *columns, *more]
-        call("finetune", task_set.task, "--model", encoder, "--seed", cell.seed, *train)
-        file = task_set.parts[task_set.reported]
-        found = json.loads(call("evaluate", folder / "model", file, *columns, "--json"))
+        words = ["--model", encoder, "--seed", cell.seed, *columns, *FLAGS[cell.way], *IN_FP32]
+        files = ["--train", task_set.parts["train"], "--output", folder / "model"]
+        run_bertkit("finetune", task_set.task, *words, *files)
+        words = [folder / "model", task_set.parts[task_set.reported], *columns, *IN_FP32]
+        found = json.loads(run_bertkit("evaluate", *words, "--json"))
         accuracy: float = found["metrics"]["accuracy"]
         return accuracy
 
 
-def call(*words: object) -> str:
-    """Run the command `bertkit`; what it prints."""
-    command = [sys.executable, "-m", "bertkit", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def regress(task_set: TaskSet) -> float:
     """The accuracy of logistic regression on vectors."""
-    embedder = Embedder.load(find_minilm())
+    embedder = Embedder.load(
+        find_minilm(), EmbedderSettings(precision="fp32", **MINILM), device="cpu"
+    )
     train, judged = (read_part(task_set, part) for part in ("train", task_set.reported))
     columns = list(task_set.columns.values()) or ["text"]
 

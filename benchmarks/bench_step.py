@@ -3,7 +3,8 @@
     python benchmarks/bench_step.py --data shards/ --models tiny mini base --cases 128 natural 512
     python benchmarks/bench_step.py --device cuda --models base large --cases 128 512
 
-Forward, backward and AdamW with dropout 0.1, in float32 on a CPU and under autocast to bf16 on a
+Forward, backward and AdamW with dropout 0.1, of the paper's two objectives, masked words and next
+sentence, in float32 on a CPU and under autocast to bf16 on a
 GPU; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
@@ -20,16 +21,9 @@ memory of each side's tensors is told.
 Without `--data` the text is Python's own documentation.
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +48,8 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from devices import Place, show_memory
-from turns import begin_table
+from program import ask, build_parser, start_side, write_figures
+from turns import begin_table, order_turn
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
 TIMES_ON_GPU = 8  # as many sequences
@@ -65,14 +60,13 @@ SIDES_ON_GPU = ("bertkit", "transformers", "compiled")
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "step.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", nargs="+", default=["tiny", "mini"])
     parser.add_argument("--cases", nargs="+", default=["128", "natural"], choices=BATCH_SIZES)
     parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--batch-size", type=int, help="instead of the case's own")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/step.json"))
     Place.add_flags(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, arguments.precision)
@@ -87,26 +81,7 @@ def main() -> None:
             for model in arguments.models:
                 results.append(compare(model, case, batches, names, place))
                 print(describe(results[-1]), flush=True)
-                write(arguments.output, place, results)
-
-
-def write(path: Path, place: Place, results: Sequence[dict[str, Any]]) -> None:
-    """Write the figures so far, with what they were taken on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
-    path.write_text(json.dumps(content, indent=1) + "\n")
-
-
-def describe_machine() -> dict[str, Any]:
-    """What it ran on, and the arguments, without the folders that paths lead through."""
-    return {
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": version("transformers"),
-        "arguments": [Path(word).name for word in sys.argv[1:]],
-    }
+                write_figures(arguments.output, place.describe(), results=results)
 
 
 def prepare_documentation(folder: Path) -> Path:
@@ -121,7 +96,7 @@ def build_batches(data: Path, case: str, size: int, count: int) -> list[PreTrain
     """As many batches of a case, of so many sequences each, from the training text."""
     shards = ShardSet.open(data)
     length = MAX_NATURAL_LENGTH if case == "natural" else int(case)
-    settings = PretrainSettings(max_length=length)
+    settings = PretrainSettings(recipe="paper", objective="bert", max_length=length)
     objective = build_objective(shards.train, shards, shards.load_tokenizer(), settings)
     if case == "natural":
         examples = natural_pairs(shards, count * size)
@@ -163,15 +138,14 @@ def compare(
     peaks = []
     with tempfile.TemporaryDirectory() as folder:
         write_sides(Path(folder), config, batches)
-        sides = {name: start_side(name, folder, place) for name in names}
+        sides = {name: start_side("step_side.py", name, folder, *place.words) for name in names}
         losses = {name: ask(side)["loss"] for name, side in sides.items()}
         if "compiled" in sides:
             for number in first_of_each_length(batches):
                 ask(sides["compiled"], number)
         for number in range(len(batches)):
             peaks.append(measure_peak(place.device, place.precision))
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
+            for name in order_turn(names, number):
                 answers[name].append(ask(sides[name], number))
         for side in sides.values():
             side.communicate()
@@ -197,33 +171,13 @@ def write_sides(folder: Path, config: BertConfig, batches: list[PreTrainingBatch
     (folder / "model").mkdir()
     BertForPreTraining(config).save_pretrained(folder / "model")
     for number, batch in enumerate(batches):
-        save_file(batch_tensors(batch), folder / f"bertkit-{number:03d}.safetensors")
-        save_file(pad_batch(batch), folder / f"transformers-{number:03d}.safetensors")
+        write_batch(folder, f"{number:03d}", batch)
 
 
-def start_side(name: str, folder: str, place: Place) -> subprocess.Popen[str]:
-    """Begin the process of a side."""
-    return subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("step_side.py"), name, folder, *place.words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
-    )
-
-
-def ask(side: subprocess.Popen[str], number: int | None = None) -> dict[str, Any]:
-    """Have a side take a step, and read its answer."""
-    assert side.stdin is not None
-    assert side.stdout is not None
-    if number is not None:
-        side.stdin.write(f"{number}\n")
-        side.stdin.flush()
-    line = side.stdout.readline()
-    if not line:
-        raise SystemExit("a side ended, for the reason above")
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+def write_batch(folder: Path, name: str, batch: PreTrainingBatch) -> None:
+    """Write a batch for our side, and padded for transformers."""
+    save_file(batch_tensors(batch), folder / f"bertkit-{name}.safetensors")
+    save_file(pad_batch(batch), folder / f"transformers-{name}.safetensors")
 
 
 def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:

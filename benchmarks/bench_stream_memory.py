@@ -8,10 +8,6 @@ all that stands around the model. The command runs as a user runs it; its peak i
 says that the process has held at most. The other forms are written at the middle size. Linux only.
 """
 
-import argparse
-import json
-import platform
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -21,11 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench_memory import watch
+from bench_memory import check_system, watch
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
 from generated_corpus import draw_sentences
+from program import build_parser, write_figures
 
 LONGEST_TEXT_WORDS = 12
 VOCABULARY_TEXTS, VOCABULARY_SIZE = 20_000, 4000
@@ -40,24 +37,15 @@ SIZES: dict[str, Any] = {
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "stream_memory.json", data=None)
     parser.add_argument("--nums-texts", type=int, nargs="+", default=[1000, 100_000, 1_000_000])
     parser.add_argument("--engines", nargs="+", default=["torch"])
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/stream_memory.json")
-    )
     arguments = parser.parse_args()
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("peaks are read from /proc, which only Linux has")
+    check_system()
     with tempfile.TemporaryDirectory() as folder:
         rows = list(measure(Path(folder), arguments.nums_texts, arguments.engines))
-    machine = {
-        "system": platform.platform(),
-        "arguments": [Path(word).name for word in sys.argv[1:]],
-        **{name: version(name) for name in ("torch", "numpy", "pyarrow", "tokenizers")},
-    }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    versions = {name: version(name) for name in ("numpy", "pyarrow", "tokenizers")}
+    write_figures(arguments.output, versions, rows=rows)
 
 
 def measure(
@@ -82,6 +70,7 @@ def measure_form(
     """Embed a file once."""
     output = texts.with_suffix(f".{engine}.{form}")
     words = ["embed", str(model), str(texts), "--output", str(output), "--engine", engine]
+    words += ["--precision", "fp32", "--pooling", "mean"]
     row = {
         "num_texts": num_texts,
         "engine": engine,

@@ -7,7 +7,9 @@ A cell is one run with one seed; each becomes a line of `--output` as soon as it
 run again. Tables are printed of all that the file has, as medians with the least, the greatest and
 the number of runs:
 
-- `sets`: SST-2, CoLA, RTE, WNUT-17 and a sample of SQuAD; transformers has three of them;
+- `sets`: SST-2, CoLA, RTE, WNUT-17 and a sample of SQuAD; transformers has three of them. Both
+  sides run the paper's recipe, [CLS] and a new head; with `--recipes sentence`, classifiers also
+  pool the encoder's tokens and begin with a solved head, as `finetune` does by default;
 - `less`: SST-2 with 100, 500, 2,000 and all examples, from pre-trained and from random weights;
   each seed draws its own examples, and few are seen in more epochs, as `finetune` decides;
 - `frozen`: SST-2 and WNUT-17 with a frozen encoder under a linear layer or a BiLSTM.
@@ -22,45 +24,47 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench_step import describe_machine
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.inference.file_hashes import hash_model
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
-from task_cells import Cell, run_bertkit, run_transformers
+from program import build_parser, describe_machine
+from task_cells import PAPER, SENTENCE, Cell, finetune_bertkit, run_transformers
 from task_sets import SETS, TaskSet, prepare_set
+from turns import begin_table
 
 COMPARED = ("sst2", "wnut17", "squad")
+CLASSIFIED = ("sst2", "cola", "rte")
 COUNTS = (100, 500, 2000, None)
 FROZEN = ("sst2", "wnut17")
 HEADS = ("linear", "bilstm")
 MINILM, RANDOM = "minilm", "random"
-SYSTEMS = {"bertkit": run_bertkit, "transformers": run_transformers}
+SYSTEMS = {"bertkit": finetune_bertkit, "transformers": run_transformers}
 
 Row = dict[str, Any]
 
 
 def main() -> None:
     """Run what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = build_parser(__doc__, "tasks.jsonl")
     parser.add_argument("--tables", nargs="+", default=list(PLANS), choices=PLANS)
     parser.add_argument("--only", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--systems", nargs="+", default=["bertkit"], choices=SYSTEMS)
+    parser.add_argument("--recipes", nargs="+", default=[PAPER], choices=(PAPER, SENTENCE))
     parser.add_argument("--encoders", nargs="+", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/tasks.jsonl"))
     arguments = parser.parse_args()
     given = dict(word.split("=", maxsplit=1) for word in arguments.encoders)
     encoders = {MINILM: find_minilm(), **{name: Path(path) for name, path in given.items()}}
@@ -68,7 +72,7 @@ def main() -> None:
         replace(cell, seed=seed)
         for seed in range(arguments.seeds)  # all tables have a seed before one has the next
         for table in arguments.tables
-        for cell in PLANS[table](arguments.systems, list(encoders))
+        for cell in PLANS[table](arguments.systems, list(encoders), arguments.recipes)
         if cell.set in arguments.only
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -85,33 +89,33 @@ def main() -> None:
         print("\n".join(["", *TABLES[table](rows, sets)]))
 
 
-def plan_sets(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
-    """Every set with every system and encoder that it has."""
-    for name in SETS:
-        for encoder in encoders:
-            if "bertkit" in systems:
-                yield Cell(name, "bertkit", encoder)
-            if "transformers" in systems and name in COMPARED and encoder == MINILM:
-                yield Cell(name, "transformers", encoder)
+def plan_sets(
+    systems: Sequence[str], encoders: Sequence[str], recipes: Sequence[str]
+) -> Iterator[Cell]:
+    """Every set with every system, encoder and recipe that it has."""
+    for name, encoder, recipe in product(SETS, encoders, recipes):
+        is_paper = recipe == PAPER
+        if "bertkit" in systems and (is_paper or (name in CLASSIFIED and encoder == MINILM)):
+            yield Cell(name, "bertkit", encoder, recipe=recipe)
+        if "transformers" in systems and name in COMPARED and encoder == MINILM and is_paper:
+            yield Cell(name, "transformers", encoder)
 
 
-def plan_less(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
+def plan_less(*_: Sequence[str]) -> Iterator[Cell]:
     """Fewer examples, with pre-trained and with random weights."""
-    del systems, encoders
     for count in COUNTS:
         yield Cell("sst2", encoder=MINILM, count=count)
         yield Cell("sst2", encoder=RANDOM, count=count)
 
 
-def plan_frozen(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
+def plan_frozen(*_: Sequence[str]) -> Iterator[Cell]:
     """The encoder trained, or frozen under a head."""
-    del systems, encoders
     for name in FROZEN:
         for head in (None, *HEADS):
             yield Cell(name, head=head)
 
 
-PLANS: dict[str, Callable[[Sequence[str], Sequence[str]], Iterator[Cell]]] = {
+PLANS: dict[str, Callable[[Sequence[str], Sequence[str], Sequence[str]], Iterator[Cell]]] = {
     "sets": plan_sets,
     "less": plan_less,
     "frozen": plan_frozen,
@@ -194,9 +198,15 @@ def read_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+def has(row: Row, wanted: Mapping[str, Any]) -> bool:
+    """Whether a row's cell is as wanted; earlier ones don't tell their recipe."""
+    cell = asdict(Cell(**row["cell"]))
+    return {**cell, **wanted} == cell
+
+
 def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
     """Median, least, greatest and number over the seeds of a cell."""
-    values = [row["metrics"][metric] for row in rows if {**row["cell"], **wanted} == row["cell"]]
+    values = [row["metrics"][metric] for row in rows if has(row, wanted)]
     if not values:
         return "–"
     digits = 1 if max(values) > 1 else 3
@@ -207,14 +217,15 @@ def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
 def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
     """A line for each set."""
     whole = [row for row in rows if row["cell"]["count"] is None and row["cell"]["head"] is None]
-    columns = sorted({(row["cell"]["encoder"], row["cell"]["system"]) for row in whole})
+    cells = [Cell(**row["cell"]) for row in whole]
+    columns = sorted({(cell.encoder, cell.system, cell.recipe) for cell in cells})
     columns = [column for column in columns if column[0] != RANDOM]
-    titles = [f"{encoder}, {system}" for encoder, system in columns]
-    yield from begin_table("set", "metric", "part", *titles)
+    titles = [", ".join(column) for column in columns]
+    yield begin_table("set", "metric", "part", *titles)
     for name, task_set in sets.items():
         values = [
-            show(whole, task_set.metric, set=name, encoder=encoder, system=system)
-            for encoder, system in columns
+            show(whole, task_set.metric, set=name, encoder=encoder, system=system, recipe=recipe)
+            for encoder, system, recipe in columns
         ]
         yield format_line(name, task_set.metric, task_set.reported, *values)
 
@@ -223,9 +234,9 @@ def show_less(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
     """A line for each number of examples."""
     metric = sets["sst2"].metric
     ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
-    yield from begin_table("examples", "pre-trained", "random weights")
+    yield begin_table("examples", "pre-trained", "random weights")
     for count in COUNTS:
-        chosen = {"set": "sst2", "count": count, "head": None}
+        chosen = {"set": "sst2", "count": count, "head": None, "recipe": PAPER}
         values = [show(ours, metric, encoder=name, **chosen) for name in (MINILM, RANDOM)]
         yield format_line("all" if count is None else f"{count:,}", *values)
 
@@ -233,9 +244,9 @@ def show_less(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
 def show_frozen(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
     """A line for each set."""
     ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
-    yield from begin_table("set", "metric", "fine-tuned", *(f"frozen, {head}" for head in HEADS))
+    yield begin_table("set", "metric", "fine-tuned", *(f"frozen, {head}" for head in HEADS))
     for name in FROZEN:
-        chosen = {"set": name, "encoder": MINILM, "count": None}
+        chosen = {"set": name, "encoder": MINILM, "count": None, "recipe": PAPER}
         values = [show(ours, sets[name].metric, head=head, **chosen) for head in (None, *HEADS)]
         yield format_line(name, sets[name].metric, *values)
 
@@ -245,11 +256,6 @@ TABLES: dict[str, Callable[[Sequence[Row], dict[str, TaskSet]], Iterator[str]]] 
     "less": show_less,
     "frozen": show_frozen,
 }
-
-
-def begin_table(*titles: str) -> list[str]:
-    """The first two lines of a Markdown table."""
-    return [format_line(*titles), format_line(*("---" for _ in titles))]
 
 
 def format_line(*cells: str) -> str:

@@ -14,7 +14,6 @@ Without `--data` the text is Python's own documentation.
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -26,9 +25,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench_step import describe_machine, prepare_documentation
+from bench_step import prepare_documentation
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from program import build_parser, write_figures
 from turns import begin_table
 
 PRECISIONS = ("fp32", "bf16")
@@ -77,7 +77,7 @@ def widen(value: Any) -> Any:
 
 def main() -> None:
     """Print a table, and write the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = build_parser(__doc__, "training_precision.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", default="mini")
     parser.add_argument("--steps", type=int, default=2000)
@@ -86,9 +86,6 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--runs", type=Path, help="folder of the runs; by default a temporary one")
-    parser.add_argument(
-        "--output", type=Path, default=Path("benchmarks/results/training_precision.json")
-    )
     arguments = parser.parse_args()
     print(begin_table("seed", "loss, fp32", "loss, bf16", "difference", "times as fast"))
     with tempfile.TemporaryDirectory() as temporary:
@@ -97,17 +94,10 @@ def main() -> None:
         rows = [compare(arguments, data, runs, seed) for seed in arguments.seeds]
     differences = [row["difference"] for row in rows]
     print(f"median difference {statistics.median(differences):+.2%}")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "model": arguments.model,
-        "steps": arguments.steps,
-        "batch_size": arguments.batch_size,
-        "max_length": arguments.max_length,
-        "is_simulated": arguments.simulate,
-        "machine": describe_machine(),
-        "results": rows,
+    chosen = {
+        name: getattr(arguments, name) for name in ("model", "steps", "batch_size", "max_length")
     }
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    write_figures(arguments.output, **chosen, is_simulated=arguments.simulate, results=rows)
 
 
 def compare(arguments: argparse.Namespace, data: Path, runs: Path, seed: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.hardware.device import choose_device, choose_precision, mixed_precision, synchronize
+from bertkit.hardware.device import choose_device, mixed_precision, synchronize
 
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}
@@ -33,9 +33,8 @@ class Place:
         Place.add_device(parser)
         parser.add_argument(
             "--precision",
-            choices=("auto", "fp32", "bf16"),
-            default="auto",
-            help="auto takes what training takes on this device",
+            choices=("fp32", "bf16"),
+            help="by default bf16 on a GPU and fp32 on a CPU",
         )
 
     @staticmethod
@@ -44,13 +43,13 @@ class Place:
         parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
 
     @classmethod
-    def of(cls, device: str, precision: Literal["auto", "fp32", "bf16"] = "auto") -> "Place":
+    def of(cls, device: str, precision: Literal["fp32", "bf16"] | None = None) -> "Place":
         """The place that flags name; the program ends where there is no such device."""
         try:
             found = choose_device(device)
         except SettingsError as error:
             raise SystemExit(f"--device: {error}") from None
-        return cls(found, choose_precision(precision, found, "training"))
+        return cls(found, precision or ("bf16" if found.type == "cuda" else "fp32"))
 
     @property
     def is_gpu(self) -> bool:

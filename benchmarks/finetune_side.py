@@ -108,6 +108,9 @@ def main() -> None:
 def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     """Ours: the job of `bertkit finetune`, whose batches are handed out at the pace."""
     settings = FineTuneSettings(
+        epochs=MANY_EPOCHS,
+        batch_size=Recipe.batch_size,
+        learning_rate=Recipe.learning_rate,
         eval_every=NEVER,
         checkpoint_every=NEVER,
         device=str(place.device),

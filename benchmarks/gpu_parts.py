@@ -182,6 +182,7 @@ LEFT_OUT = {
     "bench_search": "vectors are searched on the processor",
     "bench_small_data": "its runs are of seconds, most of them loading",
     "bench_stream_memory": "measures the machine's memory around a tiny model",
+    "bench_training_precision": "compares the precisions of a processor",
 }
 
 # What bertkit imports, and what that imports: the name to import → the name to install.

@@ -17,7 +17,7 @@ import torch
 
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.run import pretrain
-from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.pretrain.settings import RECIPES, PretrainSettings
 
 NEVER = 1 << 40
 
@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--recipe", choices=RECIPES, default="paper")
     parser.add_argument("--tokens", type=int, required=True)
     parser.add_argument("--learning-rates", type=float, nargs="+", required=True)
     parser.add_argument("--batch-sizes", type=int, nargs="+", required=True)
@@ -35,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     results = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
-    task = {"model": arguments.model, "tokens": arguments.tokens}
+    task = {"model": arguments.model, "recipe": arguments.recipe, "tokens": arguments.tokens}
     task["data"] = ShardSet.open(arguments.data).fingerprint
     if any(row.items() & task.items() != task.items() for row in results):
         parser.error(f"{arguments.output} holds another grid; name another --output")
@@ -55,6 +56,10 @@ def run_point(
     """One run of the grid."""
     settings = PretrainSettings(
         model=arguments.model,
+        recipe=arguments.recipe,
+        objective=RECIPES[arguments.recipe]["objective"],
+        device="cpu",
+        precision="fp32",
         tokens=arguments.tokens,
         learning_rate=learning_rate,
         batch_size=batch_size,

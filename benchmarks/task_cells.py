@@ -6,19 +6,23 @@ is how the peer's side is run, in a process of its own; bertkit's side is the co
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from minilm import copy_encoder
+from program import FOLDER, run_bertkit, run_program
 from task_sets import Example, TaskSet, keep_some, list_gold, prepare_set, read_part
 
 # From the paper's grid, the same on both sides; where steps of 32 examples would be few, 16.
 EPOCHS = 3
 BATCH_SIZES = {"sst2": 32, "cola": 32, "rte": 32, "wnut17": 16, "squad": 16}
-LEARNING_RATE = 5e-5
+PAPER, SENTENCE = "paper", "sentence"
+LEARNING_RATES = {PAPER: 5e-5, SENTENCE: 1e-4}
+# What `bertkit finetune classify` does with a sentence encoder when it is told nothing.
+OF_SENTENCES = ("--pooling", "mean", "--learning-rate", str(LEARNING_RATES[SENTENCE]))
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Cell:
         seed: decides all that is random, and which examples are kept.
         count: training examples that are kept; None keeps all.
         head: of a frozen encoder, linear or bilstm; None trains the whole model.
+        recipe: paper reads [CLS] through a new head; sentence, for classifiers on a sentence
+            encoder, pools its tokens and begins with a solved head.
     """
 
     set: str
@@ -40,6 +46,7 @@ class Cell:
     seed: int = 0
     count: int | None = None
     head: str | None = None
+    recipe: str = PAPER
 
 
 def read_cell_set(cell: Cell, data: Path, folder: Path) -> TaskSet:
@@ -48,17 +55,19 @@ def read_cell_set(cell: Cell, data: Path, folder: Path) -> TaskSet:
     return task_set if cell.count is None else keep_some(task_set, cell.count, cell.seed, folder)
 
 
-def run_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
+def finetune_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
     """Fine-tune and evaluate by the command line; metrics and the command."""
-    bertkit = [sys.executable, "-m", "bertkit"]
     with tempfile.TemporaryDirectory() as scratch:
         task_set = read_cell_set(cell, data, Path(scratch))
         model, judged = Path(scratch) / "model", Path(scratch) / "judged"
+        if cell.recipe == PAPER:
+            encoder = copy_encoder(encoder, Path(scratch) / encoder.name)
         words = ["finetune", task_set.task, "--model", encoder, "--output", model]
         words += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
         words += list_flags(cell, task_set)
-        run([*bertkit, *words])
-        run([*bertkit, "evaluate", model, task_set.parts[task_set.reported], "--output", judged])
+        run_bertkit(*words)
+        part = task_set.parts[task_set.reported]
+        run_bertkit("evaluate", model, part, "--output", judged, "--precision", "fp32")
         examples = read_part(task_set, task_set.reported)
         found = read_answers(task_set, judged, examples)
     from task_metrics import measure
@@ -68,14 +77,19 @@ def run_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float]
 
 
 def list_flags(cell: Cell, task_set: TaskSet) -> list[str]:
-    """What differs from the defaults."""
+    """Columns and recipe."""
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in task_set.columns.items()]
+    if cell.recipe == SENTENCE:
+        flags += OF_SENTENCES
+    elif task_set.task == "classify" and cell.head != "bilstm":
+        flags += ["--pooling", "cls"]
     if cell.head is not None:
         flags += ["--features", cell.head]
     else:
-        flags += ["--learning-rate", str(LEARNING_RATE), "--batch-size", str(BATCH_SIZES[cell.set])]
+        flags += ["--batch-size", str(BATCH_SIZES[cell.set])]
+        flags += ["--learning-rate", str(LEARNING_RATES[PAPER])] if cell.recipe == PAPER else []
         flags += ["--epochs", str(EPOCHS)] if cell.count is None else []
-    return [*flags, "--seed", str(cell.seed)]
+    return [*flags, "--seed", str(cell.seed), "--precision", "fp32"]
 
 
 def read_answers(task_set: TaskSet, folder: Path, examples: list[Example]) -> list[Any]:
@@ -93,25 +107,12 @@ def read_answers(task_set: TaskSet, folder: Path, examples: list[Example]) -> li
 def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
     """The peer, in a process of its own."""
     words = ["transformers", data, encoder, json.dumps(asdict(cell))]
-    output = run([sys.executable, Path(__file__), *words])
+    output = run_program(FOLDER / "task_cells.py", *words)
     try:
         metrics: dict[str, float] = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError):
         raise RuntimeError(f"{words[0]} ended without metrics:\n{output[-2000:]}") from None
     return metrics, "transformers Trainer"
-
-
-def run(command: list[Any]) -> str:
-    """Run a program to its end, and give what it prints.
-
-    Raises:
-        RuntimeError: it failed.
-    """
-    words = list(map(str, command))
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def main() -> None:
@@ -120,7 +121,7 @@ def main() -> None:
 
     _, data, encoder, content = sys.argv[1:]
     cell = Cell(**json.loads(content))
-    recipe = Recipe(EPOCHS, BATCH_SIZES[cell.set], LEARNING_RATE, cell.seed)
+    recipe = Recipe(EPOCHS, BATCH_SIZES[cell.set], LEARNING_RATES[PAPER], cell.seed)
     with tempfile.TemporaryDirectory() as scratch:
         task_set = read_cell_set(cell, Path(data), Path(scratch))
         print(json.dumps(finetune_peer(task_set, Path(encoder), recipe)))

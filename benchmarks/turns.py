@@ -17,10 +17,15 @@ def take_turns(
     names = list(sides)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds + num_uncounted):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
+        for name in order_turn(names, number):
             seconds[name].append(measure(sides[name]))
     return {name: values[num_uncounted:] for name, values in seconds.items()}
+
+
+def order_turn(names: Sequence[str], number: int) -> list[str]:
+    """The sides in the order of a round: each begins in turn."""
+    first = number % len(names)
+    return [*names[first:], *names[:first]]
 
 
 def measure(run: Callable[[], object]) -> float:

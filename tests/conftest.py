@@ -13,6 +13,7 @@ from beartype import beartype
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+PROCESSORS = Path(__file__).parent / "processors"
 
 
 def check_types(function: Any) -> Any:
@@ -30,6 +31,23 @@ PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.to
 hypothesis.settings.register_profile("local", **PATIENT)
 hypothesis.settings.register_profile("ci", **PATIENT, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--precision auto` follow the table as on another processor."""
+    names = [path.stem for path in PROCESSORS.glob("*.txt")]
+    parser.addoption("--processor", choices=names, help="kind of processor that bertkit finds")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Show bertkit the kind of processor that was asked for, in child processes too."""
+    if (name := config.getoption("--processor")) is None:
+        return
+    os.environ["BERTKIT_TEST_PROCESSOR"] = str(PROCESSORS / f"{name}.txt")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROCESSORS), os.environ.get("PYTHONPATH", "")])
+    from bertkit.hardware import processor
+
+    processor.CPU_INFO = PROCESSORS / f"{name}.txt"
 
 
 @pytest.fixture

@@ -31,3 +31,9 @@ def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) ->
         f" --eval-sequences 32 --device cpu"
     )
     return [*words.split(), *objective, *more]
+
+
+def without_precision(error: str) -> str:
+    """What a command says on standard error, but for the line of where and how it computes."""
+    lines = error.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("computing on "))

@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from tests.e2e.small import without_precision
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 
@@ -22,7 +23,7 @@ def run(capsys, *words, code=0):
     capsys.readouterr()
     assert main([*map(str, words)]) == code
     captured = capsys.readouterr()
-    return captured.out, captured.err
+    return captured.out, without_precision(captured.err)
 
 
 def test_a_text_is_gone_on_with(causal, capsys):

@@ -143,7 +143,7 @@ def test_answers_go_through_a_pipe(tmp_path, workshop):
         check=True,
     )
     assert [line.split("\t")[2] for line in done.stdout.splitlines()] == texts.splitlines()
-    assert done.stderr.startswith(f"{NUM_ROWS} answered")
+    assert done.stderr.splitlines()[1].startswith(f"{NUM_ROWS} answered")
 
 
 def test_a_table_comes_back_with_its_predictions(workshop, tmp_path, capsys):

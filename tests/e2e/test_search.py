@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.small import without_precision
 
 from bertkit.batch_jobs.embed import run as embed_run
 from bertkit.cli.main import main
@@ -26,7 +27,7 @@ def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
     capsys.readouterr()
     assert main([*map(str, words), "--engine", "torch"]) == code
     captured = capsys.readouterr()
-    return captured.out, captured.err
+    return captured.out, without_precision(captured.err)
 
 
 def test_two_texts_are_one_number(model, capsys):

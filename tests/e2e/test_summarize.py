@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.small import without_precision
 
 from bertkit.cli.main import main
 
@@ -23,7 +24,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
     capsys.readouterr()
     assert main(["summarize", *map(str, words)]) == code
     captured = capsys.readouterr()
-    return captured.out, captured.err
+    return captured.out, without_precision(captured.err)
 
 
 def test_sentences_of_a_file_in_its_order(model, article, capsys):

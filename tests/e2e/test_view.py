@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import torch
+from tests.e2e.small import without_precision
 from tests.fonts import need_font
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
@@ -46,7 +47,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
     capsys.readouterr()
     assert main(["view", *map(str, words)]) == code
     captured = capsys.readouterr()
-    return captured.out, captured.err
+    return captured.out, without_precision(captured.err)
 
 
 def test_a_page_is_written_and_not_opened(model, capsys, opened):

@@ -1,6 +1,5 @@
 """The interface between a recipe and the training loop: the job to train and the machine."""
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +46,6 @@ class Scores:
     hits: dict[str, Tensor]
 
 
-logger = logging.getLogger(__name__)
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
 Score = Callable[[Any, AnyBatch], Scores]
 SaveFiles = Callable[[Path], dict[str, FileRecord]]
@@ -152,7 +150,6 @@ class Machine:
         device = choose_device(settings.device)
         precision = choose_precision(settings.precision, device, "training")
         prepare_memory(device)
-        logger.info("training on %s in %s", device, precision)
         return cls(device, precision, measure_peak(device, precision))
 
     def share_of_peak(self, operations_per_second: float) -> float | None:

@@ -12,6 +12,7 @@ those that write a model beside run:
         state = train_to_end(run, job, ...)
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ from bertkit.training.run import Run, RunRecord, RunState, check_resume, keep_ve
 from bertkit.training.settings import OptimizationSettings
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
+
+logger = logging.getLogger(__name__)
 
 RUN_FOLDER = "run"  # in the folder of the model that a run trains
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # of a config; each checkpoint sets them
@@ -132,6 +135,7 @@ def train_to_end(
     machine: Machine,
 ) -> RunState:
     """Take the steps that aren't done; the run's record is already written."""
+    logger.info("training on %s in %s", machine.device, machine.precision)
     # Here too, because an earlier process may have been killed before it rotated.
     run.rotate(settings.keep, state.best_step, *job.needed_steps(state.step))
     if state.is_done(record.num_steps):

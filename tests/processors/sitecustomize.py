@@ -1,0 +1,8 @@
+"""Run in each process of a test run with `--processor`, so that bertkit finds that kind."""
+
+import os
+from pathlib import Path
+
+from bertkit.hardware import processor
+
+processor.CPU_INFO = Path(os.environ["BERTKIT_TEST_PROCESSOR"])

@@ -29,12 +29,12 @@ class LastLoaded:
     """The last object that each loading function returned; threads may share it."""
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop all; the child of a fork does, since neither locks nor engines outlive that."""
-        self._lock = threading.Lock()
         self._kept: dict[Callable[..., Any], Kept] = {}
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Take a new lock; the child of a fork does, where the thread that holds it is missing."""
+        self._lock = threading.Lock()
 
     def take(
         self,
@@ -70,7 +70,7 @@ class LastLoaded:
 
 LAST_LOADED = LastLoaded()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LAST_LOADED.forget)
+    os.register_at_fork(after_in_child=LAST_LOADED.unlock)
 
 
 def take_model(

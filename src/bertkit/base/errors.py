@@ -60,6 +60,10 @@ class FailedRunsError(BertkitError, RuntimeError):
     """Some of several runs failed; the others finished, and each failure's reason is recorded."""
 
 
+class ForkError(BertkitError, RuntimeError):
+    """A process was forked too late to compute: its parent had used a model before."""
+
+
 class StoppedError(BertkitError):
     """A signal stopped the work; progress is saved, and the message says how to resume."""
 

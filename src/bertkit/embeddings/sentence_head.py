@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
@@ -10,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.sentence_transformers import modules as sentence_modules
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.embeddings.pooling import POOLINGS, Span
@@ -31,12 +33,30 @@ def normalize(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts 
     return F.normalize(vectors, dim=1)
 
 
-def read_dense(module: sentence_modules.Dense, device: torch.device) -> Callable[[Tensor], Tensor]:
-    """Read a dense module of a sentence-transformers folder: a linear layer and its activation."""
+def truncate(vectors: Float[Tensor, "texts features"], *, size: int) -> Float[Tensor, "texts size"]:
+    """Return the first features of each vector."""
+    return vectors[:, :size]
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """A linear layer and its activation, a key of `ACTIVATIONS`."""
+
+    weight: Float[Tensor, "out in"]
+    bias: Float[Tensor, " out"] | None
+    activation: str
+
+    def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
+        """Compute the layer for each vector."""
+        return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
+
+
+@in_own_thread
+def read_dense(module: sentence_modules.Dense, device: torch.device) -> DenseLayer:
+    """Read a dense module of a sentence-transformers folder."""
     weight = module.weight.read().float().to(device)
     bias = None if module.bias is None else module.bias.read().float().to(device)
-    activation = ACTIVATIONS[module.activation]
-    return lambda vectors: activation(F.linear(vectors, weight, bias))
+    return DenseLayer(weight, bias, module.activation)
 
 
 @dataclass(frozen=True)
@@ -89,7 +109,7 @@ class SentenceHead:
                 " lower it"
             )
         if size is not None and size < dimension:
-            steps.append((f"first {size}", lambda vectors: vectors[:, :size]))
+            steps.append((f"first {size}", partial(truncate, size=size)))
             dimension = size
         if settings.normalize and (not steps or steps[-1][0] != "normalize"):
             steps.append(("normalize", normalize))

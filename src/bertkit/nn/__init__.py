@@ -3,4 +3,5 @@
 Read `embeddings` (Devlin et al. 2018, figure 2), `attention` (Vaswani et al. 2017, equation 1),
 `block` (equation 2, figure 1), then `cross_attention` and `decoder_block`. For speed: `packing`,
 `attention_kernels`, `head_layout`, `key_value_cache`, `dropout`, `vocabulary_loss`, `batching`.
+`forks` refuses to compute where torch would hang.
 """

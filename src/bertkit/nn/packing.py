@@ -19,6 +19,7 @@ from bertkit.base.errors import InputError
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.attention_kernels import attend_flash, attend_rows, attend_runs, uses_flash
 from bertkit.nn.dropout import drop
+from bertkit.nn.forks import COMPUTING
 from bertkit.nn.head_layout import HeadBlocks, group_lengths, lay_out_heads
 
 MIN_SHARE_OF_LONGEST = 0.75  # minimum length of a sequence in a group that attention pads together
@@ -45,6 +46,9 @@ class PackedBatch:
         default_factory=dict, init=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        COMPUTING.begin()
+
     @classmethod
     def from_sequences(
         cls, input_ids: Sequence[Sequence[int]], token_type_ids: Sequence[Sequence[int]]
@@ -53,7 +57,9 @@ class PackedBatch:
 
         Raises:
             InputError: a sequence is empty, or the two arguments differ in length.
+            ForkError: this process was forked after its parent had packed a batch.
         """
+        COMPUTING.begin()  # before repeat_interleave, which needs torch's threads
         lengths = tuple(len(ids) for ids in input_ids)
         if lengths != tuple(len(ids) for ids in token_type_ids):
             raise InputError("input_ids and token_type_ids must have the same lengths")

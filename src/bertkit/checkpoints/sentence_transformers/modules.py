@@ -14,6 +14,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
 from bertkit.base.files import make_folder, write_json
 from bertkit.base.members import find_member, has_member
+from bertkit.base.own_thread import in_own_thread
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -181,6 +182,7 @@ def read_normalize(folder: Path, name: str) -> Normalize:
     return Normalize()
 
 
+@in_own_thread
 def read_dense(folder: Path, name: str) -> Dense:
     """Read a Dense module; its weights are checked, but loaded lazily."""
     path = folder / name / CONFIG_FILE

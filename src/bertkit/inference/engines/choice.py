@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.hardware.device import choose_precision
 from bertkit.inference.engines.engine import Engine, HasEncoder
 from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
@@ -24,6 +24,8 @@ def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -
         raise SettingsError(
             "the engine onnx supports only bidirectional models on a CPU in fp32 or int8; use torch"
         )
+    if not has_onnx():  # importing ONNX Runtime would tell, and start a thread before a fork
+        raise MissingExtraError("the engine onnx isn't installed; pip install 'bertkit[onnx]'")
     return OnnxEngine(model, layers, precision)
 
 

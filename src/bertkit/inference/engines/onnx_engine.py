@@ -9,17 +9,20 @@ the data of a part stays in that core's cache, and no thread waits for another i
 a single sequence, such as a query, all threads work together.
 """
 
+import ctypes
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from weakref import WeakSet
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
-from bertkit.exporters.onnx_graph import OnnxGraph, import_extra
+from bertkit.exporters.onnx_graph import OnnxGraph
 from bertkit.exporters.onnx_layers import GraphPrecision
 from bertkit.exporters.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
@@ -31,6 +34,9 @@ TOKENS_PER_THREAD = 2048  # of a batch: enough parts that no thread idles long a
 MAX_PART_TOKENS = 256
 # Minimum tokens of one length for a separate part: attention is faster without a mask.
 UNIFORM_PART_TOKENS = 96
+
+STARTED = {"_together", "_alone", "_threads"}  # what has threads
+STARTED_ENGINES: "WeakSet[OnnxEngine]" = WeakSet()
 
 
 class OnnxEngine:
@@ -47,7 +53,6 @@ class OnnxEngine:
 
     Raises:
         SettingsError: the model has no such layer, or is causal.
-        MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
     name = "onnx"
@@ -66,8 +71,6 @@ class OnnxEngine:
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
         self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
         self._model = model
-        for package in ("onnx", "onnxruntime"):
-            import_extra(package)
 
     @cached_property
     def _together(self) -> OnnxSession:
@@ -80,6 +83,7 @@ class OnnxEngine:
         return self._start(1, is_mixed=True)
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
+        STARTED_ENGINES.add(self)
         graph = OnnxGraph(OPSET)
         encoder, config = self._model.encoder, self._model.config
         kind: GraphPrecision = "int8" if self.precision == "int8" else "fp32"
@@ -112,6 +116,22 @@ class OnnxEngine:
                 future.result()
         of_layer = dict(zip(self._given, states, strict=True))
         return [of_layer[layer] for layer in self.layers]
+
+
+def leave_sessions() -> None:
+    """In the child of a fork, have the engines start sessions again.
+
+    Those of the parent lack their threads and would wait for them even when they are deleted, so
+    they are given a reference that is never dropped.
+    """
+    for engine in STARTED_ENGINES:
+        for name in STARTED & vars(engine).keys():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(vars(engine).pop(name)))
+    STARTED_ENGINES.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_sessions)
 
 
 def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, int]]:

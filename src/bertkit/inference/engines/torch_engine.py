@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.base.own_thread import in_own_thread
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.inference.engines.names import Precision
+from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.packing import PackedBatch
 
 # On a CPU a batch should fit in the cache; a GPU needs work for all its cores.
@@ -37,7 +39,7 @@ class TorchEngine:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self._encoder = model.encoder.eval()
         if precision == "bf16":
-            self._encoder = deepcopy(self._encoder).bfloat16()
+            self._encoder = copy_in_bf16(self._encoder)
         self._device = self._encoder.embeddings.word.weight.device
         self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
 
@@ -52,3 +54,9 @@ class TorchEngine:
             if layer == last:
                 break
         return [states[layer] for layer in self.layers]
+
+
+@in_own_thread
+def copy_in_bf16(encoder: BertEncoder) -> BertEncoder:
+    """Return a copy of an encoder whose weights are bf16."""
+    return deepcopy(encoder).bfloat16()

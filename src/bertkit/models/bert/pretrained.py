@@ -17,6 +17,7 @@ from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
+from bertkit.nn.forks import COMPUTING
 from bertkit.nn.packing import PackedBatch
 
 PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
@@ -161,7 +162,9 @@ def pack_padded(
 
     Raises:
         InputError: shapes differ, an id is out of range, or a row has no token.
+        ForkError: this process was forked after its parent had used a model.
     """
+    COMPUTING.begin()
     if input_ids.dim() != 2:
         raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
     check_shapes(input_ids, token_type_ids, attention_mask)

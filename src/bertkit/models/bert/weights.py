@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
+from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import BERT, HEADS, NameTable, list_heads, their_names
@@ -66,6 +67,7 @@ def without_memory() -> Iterator[None]:
         yield
 
 
+@in_own_thread
 def fill_model(
     model: nn.Module, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
 ) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
+from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.checkpoints.transfer import import_tensors
@@ -13,6 +14,7 @@ ARCHITECTURE = "EncoderDecoderModel"
 MAX_ROUNDING = 0.01  # for values up to 1, which bfloat16 rounds by up to 0.004
 
 
+@in_own_thread
 def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
     """Load a checkpoint's weights into a model that was built with `without_memory`.
 

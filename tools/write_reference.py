@@ -20,10 +20,12 @@ from cyclopts.argument import Argument
 
 import bertkit
 from bertkit.api import training, using
+from bertkit.api.inputs import SeveralTexts
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
 from bertkit.data.tables.rows import Table
 from bertkit.embeddings.embedder import Vectors
+from bertkit.embeddings.similarity import Rows
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.records.observers import OnEvent
@@ -36,7 +38,9 @@ TYPED = ROOT / "src" / "bertkit" / "api" / "typed.pyi"
 # Types that signatures call by their names.
 ALIASES: dict[str, dict[str, Any]] = {
     "bertkit.training.records.observers": {"OnEvent": OnEvent},
+    "bertkit.api.inputs": {"SeveralTexts": SeveralTexts},
     "bertkit.data.tables.rows": {"Table": Table},
+    "bertkit.embeddings.similarity": {"Rows": Rows},
     "bertkit.api.training": {"Texts": training.Texts},
     "bertkit.api.using": {"Model": using.Model},
     "bertkit.embeddings.embedder": {"Vectors": Vectors},
@@ -228,7 +232,9 @@ def narrow(whole: inspect.Signature, part: Any) -> inspect.Signature:
         fields = {name for entry in TASKS.values() for name in entry.settings.model_fields}
         left_out = fields - {name for kind in kept for name in kind.model_fields}
     parameters = [
-        parameter.replace(annotation=own.parameters[name].annotation)
+        parameter.replace(
+            annotation=own.parameters[name].annotation, default=own.parameters[name].default
+        )
         if name in own.parameters
         else parameter
         for name, parameter in whole.parameters.items()
@@ -245,6 +251,8 @@ def render_signature(name: str, signature: inspect.Signature) -> str:
             is_keyword = True
             lines.append("    *,")
         shown = f"{parameter.name}: {render_type(parameter.annotation)}"
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            is_keyword, shown = True, f"*{shown}"
         if parameter.default is not inspect.Parameter.empty:
             shown += f" = {parameter.default!r}"
         lines.append(f"    {shown},")

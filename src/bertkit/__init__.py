@@ -12,12 +12,22 @@ from bertkit._version import __version__
 if TYPE_CHECKING:
     from bertkit.api.typed import embed as embed
     from bertkit.api.typed import evaluate as evaluate
+    from bertkit.api.typed import export as export
+    from bertkit.api.typed import fill_mask as fill_mask
     from bertkit.api.typed import finetune as finetune
+    from bertkit.api.typed import generate as generate
+    from bertkit.api.typed import inspect as inspect
+    from bertkit.api.typed import next_sentence as next_sentence
     from bertkit.api.typed import predict as predict
     from bertkit.api.typed import prepare as prepare
     from bertkit.api.typed import pretrain as pretrain
+    from bertkit.api.typed import report as report
+    from bertkit.api.typed import score as score
     from bertkit.api.typed import search as search
+    from bertkit.api.typed import similarity as similarity
+    from bertkit.api.typed import summarize as summarize
     from bertkit.api.typed import train_tokenizer as train_tokenizer
+    from bertkit.api.typed import translate as translate
     from bertkit.api.typed import view as view
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.embeddings.embedder import Embedder as Embedder
@@ -101,13 +111,23 @@ _HOMES = {
     "WordVectors": "bertkit.embeddings.word_vectors",
     "view": "bertkit.api.using",
     "train_tokenizer": "bertkit.api.training",
-    "search": "bertkit.api.using",
     "pretrain": "bertkit.api.training",
     "prepare": "bertkit.api.training",
     "predict": "bertkit.api.using",
     "finetune": "bertkit.api.training",
     "evaluate": "bertkit.api.using",
-    "embed": "bertkit.api.using",
+    "translate": "bertkit.api.language",
+    "summarize": "bertkit.api.language",
+    "similarity": "bertkit.api.vectors",
+    "search": "bertkit.api.vectors",
+    "score": "bertkit.api.language",
+    "report": "bertkit.api.models",
+    "next_sentence": "bertkit.api.language",
+    "inspect": "bertkit.api.models",
+    "generate": "bertkit.api.language",
+    "fill_mask": "bertkit.api.language",
+    "export": "bertkit.api.models",
+    "embed": "bertkit.api.vectors",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

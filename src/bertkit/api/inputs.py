@@ -4,17 +4,23 @@ import glob
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.base.progress import announce
 from bertkit.data.readers.memory import CorpusInput, memory_source
 from bertkit.data.readers.sources import SCHEMES, STANDARD_INPUT
 from bertkit.data.tables.decoder import DEFAULT_FIELD
+from bertkit.data.tables.documents import read_documents
 from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
-from bertkit.data.tables.rows import Table
+from bertkit.data.tables.rows import ArrowTable, Table
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.text_files import open_text_files
+
+# Texts where one string is a text: a list of texts or rows, a data frame, or a file.
+SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path
 
 MAX_SHOWN_CHARS = 60
 
@@ -68,6 +74,31 @@ def list_ids(rows: Table, column: str) -> list[str]:
             raise InputError(f"{record.place} has no id in {column}; columns: {known}")
         ids.append(str(record.values[column]))
     return ids
+
+
+def read_texts(texts: Table, reading: TableSettings) -> list[str]:
+    """Return the texts of files or of rows.
+
+    Raises:
+        BertkitError: they can't be read, as in `open_text_files` and `list_texts`.
+    """
+    names = name_files(texts)
+    if names is None:
+        return list_texts(texts, reading.text_column)
+    return [row.text for row in open_text_files(names, reading).rows()]
+
+
+def take_texts(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
+    """Return the texts; a string is one, where it isn't the name of a file."""
+    return [texts] if isinstance(texts, str) else read_texts(texts, reading)
+
+
+def take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
+    """Return the texts as `take_texts`, but a plain text file as one."""
+    names = None if isinstance(texts, str) else name_files(texts)
+    if names is None:
+        return take_texts(texts, reading)
+    return [one.text for name in names for one in read_documents(name, reading)]
 
 
 def name_files(data: object) -> list[str] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bertkit.base.errors import storage_errors
+from bertkit.base.errors import SettingsError, storage_errors
 from bertkit.checkpoints.hub.resolve import resolve_model
 
 Loaded = TypeVar("Loaded")
@@ -83,6 +83,27 @@ def take_model(
     """Load a model, or take that of the last call; errors as in `resolve_model` and `load`."""
     folder = resolve_model(model, revision=revision)
     return LAST_LOADED.take(load, [folder], *arguments, **options)
+
+
+def take_object(
+    kind: type[Loaded], model: str | Path | Loaded, *arguments: Any, **options: Any
+) -> Loaded:
+    """Return a loaded model as it is; load another with `kind.load`, or take that of the last call.
+
+    Raises:
+        SettingsError: a loaded model is given, and an option of loading too.
+        BertkitError: as in `take_model`.
+    """
+    if not isinstance(model, kind):
+        load: Callable[..., Loaded] = cast("Any", kind).load
+        return take_model(load, cast("str | Path", model), *arguments, **options)
+    given = [name for name, value in options.items() if value not in {None, "auto"}]
+    if given:
+        raise SettingsError(
+            f"a loaded {kind.__name__} has its {' and '.join(given)}; give that to"
+            f" {kind.__name__}.load"
+        )
+    return model
 
 
 def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:

@@ -3,21 +3,33 @@
 
 import bertkit.batch_jobs.evaluate.held_out
 import bertkit.batch_jobs.evaluate.run
+import bertkit.batch_jobs.export.run
 import bertkit.data.shards
 import bertkit.embeddings.embedder
+import bertkit.generation.generator
+import bertkit.generation.seq2seq_generator
+import bertkit.generation.summary
+import bertkit.generation.translator
+import bertkit.inference.fill_mask
+import bertkit.inference.next_sentence
 import bertkit.inference.predictor
 import bertkit.inference.predictors
+import bertkit.inspection.description
 import bertkit.interpret.page.attention_view
 import bertkit.recipes.pretrain.run
 import bertkit.retrieval.search_index
+import bertkit.run_reports.run
 import bertkit.scoring.minimal_pairs
+import bertkit.scoring.text_scorer
 import bertkit.tokenization.tokenizer
 import collections.abc
 import pathlib
 import typing
 from typing import Literal, Optional, overload
 from bertkit.training.records.observers import OnEvent
+from bertkit.api.inputs import SeveralTexts
 from bertkit.data.tables.rows import Table
+from bertkit.embeddings.similarity import Rows
 from bertkit.api.training import Texts
 from bertkit.api.using import Model
 from bertkit.embeddings.embedder import Vectors
@@ -29,6 +41,7 @@ def view(
     model: str | pathlib.Path | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     attention: Optional[Literal['cross', 'encoder', 'decoder']] = None,
     layer: int | None = None,
     head: int | None = None,
@@ -57,70 +70,6 @@ def train_tokenizer(
     alphabet_limit: int = 1000,
     max_distinct_words: int = 1000000,
 ) -> bertkit.tokenization.tokenizer.Tokenizer: ...
-
-@overload
-def search(
-    queries: str,
-    corpus: Table,
-    *,
-    model: str | pathlib.Path | None = None,
-    top_k: int = 5,
-    index_folder: str | pathlib.Path | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
-    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
-    normalize: bool | None = None,
-    dimensions: int | None = None,
-    prompt: str | None = None,
-    prompt_name: str | None = None,
-    max_length: int | None = None,
-    long_texts: Literal['truncate', 'window'] = 'truncate',
-    stride: int | None = None,
-    deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
-    text_column: str | None = None,
-    id_column: str | None = None,
-    passage_prompt: str | None = None,
-    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
-    index: Literal['auto', 'exact', 'approximate'] = 'auto',
-    rebuild: bool = False,
-) -> list[bertkit.retrieval.search_index.Hit]: ...
-
-@overload
-def search(
-    queries: list[str] | tuple[str, ...],
-    corpus: Table,
-    *,
-    model: str | pathlib.Path | None = None,
-    top_k: int = 5,
-    index_folder: str | pathlib.Path | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
-    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
-    normalize: bool | None = None,
-    dimensions: int | None = None,
-    prompt: str | None = None,
-    prompt_name: str | None = None,
-    max_length: int | None = None,
-    long_texts: Literal['truncate', 'window'] = 'truncate',
-    stride: int | None = None,
-    deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
-    text_column: str | None = None,
-    id_column: str | None = None,
-    passage_prompt: str | None = None,
-    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
-    index: Literal['auto', 'exact', 'approximate'] = 'auto',
-    rebuild: bool = False,
-) -> list[list[bertkit.retrieval.search_index.Hit]]: ...
 
 def pretrain(
     data: Table | collections.abc.Sequence[pathlib.Path],
@@ -194,6 +143,10 @@ def predict(
     model: Model,
     data: Table,
     *,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
@@ -621,6 +574,8 @@ def evaluate(
     held_out: str | pathlib.Path | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
@@ -643,12 +598,150 @@ def evaluate(
     summary_column: str | None = None,
 ) -> bertkit.batch_jobs.evaluate.run.EvaluateResult | bertkit.scoring.minimal_pairs.PairsResult | bertkit.batch_jobs.evaluate.held_out.HeldOutResult: ...
 
-def embed(
-    texts: Table,
+@overload
+def translate(
+    texts: str,
+    *,
+    model: str | pathlib.Path | bertkit.generation.translator.Translator,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    early_stop: bool | None = None,
+    no_repeat_ngram: int | None = None,
+    min_tokens: int | None = None,
+    max_tokens: int | None = None,
+    sample: bool | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int | None = None,
+    seed: int | None = None,
+) -> bertkit.generation.seq2seq_generator.GeneratedText: ...
+
+@overload
+def translate(
+    texts: SeveralTexts,
+    *,
+    model: str | pathlib.Path | bertkit.generation.translator.Translator,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    early_stop: bool | None = None,
+    no_repeat_ngram: int | None = None,
+    min_tokens: int | None = None,
+    max_tokens: int | None = None,
+    sample: bool | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int | None = None,
+    seed: int | None = None,
+) -> list[bertkit.generation.seq2seq_generator.GeneratedText]: ...
+
+@overload
+def summarize(
+    texts: str,
+    *,
+    model: str | pathlib.Path | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    sentences: int | None = None,
+    share: float | None = None,
+    words: int | None = None,
+    diversity: float | None = None,
+    position: float = 0.0,
+    language: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    early_stop: bool | None = None,
+    no_repeat_ngram: int | None = None,
+    min_tokens: int | None = None,
+    max_tokens: int | None = None,
+    sample: bool | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int | None = None,
+    seed: int | None = None,
+) -> bertkit.generation.summary.ExtractiveSummary | bertkit.generation.seq2seq_generator.GeneratedText: ...
+
+@overload
+def summarize(
+    texts: SeveralTexts,
+    *,
+    model: str | pathlib.Path | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    sentences: int | None = None,
+    share: float | None = None,
+    words: int | None = None,
+    diversity: float | None = None,
+    position: float = 0.0,
+    language: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    early_stop: bool | None = None,
+    no_repeat_ngram: int | None = None,
+    min_tokens: int | None = None,
+    max_tokens: int | None = None,
+    sample: bool | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int | None = None,
+    seed: int | None = None,
+) -> list[bertkit.generation.summary.ExtractiveSummary | bertkit.generation.seq2seq_generator.GeneratedText]: ...
+
+@overload
+def similarity(
+    first: str,
+    second: str,
     *,
     model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
     text_column: str | None = None,
-    encoding: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
@@ -662,4 +755,273 @@ def embed(
     deterministic: bool = False,
     engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> float: ...
+
+@overload
+def similarity(
+    first: str,
+    second: SeveralTexts,
+    *,
+    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> Rows: ...
+
+@overload
+def similarity(
+    first: SeveralTexts,
+    second: str | SeveralTexts | None = None,
+    *,
+    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> Rows: ...
+
+@overload
+def search(
+    queries: str,
+    corpus: Table,
+    *,
+    model: str | pathlib.Path | None = None,
+    top_k: int = 5,
+    index_folder: str | pathlib.Path | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    id_column: str | None = None,
+    passage_prompt: str | None = None,
+    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
+    index: Literal['auto', 'exact', 'approximate'] = 'auto',
+    rebuild: bool = False,
+) -> list[bertkit.retrieval.search_index.Hit]: ...
+
+@overload
+def search(
+    queries: list[str] | tuple[str, ...],
+    corpus: Table,
+    *,
+    model: str | pathlib.Path | None = None,
+    top_k: int = 5,
+    index_folder: str | pathlib.Path | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
+    id_column: str | None = None,
+    passage_prompt: str | None = None,
+    similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
+    index: Literal['auto', 'exact', 'approximate'] = 'auto',
+    rebuild: bool = False,
+) -> list[list[bertkit.retrieval.search_index.Hit]]: ...
+
+@overload
+def score(
+    texts: str,
+    *,
+    model: str | pathlib.Path | bertkit.scoring.text_scorer.TextScorer | None = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> bertkit.scoring.text_scorer.TextScore: ...
+
+@overload
+def score(
+    texts: SeveralTexts,
+    *,
+    model: str | pathlib.Path | bertkit.scoring.text_scorer.TextScorer | None = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> list[bertkit.scoring.text_scorer.TextScore]: ...
+
+def report(
+    run: str | pathlib.Path,
+    *others: str | pathlib.Path,
+    output: str | pathlib.Path | None = None,
+    data: pathlib.Path | None = None,
+    text: tuple[str, ...] = (),
+    examples: bool = True,
+    overwrite: bool = False,
+) -> bertkit.run_reports.run.ReportResult: ...
+
+def next_sentence(
+    first: str,
+    second: str,
+    *,
+    model: str | pathlib.Path | bertkit.inference.next_sentence.NextSentence | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> float: ...
+
+def inspect(
+    model: str | pathlib.Path,
+    *,
+    revision: str | None = None,
+    hashes: bool = True,
+) -> bertkit.inspection.description.ModelDescription: ...
+
+@overload
+def generate(
+    texts: str,
+    *,
+    model: str | pathlib.Path | bertkit.generation.generator.Generator,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    early_stop: bool = False,
+    no_repeat_ngram: int = 0,
+    min_tokens: int = 0,
+    max_tokens: int | None = 64,
+    sample: bool = False,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int = 1,
+    seed: int = 0,
+) -> bertkit.generation.generator.ContinuedText: ...
+
+@overload
+def generate(
+    texts: SeveralTexts,
+    *,
+    model: str | pathlib.Path | bertkit.generation.generator.Generator,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    early_stop: bool = False,
+    no_repeat_ngram: int = 0,
+    min_tokens: int = 0,
+    max_tokens: int | None = 64,
+    sample: bool = False,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    num_answers: int = 1,
+    seed: int = 0,
+) -> list[bertkit.generation.generator.ContinuedText]: ...
+
+@overload
+def fill_mask(
+    texts: str,
+    *,
+    model: str | pathlib.Path | bertkit.inference.fill_mask.FillMask | None = None,
+    top_k: int = 5,
+    targets: list[str] | None = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> bertkit.inference.fill_mask.FilledText: ...
+
+@overload
+def fill_mask(
+    texts: SeveralTexts,
+    *,
+    model: str | pathlib.Path | bertkit.inference.fill_mask.FillMask | None = None,
+    top_k: int = 5,
+    targets: list[str] | None = None,
+    text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+) -> list[bertkit.inference.fill_mask.FilledText]: ...
+
+def export(
+    model: str | pathlib.Path,
+    *,
+    output: str | pathlib.Path,
+    revision: str | None = None,
+    to: Literal['onnx'] = 'onnx',
+    precision: Literal['fp32', 'int8'] = 'fp32',
+    encoder_only: bool = False,
+) -> bertkit.batch_jobs.export.run.ExportResult: ...
+
+def embed(
+    texts: Table,
+    *,
+    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    max_length: int | None = None,
+    long_texts: Literal['truncate', 'window'] = 'truncate',
+    stride: int | None = None,
+    deterministic: bool = False,
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    text_column: str | None = None,
 ) -> Vectors: ...

@@ -5,12 +5,12 @@ import doctest
 import pytest
 
 import bertkit
-from bertkit.api import training, using
+from bertkit.api import language, training, vectors
 
 pytest.importorskip("bertkit_minilm")
 
 
-@pytest.mark.parametrize("module", [training, using], ids=["training", "using"])
+@pytest.mark.parametrize("module", [language, training, vectors], ids=lambda one: one.__name__)
 def test_the_examples_print_what_they_say(module, capsys):
     found = doctest.testmod(module, extraglobs={"bertkit": bertkit})
     assert found.attempted > 1

@@ -18,12 +18,22 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 FUNCTIONS = {
     "embed",
     "evaluate",
+    "export",
+    "fill_mask",
     "finetune",
+    "generate",
+    "inspect",
+    "next_sentence",
     "predict",
     "prepare",
     "pretrain",
+    "report",
+    "score",
     "search",
+    "similarity",
+    "summarize",
     "train_tokenizer",
+    "translate",
     "view",
 }
 ROWS = [("the cat saw", "x"), ("a dog saw", "y")] * 12

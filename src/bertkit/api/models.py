@@ -1,0 +1,90 @@
+"""Functions of a model's folder, which run no text through it: describe, export, report."""
+
+from pathlib import Path
+from typing import Any
+
+from bertkit.api.settings import build, takes_settings
+from bertkit.batch_jobs.export.run import ExportResult
+from bertkit.batch_jobs.export.run import export as run_export
+from bertkit.batch_jobs.export.settings import ExportSettings
+from bertkit.inspection.description import ModelDescription, describe
+from bertkit.run_reports.run import ReportResult
+from bertkit.run_reports.run import report as run_report
+from bertkit.run_reports.settings import ReportSettings
+
+
+def inspect(
+    model: str | Path, *, revision: str | None = None, hashes: bool = True
+) -> ModelDescription:
+    """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
+
+    Args:
+        model: a folder of any format, a run, or the id of a model of the Hub.
+        revision: branch, tag or commit of a model of the Hub.
+        hashes: compute the SHA-256 of each file.
+
+    Returns:
+        The description; what is damaged stands in its `problems`.
+
+    Raises:
+        BertkitError: there is no such model.
+
+    Examples:
+        >>> bertkit.inspect("sentiment/").labels  # doctest: +SKIP
+        ('negative', 'positive')
+    """
+    return describe(model, revision=revision, hashes=hashes)
+
+
+@takes_settings(ExportSettings)
+def export(
+    model: str | Path, *, output: str | Path, revision: str | None = None, **settings: Any
+) -> ExportResult:
+    """Export a model as ONNX, with its heads and its tokenizer.
+
+    Args:
+        model: a run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        output: a new folder to write.
+        revision: branch, tag or commit of a model of the Hub.
+        settings: fields of `ExportSettings`.
+
+    Returns:
+        The result with `folder`, `outputs` and `files`.
+
+    Raises:
+        BertkitError: as in `bertkit.batch_jobs.export.run.export`.
+
+    Examples:
+        >>> bertkit.export("sentiment/", output="onnx/").outputs  # doctest: +SKIP
+        ('logits',)
+    """
+    chosen = build(ExportSettings, settings, "export")
+    return run_export(model, Path(output), chosen, revision=revision)
+
+
+@takes_settings(ReportSettings)
+def report(
+    run: str | Path, *others: str | Path, output: str | Path | None = None, **settings: Any
+) -> ReportResult:
+    """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
+
+    Args:
+        run: the folder of a run, of a fine-tuned model, or of a demo.
+        others: more runs of the same kind, to compare.
+        output: the page; by default report.html in the run, or for several runs comparison.html in
+            the current folder.
+        settings: fields of `ReportSettings`.
+
+    Returns:
+        The result with `report`, the page's path, and `runs`.
+
+    Raises:
+        BertkitError: as in `bertkit.run_reports.run.report`.
+
+    Examples:
+        >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP
+        PosixPath('report.html')
+    """
+    chosen = build(ReportSettings, settings, "report")
+    paths = [Path(one) for one in (run, *others)]
+    return run_report(paths, None if output is None else Path(output), chosen)

@@ -7,14 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.metrics.entities import (
-    MEANINGS,
-    OUTSIDE,
-    Entity,
-    Scheme,
-    find_entities,
-    spell_tags,
-)
+from bertkit.metrics.entities import Entity, Scheme, find_entities, spell_tags
 from bertkit.tasks.logits import Logits
 
 
@@ -103,19 +96,6 @@ class Words:
 
     sentence: Sentence
     rows: npt.NDArray[np.int64]
-
-
-def find_scheme(labels: Sequence[str]) -> Scheme | None:
-    """Detect the scheme by which labels mark entities; None if they don't."""
-    letters = {label.partition("-")[0] for label in labels}
-    has_types = all("-" in label for label in labels)
-    if not letters <= MEANINGS.keys() or not (OUTSIDE in labels or has_types):
-        return None
-    if letters & {"L", "U"}:
-        return "BILOU"
-    if "M" in letters:
-        return "BMES"
-    return "BIOES" if letters & {"E", "S"} else "BIO"
 
 
 def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:

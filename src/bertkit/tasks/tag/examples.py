@@ -1,8 +1,10 @@
 """Tagging examples: sentences as words with tags, read from records."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from unicodedata import category
 
@@ -10,9 +12,11 @@ from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.metrics.entities import MEANINGS, Scheme, repair_tags
-from bertkit.tasks.columns import check_label, find_column, take_value
+from bertkit.metrics.entities import Scheme, repair_tags
+from bertkit.reports.text import show
+from bertkit.tasks.columns import check_label, find_column, name_labels, take_value
 from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag.spelling import list_strays, spell
 
 USUAL_WORDS = ("tokens", "words")
 USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
@@ -75,9 +79,9 @@ def make_example(value: Any, place: str) -> TagExample:
 
 
 def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
-    """Warn of blank words and of tags that break the scheme, with the place of the first."""
-    blank = [example for example in examples if any(map(is_blank, example.words or ()))]
+    """Warn of blank words, and of tags that break the scheme or are spelled otherwise."""
     lines = []
+    blank = [example for example in examples if any(map(is_blank, example.words or ()))]
     if blank:
         lines.append(
             f"{_count(blank)} words without a letter or sign; they are read as [UNK]; first"
@@ -85,17 +89,54 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
         )
     if scheme is None:
         return lines
-    odd = [
-        example
-        for example in examples
-        if example.tags is not None and read_tags(example.tags, scheme) != list(example.tags)
-    ]
+    odd = [example for example in examples if not _follows(example.tags or (), scheme)]
     if odd:
         lines.append(
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
             f" they are decoded as by seqeval; first {odd[0].place}"
         )
+    return lines + _warn_of_spellings(count_tags(examples))
+
+
+def _warn_of_spellings(tags: Iterable[str]) -> list[str]:
+    """Warn of tags in another spelling, and of those that mark no entity in any."""
+    spelled = {tag: spell(tag) for tag in tags}
+    lines = []
+    if other := [tag for tag, usual in spelled.items() if usual not in {tag, None}]:
+        lines.append(f"tags such as {show(other[0])} are read as {show(spelled[other[0]] or '')}")
+    if strays := [tag for tag, usual in spelled.items() if usual is None]:
+        lines.append(
+            f"tags that mark no entity: {name_labels(strays)}; their words aren't learned and count"
+            " as mistakes; correct them, or give --scheme plain if words have independent tags"
+        )
     return lines
+
+
+def warn_of_plain(examples: Sequence[TagExample]) -> list[str]:
+    """Warn if the tags mark entities but for some, so that words are tagged independently."""
+    counts = count_tags(examples)
+    strays = list_strays(counts)
+    if not strays:
+        return []
+    number = pluralize(sum(counts[tag] for tag in strays), "word")
+    first = next(one.place for one in examples if not set(strays).isdisjoint(one.tags or ()))
+    line = (
+        f"the tags mark entities but for {name_labels(strays)} ({number}, first {first}), so words"
+        " are tagged independently and no entities are found; correct these tags, or give --scheme"
+        " plain if it is intended"
+    )
+    return [line]
+
+
+def count_tags(examples: Sequence[TagExample]) -> Counter[str]:
+    """Count the words with each tag."""
+    return Counter(chain.from_iterable(example.tags or () for example in examples))
+
+
+def _follows(tags: Sequence[str], scheme: Scheme) -> bool:
+    """Whether tags follow the scheme, in any spelling."""
+    spelled = spell_all(tags)
+    return repair_tags(spelled, scheme) == spelled
 
 
 def is_blank(word: str) -> bool:
@@ -108,8 +149,12 @@ def read_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
 
     A tag that the model doesn't know thus counts as an entity that it misses.
     """
-    known = [tag if tag.partition("-")[0] in MEANINGS else f"B-{tag!r}" for tag in tags]
-    return repair_tags(known, scheme)
+    return repair_tags(spell_all(tags), scheme)
+
+
+def spell_all(tags: Sequence[str]) -> list[str]:
+    """Spell tags as usual; one that marks no entity becomes an entity of its own type."""
+    return [spell(tag) or f"B-{tag!r}" for tag in tags]
 
 
 def _count(examples: Sequence[TagExample]) -> str:

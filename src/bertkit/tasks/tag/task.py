@@ -25,9 +25,16 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.tag import decoding, scoring
 from bertkit.tasks.tag import examples as records
-from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, find_scheme
+from bertkit.tasks.tag.decoding import Sentence, Tagging, Words
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag.spelling import (
+    choose_labels,
+    find_scheme,
+    list_strays,
+    spell,
+    spell_labels,
+)
 from bertkit.tasks.tag.windows import cut_windows
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -66,7 +73,8 @@ class Tag(Task[TagExample, Tagging]):
     @classmethod
     def from_examples(cls, settings: TagSettings, examples: Sequence[TagExample]) -> Self:
         """Build the task with the tags of the examples: O first, the others sorted by name."""
-        tags = {tag for example in examples for tag in example.tags or ()}
+        counts = records.count_tags(examples)
+        tags = set(counts) if settings.scheme == "plain" else choose_labels(counts)
         if len(tags) < 2:
             shown = (
                 f"all words have the tag {next(iter(tags))!r:.40}" if tags else "no word is tagged"
@@ -76,7 +84,7 @@ class Tag(Task[TagExample, Tagging]):
         if settings.scheme == "entities" and task.scheme is None:
             raise InputError(
                 "scheme entities needs tags such as B-PER, I-PER and O, not"
-                f" {name_labels(task.labels)}"
+                f" {name_labels(list_strays(tags) or task.labels)}"
             )
         return task
 
@@ -88,7 +96,10 @@ class Tag(Task[TagExample, Tagging]):
         if config.num_labels < 2:
             raise CheckpointError("a tagger needs at least two labels")
         names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
-        return cls(settings, tuple(names[id_] for id_ in range(len(names))), numbers)
+        labels = tuple(names[id_] for id_ in range(len(names)))
+        return cls(
+            settings, labels if settings.scheme == "plain" else spell_labels(labels), numbers
+        )
 
     @property
     def config_changes(self) -> dict[str, Any]:
@@ -104,12 +115,16 @@ class Tag(Task[TagExample, Tagging]):
         return len(example.text or "") + sum(map(len, example.words or ()))
 
     def list_labels(self, example: TagExample) -> Sequence[str]:
-        """Return the tags of its words."""
-        return example.tags or ()
+        """Return the tags of its words, as the labels spell them."""
+        tags = example.tags or ()
+        return tags if self.scheme is None else [spell(tag) or tag for tag in tags]
 
     def list_warnings(self, examples: Sequence[TagExample]) -> list[str]:
         """Warn of blank words and of tags that break the scheme."""
-        return records.list_warnings(examples, self.scheme)
+        lines = records.list_warnings(examples, self.scheme)
+        if self.scheme is None and self.settings.scheme == "auto":
+            lines += records.warn_of_plain(examples)
+        return lines
 
     def encode(self, examples: Sequence[TagExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] words [SEP]`; a long sentence in several windows."""
@@ -123,7 +138,7 @@ class Tag(Task[TagExample, Tagging]):
             own = [next(pieces) or [tokenizer.unk_id] for _ in sentence.words]
             labels = None
             if example.tags is not None:
-                labels = [ids.get(tag, IGNORED_LABEL) for tag in example.tags]
+                labels = [ids.get(tag, IGNORED_LABEL) for tag in self.list_labels(example)]
             found.append(self._encode(sentence, own, labels, tokenizer))
         return found
 

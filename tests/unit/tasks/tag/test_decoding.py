@@ -3,34 +3,12 @@
 import numpy as np
 import pytest
 
-from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, decode, find_scheme
+from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, decode
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 TEXT = "Ada Lovelace, Rome"
 SPANS = [(0, 3), (4, 12), (12, 13), (14, 18)]
 WORDS = tuple(TEXT[start:stop] for start, stop in SPANS)
-
-
-@pytest.mark.parametrize(
-    ("labels", "scheme"),
-    [
-        ("O B-PER I-PER", "BIO"),
-        ("O I-PER", "BIO"),
-        ("O B I", "BIO"),
-        ("B-NP I-NP B-VP", "BIO"),
-        ("O B-PER I-PER E-PER S-PER", "BIOES"),
-        ("O I-PER E-PER", "BIOES"),
-        ("O B-PER I-PER L-PER U-PER", "BILOU"),
-        ("O B-PER M-PER E-PER S-PER", "BMES"),
-        ("NOUN VERB O", None),
-        ("B I E S", None),
-        ("O B-PER X", None),
-        ("LABEL_0 LABEL_1", None),
-        ("O PER LOC", None),
-    ],
-)
-def test_the_scheme_follows_from_the_labels(labels, scheme):
-    assert find_scheme(labels.split()) == scheme
 
 
 def tag(tags, *, labels=LABELS, scheme="BIO", sentence=None) -> Tagging:

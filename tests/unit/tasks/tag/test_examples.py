@@ -138,6 +138,7 @@ def test_odd_sentences_are_counted_and_the_first_is_named():
 
 def test_tags_of_people_become_those_of_a_scheme():
     assert read_tags(["O", "I-PER", "E-PER", "PER"], "BIO") == ["O", "B-PER", "I-PER", "B-'PER'"]
+    assert read_tags(["o", "i_PER", "PER-E"], "BIO") == ["O", "B-PER", "I-PER"]
 
 
 def test_a_word_is_blank_if_the_tokenizer_drops_it():

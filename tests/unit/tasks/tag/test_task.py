@@ -201,12 +201,51 @@ def test_what_cannot_be_learned_is_refused(tags, scheme, message):
         Tag.from_examples(TagSettings(scheme=scheme), examples)
 
 
+def test_a_stray_tag_is_not_learned_and_is_named():
+    tags = ("B-PER", "I-PER", "0", "O")
+    examples = [*list_examples(), TagExample(("ada", "lovelace", "ran", ","), tags=tags)]
+    task = Tag.from_examples(SETTINGS, examples)
+    assert (task.labels, task.scheme) == (LABELS, "BIO")
+    (encoded,) = task.encode(examples[-1:], TOKENIZER)
+    no = IGNORED_LABEL
+    assert encoded.labels.tolist() == [no, 2, 3, no, no, 0, no]
+    assert list(task.list_labels(examples[-1])) == list(tags)
+    (line,) = task.list_warnings(examples)
+    assert line.startswith("tags that mark no entity: 0; their words aren't learned")
+    plain = Tag.from_examples(TagSettings(scheme="plain"), examples)
+    assert (plain.labels[:2], plain.list_warnings(examples)) == (("O", "0"), [])
+
+
+def test_many_stray_tags_make_plain_tags_and_are_named():
+    tags = ("B-PER", "I-PER", "0", "0")
+    examples = [TagExample(("ada", "lovelace", "ran", ","), tags=tags, place="line 4")]
+    task = Tag.from_examples(SETTINGS, examples)
+    assert (task.scheme, task.metric) == (None, "accuracy")
+    (line,) = task.list_warnings(examples)
+    assert line.startswith("the tags mark entities but for 0 (2 words, first line 4), so words are")
+    with pytest.raises(InputError, match=r"tags such as B-PER, I-PER and O, not 0$"):
+        Tag.from_examples(TagSettings(scheme="entities"), examples)
+
+
+def test_tags_in_another_spelling_are_those_of_the_labels():
+    examples = [TagExample(("ada", "lovelace", "ran"), tags=("per-b", "per-i", "o"))]
+    task = Tag.from_examples(SETTINGS, examples)
+    assert (task.labels, task.scheme) == (("O", "B-per", "I-per"), "BIO")
+    (encoded,) = task.encode(examples, TOKENIZER)
+    assert [label for label in encoded.labels if label != IGNORED_LABEL] == [1, 2, 0]
+    assert list(task.list_labels(examples[0])) == ["B-per", "I-per", "O"]
+    assert task.list_warnings(examples) == ["tags such as per-b are read as B-per"]
+
+
 def test_a_model_of_another_tool_tags(tmp_path):
     names = {0: "B-PER", 1: "O", 2: "I-PER"}
     config = BertConfig(id2label=names)
     task = load_task(tmp_path, config, "BertForTokenClassification")
     assert isinstance(task, Tag)
     assert (task.labels, task.scheme) == (("B-PER", "O", "I-PER"), "BIO")
+    underscores = BertConfig(id2label={0: "O", 1: "B_PER", 2: "I_PER"})
+    task = load_task(tmp_path, underscores, "BertForTokenClassification")
+    assert (task.labels, task.scheme) == (("O", "B-PER", "I-PER"), "BIO")
     nameless = load_task(tmp_path, BertConfig(num_labels=3), "BertForTokenClassification")
     assert (nameless.labels, nameless.metric) == (("LABEL_0", "LABEL_1", "LABEL_2"), "accuracy")
     with pytest.raises(CheckpointError, match="a tagger needs at least two labels"):

@@ -1,14 +1,28 @@
 """Finding the columns of a table by role, and reading texts and labels from its cells."""
 
-from collections.abc import Sequence
+import ast
+import math
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import DamagedFileError, InputError
+from bertkit.base.files import parse_json
+from bertkit.data.readers.lines import SURROGATE
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred
+WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))\.0+", re.ASCII)
+NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
+# A list as Python and NumPy write it: that is what pandas writes for a cell with a list.
+ESCAPE = r"""\\(?:[\\'"nrt]|x[\da-f]{2}|u(?!d[89a-f])[\da-f]{4})"""
+QUOTED = rf"""'(?:[^'\\\n]|{ESCAPE})*+'|"(?:[^"\\\n]|{ESCAPE})*+\""""
+ITEM = re.compile(rf"{QUOTED}|-?(?:0|[1-9]\d{{0,17}})(?:\.\d{{0,18}})?|True|False", re.ASCII)
+WRITTEN_LIST = re.compile(rf"\[\s*+(?:(?:{ITEM.pattern})(?:\s*+,\s*+|\s++|(?=\])))*+\]", re.ASCII)
+LIST_BEGINS = re.compile(r"""\s*[\[({]\s*(?:['"\[({]|np\.)""")  # or a tuple, or a set
 
 
 def find_column(
@@ -46,8 +60,13 @@ def take_text(record: Record, column: str) -> str:
 
 
 def take_label(record: Record, column: str) -> str:
-    """Return the label in a column as text; integers and booleans are labels too."""
+    """Return the label in a column as text; numbers and booleans are labels too."""
     value = take_value(record, column)
+    if isinstance(value, list) or (isinstance(value, str) and LIST_BEGINS.match(value)):
+        raise BrokenRowError(
+            f"{record.place} has the list {value!s:.{SHOWN_CHARS}} in {column} where a label should"
+            " be; --multi-label reads lists of labels"
+        )
     label = read_label(value)
     if label is None:
         raise BrokenRowError(f"{record.place} has no label in {column}: {value!r:.{SHOWN_CHARS}}")
@@ -57,9 +76,12 @@ def take_label(record: Record, column: str) -> str:
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
-    """Return the labels in a column: a list, or a text with separators; possibly empty."""
+    """Return the labels in a column: a list, also one written as text, or a text with separators.
+
+    There may be none.
+    """
     value = take_value(record, column)
-    values = value.split(separator) if isinstance(value, str) else value
+    values = _split_labels(value, separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
     if None in labels:
         raise BrokenRowError(
@@ -68,6 +90,34 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
         )
     kept = dict.fromkeys(label for label in labels if label)
     return tuple(check_label(label, record, column, "label") for label in kept)
+
+
+def _split_labels(cell: str, separator: str) -> list[object] | None:
+    """Return the labels in a text; None if it seems to be a list, and can't be read as one."""
+    found = read_list(cell)
+    if found is not None:
+        return found
+    parts = cell.split(separator)
+    is_bare = parts[0].lstrip().startswith("[") and "]" not in parts[0] and "]" in parts[-1]
+    return None if is_bare or LIST_BEGINS.match(cell) else [*parts]
+
+
+def read_list(cell: str) -> list[object] | None:
+    """Return the list that a text is in JSON, or as Python or NumPy writes it; None if it is none.
+
+    Only texts in quotes, numbers, true and false are read; `[a]` is no list.
+    """
+    cell = cell.strip()
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return None
+    try:
+        found = parse_json(cell, "the list")
+    except DamagedFileError:
+        if WRITTEN_LIST.fullmatch(cell) is None:
+            return None
+        return [ast.literal_eval(item) for item in ITEM.findall(cell)]
+    texts = "".join(each for each in found if isinstance(each, str))
+    return None if SURROGATE.search(texts) else [*found]
 
 
 def check_label(label: str, record: Record, column: str, role: str) -> str:
@@ -89,12 +139,30 @@ def name_labels(labels: Sequence[str]) -> str:
 
 
 def read_label(value: object) -> str | None:
-    """Convert a cell's value to a label, spelled as in JSON; None if it can't be one."""
+    """Convert a cell's value to a label, spelled as in JSON; None if it can't be one.
+
+    A whole number is spelled without decimals in every format: in tables with missing cells,
+    integers are stored as 1.0, and pandas writes them so.
+    """
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # in tables with missing cells, integers are stored as 1.0
-    return str(value).strip() if isinstance(value, str | int) else None
+    if isinstance(value, float | Decimal) and math.isfinite(value):
+        value = str(int(value)) if value == int(value) else str(value)
+    return spell_label(str(value)) if isinstance(value, str | int) else None
+
+
+def spell_label(label: str) -> str:
+    """Return a label without surrounding blanks, and a whole number without decimals: 1.0 is 1."""
+    found = WHOLE_NUMBER.fullmatch(label := label.strip())
+    return label if found is None else str(int(found[1]))
+
+
+def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Sort labels by name, or by value if all are numbers (-2 before -1, and 2 before 10)."""
+    labels = sorted(labels)
+    if all(map(NUMBER.fullmatch, labels)):
+        labels.sort(key=Decimal)
+    return tuple(labels)
 
 
 def take_value(record: Record, column: str) -> object:

@@ -1,6 +1,7 @@
 """Cells as labels, whatever the file's format."""
 
 import math
+from decimal import Decimal
 
 import pytest
 from tests.unit.tasks.small import record_of, table_of
@@ -11,6 +12,7 @@ from bertkit.tasks.columns import (
     MAX_LABEL_CHARS,
     find_column,
     name_labels,
+    sort_labels,
     take_label,
     take_labels,
     take_text,
@@ -19,16 +21,40 @@ from bertkit.tasks.columns import (
 
 @pytest.mark.parametrize(
     ("value", "label"),
-    [(" x ", "x"), (3, "3"), (3.0, "3"), (True, "true"), (False, "false"), ("True", "True")],
+    [
+        (" x ", "x"),
+        (3, "3"),
+        (True, "true"),
+        (False, "false"),
+        ("True", "True"),
+        *((whole, "-4") for whole in (-4, -4.0, Decimal("-4.00"), "-4", " -4.0 ", "-4.000")),
+        *((half, "2.5") for half in (2.5, Decimal("2.5"), "2.5")),
+        ("-0.0", "0"),
+        ("1.10", "1.10"),  # a version, and another one than 1.1
+        ("007.0", "007.0"),
+        ("{a}", "{a}"),
+    ],
 )
 def test_what_can_be_a_label(value, label):
     assert take_label(record_of(y=value), "y") == label
 
 
-@pytest.mark.parametrize("value", [None, 1.5, math.nan, math.inf, ["x"], {}])
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, {}])
 def test_what_cannot(value):
     with pytest.raises(BrokenRowError, match=r"t\.csv, line 2 has no label in y"):
         take_label(record_of(y=value), "y")
+
+
+@pytest.mark.parametrize("value", [["x"], "['x', 'y']", '["x"]', "{'x'}"])
+def test_a_list_where_one_label_should_be_is_told_with_the_flag_that_reads_it(value):
+    with pytest.raises(BrokenRowError, match=r"has the list .* in y where .*; --multi-label reads"):
+        take_label(record_of(y=value), "y")
+
+
+def test_labels_are_sorted_by_value_if_all_are_numbers():
+    assert sort_labels({"10", "-2", "0", "2", "-10", "-1"}) == ("-10", "-2", "-1", "0", "2", "10")
+    assert sort_labels({"1", "0.5", "-1.5"}) == ("-1.5", "0.5", "1")
+    assert sort_labels({"10", "9", "x"}) == ("10", "9", "x")
 
 
 def test_a_label_must_be_there():
@@ -47,6 +73,14 @@ def test_a_label_must_be_there():
         (["b", "a", "b"], ("b", "a")),
         ([1, 2.0], ("1", "2")),
         ([], ()),
+        ("['c', 'a']", ("c", "a")),
+        ("['c' 'a'\n 'b']", ("c", "a", "b")),  # an array of NumPy
+        (""" ['it\\'s', "d; e", 'f\\xa0g',] """, ("it's", "d; e", "f\xa0g")),
+        ('["c", "\\u00e4", true]', ("c", "ä", "true")),
+        ("[3, -1.0, 2.]", ("3", "-1", "2")),
+        ("[]", ()),
+        ("[c]", ("[c]",)),
+        ("[c];[d]", ("[c]", "[d]")),
     ],
 )
 def test_several_labels(value, labels):
@@ -74,6 +108,29 @@ def test_labels_are_named_in_a_line():
 def test_what_is_no_list_of_labels(value):
     with pytest.raises(BrokenRowError, match="a list of labels, or labels with ';' between"):
         take_labels(record_of(y=value), "y", ";")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "['a'; 'b']",
+        "['a', 'b'",
+        "['a', None]",
+        "['a''b']",
+        "[['a'], ['b']]",
+        "[a; b]",
+        "('a', 'b')",
+        "{'a'}",
+        "[np.str_('a')]",
+        '["\\ud800"]',
+        "['\\q']",
+        "[" * 100_000 + "]" * 100_000,
+        "['a'" + " " * 100_000 + "x]",
+    ],
+)
+def test_a_list_that_cannot_be_read_never_becomes_labels_with_brackets(cell):
+    with pytest.raises(BrokenRowError, match="a list of labels, or labels with ';' between"):
+        take_labels(record_of(y=cell), "y", ";")
 
 
 def test_a_text_must_be_one():

@@ -14,6 +14,7 @@ from bertkit.tasks.columns import (
     SHOWN_CHARS,
     find_column,
     name_labels,
+    sort_labels,
     take_label,
     take_labels,
 )
@@ -21,9 +22,9 @@ from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
 RARE = 0.2  # of the equal share of a label
-MAX_DIGITS = 18  # of a label that is a number
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
+    ("-1", "1"),
     ("0", "1"),
     ("false", "true"),
     ("label_0", "label_1"),
@@ -110,13 +111,6 @@ def has_clear_positive(settings: ClassifySettings, labels: Sequence[str]) -> boo
     is_named, is_listed = settings.positive_label is not None, settings.labels is not None
     is_usual = tuple(map(str.casefold, labels)) in CLEAR_PAIRS
     return is_named or is_usual or (is_listed and len(labels) == 2)
-
-
-def sort_labels(labels: set[str]) -> tuple[str, ...]:
-    """Sort labels by name, or by value if all are integers (2 before 10)."""
-    if all(label.isdecimal() and len(label) <= MAX_DIGITS for label in labels):
-        return tuple(sorted(labels, key=lambda label: (int(label), label)))
-    return tuple(sorted(labels))
 
 
 def weigh_labels(

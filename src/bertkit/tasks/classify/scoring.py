@@ -20,6 +20,7 @@ from bertkit.metrics.examples import weighted_mean
 from bertkit.reports.text import show
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.columns import sort_labels
 from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 BOOTSTRAP_SEED = 0
@@ -87,7 +88,7 @@ def evaluate(
 def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:
     """Return the model's labels, followed by labels of examples that it doesn't know."""
     met = {label for example in examples for label in example.labels or ()}
-    return (*labels, *sorted(met - set(labels)))
+    return (*labels, *sort_labels(met - set(labels)))
 
 
 def _number(

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from bertkit.tasks.columns import spell_label
 from bertkit.tasks.settings import TextSettings
 
 Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
@@ -55,7 +56,7 @@ class ClassifySettings(TextSettings):
     @property
     def label_names(self) -> tuple[str, ...] | None:
         """The listed labels; None if none are listed."""
-        return None if self.labels is None else tuple(map(str.strip, self.labels.split(",")))
+        return None if self.labels is None else tuple(map(spell_label, self.labels.split(",")))
 
     @property
     def chosen_metric(self) -> str:
@@ -63,6 +64,11 @@ class ClassifySettings(TextSettings):
         if self.metric != "auto":
             return self.metric
         return "micro_f1" if self.multi_label else "accuracy"
+
+    @field_validator("positive_label")
+    @classmethod
+    def _positive_is_spelled_as_labels(cls, value: str | None) -> str | None:
+        return None if value is None else spell_label(value)
 
     @model_validator(mode="after")
     def _metric_fits(self) -> Self:

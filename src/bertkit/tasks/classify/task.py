@@ -22,7 +22,7 @@ from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
-from bertkit.tasks.columns import name_labels
+from bertkit.tasks.columns import name_labels, spell_label
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
@@ -105,6 +105,8 @@ class Classify(Task[ClassifyExample, Classification]):
         if not numbers.get(TEMPERATURE, 1.0) > 0.0:
             raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
         labels = tuple(names[id_] for id_ in range(len(names)))
+        spelled = tuple(map(spell_label, labels))
+        labels = spelled if len(set(spelled)) == len(labels) else labels
         if settings.positive_label not in (None, *labels):
             raise CheckpointError(
                 f"the positive_label {settings.positive_label!r:.40} of task.json isn't among the"

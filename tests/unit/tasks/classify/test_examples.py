@@ -54,9 +54,17 @@ def test_a_label_that_is_not_listed_is_a_broken_row(settings):
         parse(record_of(text="a", label="z"))
 
 
+def test_whole_numbers_with_decimals_are_listed_labels():
+    settings = ClassifySettings(labels="1.0, 0.0", positive_label="1.0")
+    assert (settings.label_names, settings.positive_label) == (("1", "0"), "1")
+    parse = build_parser(settings, table_of("text", "label"), needs_answer=True)
+    assert [parse(record_of(text="a", label=one)).labels for one in ("0", 1.0)] == [("0",), ("1",)]
+
+
 def test_labels_are_in_order():
     assert find_labels(ONE, examples_of("b", "a", "b")) == ("a", "b")
     assert find_labels(ONE, examples_of("10", "9", "2")) == ("2", "9", "10")
+    assert find_labels(ONE, examples_of("2", "-2", "1", "0", "-1")) == ("-2", "-1", "0", "1", "2")
     assert find_labels(ONE, examples_of("1" * 5000, "2")) == ("1" * 5000, "2")
     listed = ClassifySettings(labels="b,c,a")
     assert find_labels(listed, examples_of("a", "b")) == ("b", "c", "a")

@@ -261,3 +261,9 @@ def test_what_is_no_text_is_refused():
     assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
     assert task.list_labels(example) == ()
     assert task.list_warnings([example])[0] == "they are pairs of texts"
+
+
+def test_labels_of_a_folder_are_spelled_as_those_of_tables():
+    for before, after in ((("0.0", "1.0"), ("0", "1")), (("1", "1.0"), ("1", "1.0"))):
+        config = BertConfig(id2label=dict(enumerate(before)))
+        assert Classify.from_config(ONE, config, {}).labels == after

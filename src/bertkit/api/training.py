@@ -15,6 +15,7 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import Predictor
@@ -175,7 +176,7 @@ def pretrain(
         if source is None:
             source = _train_tokenizer_for(data, place / "tokenizer", reading)
         prepare(data, source, output=place / "shards", **reading)
-        return run_pretrain(place / "shards", place / "run", chosen)
+        return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
 
 
 def _train_tokenizer_for(data: Texts, folder: Path, reading: Mapping[str, Any]) -> Path:

@@ -8,7 +8,7 @@ and a `manifest.json` with the size and checksums of each file and a checksum of
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import ConfigDict
 
@@ -16,14 +16,17 @@ from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.huggingface import WEIGHTS_FILE, open_huggingface
+from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
+
+if TYPE_CHECKING:
+    from bertkit.checkpoints.checkpoint import Checkpoint
 
 CHECKPOINTS = "checkpoints"
+RUN_FOLDER = "run"  # the run in a result's folder, where that has more than the run
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
 FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # files that a run never has
+FILES_OF_MODELS = (CONFIG_FILE, *FILES_OF_OTHERS)
 
 
 class CheckpointManifest(ChecksummedModel):
@@ -89,9 +92,22 @@ def is_run(path: Path) -> bool:
         return is_a_run and not is_anothers
 
 
-def open_run(path: Path) -> Checkpoint:
+def find_run(path: Path) -> Path:
+    """Return the run in a result's folder, or `path` if it is a run or a model itself.
+
+    `bertkit.pretrain` of texts and `bertkit demo` write the run beside its tokenizer and shards.
+    """
+    with storage_errors(path, "read"):
+        if not path.is_dir() or any((path / name).exists() for name in FILES_OF_MODELS):
+            return path
+    return path / RUN_FOLDER if not is_run(path) and is_run(path / RUN_FOLDER) else path
+
+
+def open_run(path: Path) -> "Checkpoint":
     """Open a run's newest checkpoint, or the given checkpoint."""
-    folder = find_checkpoint(path, reading=(CONFIG_FILE, WEIGHTS_FILE))
+    from bertkit.checkpoints.huggingface import open_huggingface  # torch, to read weights
+
+    folder = find_checkpoint(path, reading=(CONFIG_FILE, SAFETENSORS_FILE))
     return replace(open_huggingface(folder), format="run_folder")
 
 

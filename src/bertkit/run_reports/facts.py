@@ -8,7 +8,7 @@ from typing import Any, get_args
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
-from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.models.recurrent.nets import NETS
 from bertkit.objectives.settings import ObjectiveName
@@ -19,7 +19,6 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.finished import METRICS_FILE
-from bertkit.training.lifecycle import RUN_FOLDER
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord

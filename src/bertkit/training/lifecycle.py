@@ -31,7 +31,6 @@ from bertkit.training.versions import describe_versions
 
 logger = logging.getLogger(__name__)
 
-RUN_FOLDER = "run"  # in the folder of the model that a run trains
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # of a config; each checkpoint sets them
 
 

@@ -12,6 +12,7 @@ from tests.unit.inference.small import save_small
 
 import bertkit
 from bertkit.base.errors import InputError, SettingsError, StoppedError
+from bertkit.cli.main import main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
@@ -167,7 +168,13 @@ def test_texts_become_an_encoder(tmp_path):
     assert result.num_steps == 2
     assert evaluations == [0, 1, 2]
     assert "loss" in result.metrics
-    assert bertkit.FillMask.load(tmp_path / "work" / "run")("The [MASK].").blanks
+    whole = bertkit.fill_mask("The [MASK].", model=tmp_path / "work")
+    assert whole == bertkit.FillMask.load(tmp_path / "work" / "run")("The [MASK].")
+    assert main(["fill-mask", str(tmp_path / "work"), "The [MASK]."]) == 0
+    shards = bertkit.prepare(texts, tmp_path / "work", output=tmp_path / "again")
+    assert shards.load_tokenizer().fingerprint == (
+        bertkit.Tokenizer.load(tmp_path / "work" / "tokenizer").fingerprint
+    )
     assert bertkit.pretrain(
         texts, output=tmp_path / "work", model="tiny", steps=2, batch_size=4, max_length=16,
         eval_sequences=8,

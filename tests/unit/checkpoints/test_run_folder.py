@@ -10,6 +10,7 @@ from bertkit.base.files import write_file, write_json
 from bertkit.checkpoints.run_folder import (
     checkpoint_path,
     find_checkpoint,
+    find_run,
     is_run,
     list_checkpoints,
     seal_checkpoint,
@@ -118,3 +119,19 @@ def test_a_folder_of_another_format_is_no_run(tmp_path: Path, name: str) -> None
     assert is_run(tmp_path)
     (tmp_path / name).write_text("{}")
     assert not is_run(tmp_path)
+
+
+def test_a_results_folder_stands_for_its_run(tmp_path: Path) -> None:
+    run = tmp_path / "result" / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (tmp_path / "result" / "shards").mkdir()
+    assert find_run(tmp_path / "result") == run
+    assert find_run(run) == run
+    assert find_run(tmp_path) == tmp_path
+    assert find_run(tmp_path / "prefix.ckpt") == tmp_path / "prefix.ckpt"
+
+
+def test_a_model_beside_its_run_is_the_model(tmp_path: Path) -> None:
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "config.json").write_text("{}")
+    assert find_run(tmp_path) == tmp_path

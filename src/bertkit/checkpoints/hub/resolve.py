@@ -28,6 +28,7 @@ from bertkit.checkpoints.hub.file_choice import (
     list_modules,
 )
 from bertkit.checkpoints.hub.listing import COMMIT_PATTERN, HubFile, Listing, fetch_listing
+from bertkit.checkpoints.run_folder import find_checkpoint, find_run
 
 DEFAULT_REVISION = "main"
 TENSORFLOW_SUFFIX = ".index"
@@ -42,9 +43,11 @@ def resolve_model(
     """Return the local folder or file of that name, or else fetch the Hub model of that id.
 
     Args:
-        text: a path or the id of a model; an existing path takes precedence.
+        text: a path or the id of a model; an existing path takes precedence. Of a folder that
+            has a run beside other results, it is the run.
         revision: a branch, tag or commit of a Hub model.
-        for_weights: False doesn't download the weights.
+        for_weights: False is for the tokenizer alone: doesn't download the weights, and finds the
+            checkpoint of a run, which has its files.
 
     Raises:
         MissingFileError: `text` is neither an existing path nor a valid id.
@@ -60,7 +63,8 @@ def resolve_model(
                 f"revision ({revision}) chooses a version of a model of the Hub, and {text} is on"
                 " this disk; leave it out"
             )
-        return Path(text)
+        path = find_run(Path(text))
+        return path if for_weights else find_checkpoint(path, reading=())
     if not is_hub_id(str(text)):
         raise MissingFileError(
             f"{text} doesn't exist, and isn't the id of a model of the Hub (owner/name) either"

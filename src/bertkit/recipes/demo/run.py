@@ -15,6 +15,7 @@ import numpy as np
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.output import open_output
 from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
@@ -88,7 +89,8 @@ def run_demo(
 def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) -> DemoResult:
     """Run the demo in a folder that this process has locked."""
     started = time.monotonic()
-    tokenizer_folder, shard_folder, run = output / "tokenizer", output / "shards", output / "run"
+    tokenizer_folder, shard_folder = output / "tokenizer", output / "shards"
+    run = output / RUN_FOLDER
     if not tokenizer_folder.exists():
         say("1/4  Vocabulary: reading the documentation that comes with Python")
         train_tokenizer([SOURCE], tokenizer_folder, TOKENIZER_SETTINGS)

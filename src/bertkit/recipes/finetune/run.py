@@ -13,6 +13,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.recipes.finetune.examples import open_tables
@@ -37,7 +38,6 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.finished import read_finished
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import (
-    RUN_FOLDER,
     complete_record,
     open_run,
     start_or_resume,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.progress import announce
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.evaluation import estimate_evaluation_seconds
@@ -38,7 +39,6 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.finished import read_finished
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
-    RUN_FOLDER,
     complete_record,
     open_run,
     start_or_resume,

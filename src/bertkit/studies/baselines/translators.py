@@ -13,6 +13,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.decoding.sequences import Sequences
 from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.hardware.device import mixed_precision
@@ -31,7 +32,6 @@ from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.studies.baselines.translator import plan_translator, train_translator
 from bertkit.training.budget import StepPace, measure_pace
-from bertkit.training.lifecycle import RUN_FOLDER
 from bertkit.training.records.log import read_log
 from bertkit.training.run import Run
 

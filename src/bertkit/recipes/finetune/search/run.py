@@ -18,6 +18,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
+from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
@@ -48,7 +49,7 @@ from bertkit.training.finished import (
     drop_left_checkpoints,
     undefine_number,
 )
-from bertkit.training.lifecycle import RUN_FOLDER, open_run
+from bertkit.training.lifecycle import open_run
 from bertkit.training.run import (
     Run,
     RunRecord,

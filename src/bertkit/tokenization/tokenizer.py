@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from unicodedata import category
 
 import numpy as np
@@ -64,6 +65,10 @@ class Tokenizer:
             self._ids[token] for token in (PAD, UNK, CLS, SEP, MASK)
         )
         self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a copy is built, also in another process: `_fast_encoder` can't be pickled."""
+        return type(self), (self.vocabulary, self.settings)
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":

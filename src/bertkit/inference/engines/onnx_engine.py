@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -71,6 +72,10 @@ class OnnxEngine:
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
         self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
         self._model = model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs, also in another process; it starts sessions of its own."""
+        return {name: value for name, value in vars(self).items() if name not in STARTED}
 
     @cached_property
     def _together(self) -> OnnxSession:

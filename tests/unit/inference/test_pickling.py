@@ -1,0 +1,107 @@
+"""Loaded models can be pickled and copied, before they are used and after."""
+
+import copy
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.inference.small import build_sentence_model, save_small
+from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
+from torch import nn
+
+from bertkit import Answerer, Classifier, Embedder, FillMask, Generator, Tagger, TextScorer
+from bertkit.embeddings.sentence_head import SentenceHead
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = ["the cat saw a hat .", "dog", "a dog lost the cat ."]
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    save_small(folder / "small")
+    save_causal(folder / "causal")
+    save_classifier(folder / "classifier")
+    save_tagger(folder / "tagger")
+    save_answerer(folder / "answerer")
+    return folder
+
+
+def copy_pickled(original):
+    return pickle.loads(pickle.dumps(original))
+
+
+def split_numbers(answer: object) -> tuple[str, list[float]]:
+    """An answer in words, and its numbers, which may differ in last bits."""
+    return NUMBER.sub("#", repr(answer)), [float(found) for found in NUMBER.findall(repr(answer))]
+
+
+USES = {
+    "embedder": (
+        lambda folder, engine: Embedder.load(folder / "small", EmbedderSettings(engine=engine)),
+        lambda embedder: [*embedder.encode(TEXTS).tolist(), embedder.encode("a cat").tolist()],
+    ),
+    "fill_mask": (
+        lambda folder, engine: FillMask.load(folder / "small", engine=engine),
+        lambda fill: fill(["the [MASK]", "a [MASK] saw the cat ."]),
+    ),
+    "classifier": (
+        lambda folder, engine: Classifier.load(folder / "classifier", engine=engine),
+        lambda classify: classify(TEXTS),
+    ),
+    "tagger": (
+        lambda folder, engine: Tagger.load(folder / "tagger", engine=engine),
+        lambda tag: tag(TEXTS),
+    ),
+    "answerer": (
+        lambda folder, engine: Answerer.load(folder / "answerer", engine=engine),
+        lambda answer: answer(("the cat", "a dog saw the cat .")),
+    ),
+}
+
+
+@pytest.mark.parametrize("make_copy", [copy_pickled, copy.deepcopy])
+@pytest.mark.parametrize("engine", ["torch", "onnx"])
+@pytest.mark.parametrize("name", USES)
+def test_a_copy_answers_as_the_original(folder, name, engine, make_copy):
+    load, use = USES[name]
+    original = load(folder, engine)
+    early = make_copy(original)
+    words, numbers = split_numbers(use(original))
+    assert numbers
+    for copied in (early, make_copy(original)):
+        found_words, found_numbers = split_numbers(use(copied))
+        assert found_words == words
+        # the weights lie elsewhere in memory, where MKL may add up in another order
+        np.testing.assert_allclose(found_numbers, numbers, rtol=1e-5, atol=1e-6)
+
+
+def test_a_left_to_right_model_can_be_copied_after_use(folder):
+    scorer, generator = TextScorer.load(folder / "causal"), Generator.load(folder / "causal")
+    expected = scorer(TEXTS)[0].log_probability, generator("the cat").text
+    scorer, generator = copy_pickled((scorer, generator))
+    assert scorer(TEXTS)[0].log_probability == pytest.approx(expected[0], rel=1e-5)
+    assert generator("the cat").text == expected[1]
+
+
+def test_a_head_with_all_steps_can_be_copied():
+    settings = EmbedderSettings(dimensions=3, normalize=True)
+    model = build_sentence_model(nn.Linear(8, 6))
+    head = SentenceHead.build(model, settings, 8, torch.device("cpu"))
+    assert len(head.steps) == 4
+    vectors = torch.rand(2, 8)
+    assert torch.equal(copy_pickled(head).finish(vectors), head.finish(vectors))
+
+
+def test_a_tokenizer_can_be_copied_after_its_fast_encoder_was_used(folder):
+    tokenizer = Tokenizer.load(folder / "small")
+    assert tokenizer._fast_encoder is None or callable(tokenizer._fast_encoder)
+    copied = copy_pickled(tokenizer)
+    assert copied.fingerprint == tokenizer.fingerprint
+    assert copied.encode("the cats") == tokenizer.encode("the cats")

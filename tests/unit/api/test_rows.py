@@ -1,10 +1,12 @@
 """Rows from Python: every kind gives the same records, and what can't be read is named."""
 
+from collections import namedtuple
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from datasets import ClassLabel, Dataset, Features, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
 from bertkit.api.inputs import list_texts, name_files
@@ -13,6 +15,7 @@ from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
 
 ROWS = [{"text": "one", "label": "x"}, {"text": "two", "label": "y"}]
+LabelFirst = namedtuple("LabelFirst", "label text")
 
 
 def read(rows: object) -> list[dict[str, object]]:
@@ -26,15 +29,66 @@ def read(rows: object) -> list[dict[str, object]]:
         ROWS,
         tuple(ROWS),
         [("one", "x"), ("two", "y")],
+        [LabelFirst("x", "one"), LabelFirst("y", "two")],
+        list(pd.DataFrame(ROWS)[["label", "text"]].itertuples(index=False)),
         pd.DataFrame(ROWS),
         pd.DataFrame(ROWS, index=["a", "b"]),
         pa.Table.from_pylist(ROWS),
         Dataset.from_list(ROWS),
+        Dataset.from_list(ROWS).to_iterable_dataset(),
     ],
-    ids=["mappings", "tuple", "tuples", "pandas", "index", "arrow", "datasets"],
+    ids=[
+        *("mappings", "tuple", "tuples", "namedtuples", "itertuples", "pandas", "index"),
+        *("arrow", "datasets", "streamed"),
+    ],
 )
 def test_every_kind_of_rows_gives_the_same_records(rows):
     assert read(rows) == ROWS
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["one", "cut", "two"]).drop(index=1),
+        pd.Series(["one", "two"], name="review", dtype="category"),
+        pd.Index(["one", "two"]),
+        np.array(["one", "two"]),
+        pa.array(["one", "two"]),
+        pa.chunked_array([["one"], ["two"]]),
+        Dataset.from_list(ROWS)["text"],
+    ],
+    ids=lambda column: type(column).__name__,
+)
+def test_a_column_is_a_list_of_texts(column):
+    assert read(column) == [{"text": "one"}, {"text": "two"}]
+    assert list_texts(column, None) == ["one", "two"]
+
+
+def test_frames_and_columns_of_polars_are_read():
+    polars = pytest.importorskip("polars")
+    assert read(polars.DataFrame(ROWS)) == ROWS
+    assert list_texts(polars.Series(["one", "two"]), None) == ["one", "two"]
+    with pytest.raises(InputError, match="row 2 must be a text, and is None"):
+        list_texts(polars.Series(["one", None]), None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "place"),
+    [
+        (["one", None], "texts, row 2 must be a text, and is None"),
+        ([float("nan"), "one"], "texts, row 1 must be a text, and is NaN"),
+        (pd.Series(["one", None]), "texts, row 2 must be a text, and is NaN"),
+        (np.array(["one", 3], dtype=object), "texts, row 2 must be a text, and is int"),
+        (pd.DataFrame({"text": ["one", None]}), "texts, row 2 has no text in text"),
+    ],
+)
+def test_what_is_no_text_is_named_with_its_row(texts, place):
+    with pytest.raises(InputError, match=f"^{place}$"):
+        list_texts(texts, None)
+
+
+def test_a_tuple_without_a_text_is_a_broken_row():
+    assert read([(None, "x"), ("one", "y")])[0] == {"text": None, "label": "x"}
 
 
 def test_labels_of_datasets_are_names():
@@ -80,9 +134,20 @@ def test_a_row_unlike_the_first_is_broken_and_named():
     [
         (3, "a list of rows, got int"),
         ({"text": ["a"]}, "a list of rows, got dict"),
-        ([("a",)], "the first is tuple"),
+        ([("a",)], "the first is a tuple of 1$"),
+        ({"a", "b"}, "a list of rows, got set$"),
+        (None, "a list of rows, got None$"),
+        (
+            pd.DataFrame([["a", "x", "y"]], columns=["text", "label", "label"]),
+            "^the DataFrame has the column label twice; rename one of them$",
+        ),
+        (pa.table([["a"], ["b"]], names=["text", "text"]), "^the Table has the column text twice"),
+        (
+            DatasetDict({"train": Dataset.from_list(ROWS), "test": Dataset.from_list(ROWS)}),
+            r"^a DatasetDict has several .* such as dataset\['train'\]: train, test$",
+        ),
         ([object()], "the first is object"),
-        (pd.DataFrame({"text": ["a", 3]}), "DataFrame has a column of mixed types"),
+        (pd.DataFrame({"text": ["a", 3]}), "DataFrame has a column of mixed types: .* column text"),
     ],
 )
 def test_what_isnt_rows_is_told(rows, message):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers.parquet import ROWS_AT_ONCE
-from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder
+from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.hub import HubOrigin
 from bertkit.data.tables.formats.parquet import read_batches
 from bertkit.data.tables.origins import Origin
@@ -70,10 +70,13 @@ class ListOrigin:
                 decoder.finish_row()
                 yield Record(values, decoder.place)
             else:
-                decoder.finish_row(
-                    f"{decoder.place} isn't like the first row, which has"
-                    f" {', '.join(self.columns_)}"
-                )
+                decoder.finish_row(f"{decoder.place} {self._explain(row)}")
+
+    def _explain(self, row: object) -> str:
+        """Return what is wrong with a row."""
+        if self.columns_ == TEXTS:
+            return f"must be a text, and is {name_value(row)}"
+        return f"isn't like the first row, which has {', '.join(self.columns_)}"
 
 
 @dataclass(frozen=True)
@@ -112,54 +115,80 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
 
     Args:
         rows: a data frame of pandas or polars, a PyArrow table, a `datasets.Dataset`, or mappings,
-            tuples or texts. A tuple is a text and its label, a text with a second text and their
-            label, or the words of a text and their tags.
+            tuples or texts (also a Series or another column). A tuple is a text and its label, a
+            text with a second text and their label, or the words of a text and their tags; a named
+            tuple is a mapping.
 
     Raises:
         InputError: it is none of these.
     """
-    if type(rows).__module__.partition(".")[0] == "datasets" and hasattr(rows, "features"):
-        return HubOrigin(rows), {}
-    if isinstance(rows, ArrowTable):
+    if type(rows).__module__.partition(".")[0] == "datasets":
+        if isinstance(rows, Mapping):
+            raise InputError(
+                f"a {type(rows).__name__} has several datasets; give one of them, such as"
+                f" dataset[{next(iter(rows), 'train')!r}]: {show_names(list(rows))}"
+            )
+        if getattr(rows, "column_names", None):
+            return HubOrigin(rows), {}
+    if isinstance(rows, ArrowTable) and not _is_column(rows):
         return ArrowOrigin(_read_arrow(rows)), {}
-    if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+    if isinstance(rows, Mapping | str | bytes | set | frozenset) or not isinstance(rows, Iterable):
         raise InputError(
-            f"expected a file's name, a data frame, or a list of rows, got {type(rows).__name__}"
+            f"expected a file's name, a data frame, or a list of rows, got {name_value(rows)}"
         )
-    listed = list(rows)
+    values = rows.to_pylist() if hasattr(rows, "to_pylist") else rows  # an array of PyArrow
+    listed = [row._asdict() if hasattr(row, "_asdict") else row for row in values]  # named tuples
     columns = _name_columns(listed) if listed else ()
     roles = {name: name for name in columns} if columns == LABELED_PAIRS else {}
     return ListOrigin(listed, columns), roles
 
 
+def _is_column(rows: ArrowTable) -> bool:
+    """Whether it is one column: a Series of pandas or polars, or a chunked array of PyArrow."""
+    return hasattr(rows, "to_list") or (hasattr(rows, "chunks") and hasattr(rows, "type"))
+
+
+def name_value(value: object) -> str:
+    """Return what a value is, for a message: None, NaN, or its type."""
+    if value is None or (isinstance(value, float) and value != value):
+        return str(value).replace("nan", "NaN")
+    return type(value).__name__
+
+
 def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
     """Return the columns of mappings, or of rows that are like the first one."""
     first = rows[0]
-    if isinstance(first, str):
+    if isinstance(first, str) or name_value(first) in {"None", "NaN"}:
         return TEXTS
     if isinstance(first, Mapping):
         return list_columns(row for row in rows if isinstance(row, Mapping))
     if isinstance(first, tuple) and len(first) in {2, 3}:
         if len(first) == 3:
             return LABELED_PAIRS
-        return LABELED_TEXTS if isinstance(first[0], str) else TAGGED_WORDS
+        is_list = isinstance(_to_plain(first[0]), list)
+        return TAGGED_WORDS if is_list else LABELED_TEXTS
     raise InputError(
         "a row must be a mapping from columns to values, a tuple (text, label), (text, pair,"
-        f" label) or (words, tags), or a text; the first is {type(first).__name__}"
+        f" label) or (words, tags), or a text; the first is {_name_row(first)}"
     )
+
+
+def _name_row(row: object) -> str:
+    return f"a tuple of {len(row)}" if isinstance(row, tuple) else name_value(row)
 
 
 def _read_arrow(rows: ArrowTable) -> "pa.Table":
     """Return an Arrow table without the index of pandas."""
     import pyarrow as pa
 
+    name = f"the {type(rows).__name__}"
+    names = getattr(rows, "column_names", getattr(rows, "columns", ()))
+    RowDecoder(name).check_unique([str(each) for each in names])
     try:
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     except (pa.ArrowException, TypeError) as error:
-        cause = str(error).partition("\n")[0]
-        raise InputError(
-            f"the {type(rows).__name__} has a column of mixed types: {cause}"
-        ) from None
+        cause = "; ".join(map(str, error.args)).partition("\n")[0]
+        raise InputError(f"{name} has a column of mixed types: {cause}") from None
     kept = [name for name in table.column_names if not name.startswith(INDEX_PREFIX)]
     return table.select(kept)
 

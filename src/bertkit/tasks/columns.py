@@ -9,6 +9,7 @@ from decimal import Decimal
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
 from bertkit.data.readers.lines import SURROGATE
+from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
@@ -42,7 +43,7 @@ def find_column(
     if wanted is None:
         wanted = next((name for name in usual if columns is None or name in columns), None)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):
-        shown = name_labels(columns) if columns else "none"
+        shown = show_names(columns) if columns else "none"
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
         raise InputError(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"

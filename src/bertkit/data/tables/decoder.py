@@ -172,7 +172,12 @@ class RowDecoder:
 
 
 def show_names(names: Collection[str]) -> str:
-    """Return the first column names as one string for a message."""
-    shown = [name[:MAX_SHOWN_CHARS] for name in list(names)[:MAX_SHOWN_NAMES]]
+    """Return the first column names as one string for a message; quoted where blanks matter."""
+    shown = [
+        name[:MAX_SHOWN_CHARS]
+        if name.isprintable() and name == name.strip() != ""
+        else repr(name[:MAX_SHOWN_CHARS])
+        for name in list(names)[:MAX_SHOWN_NAMES]
+    ]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -152,9 +152,8 @@ def _find_problem(rows: list[tuple[int, list[str]]], layout: Layout, decoder: Ro
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
                 f" {layout.num_columns} columns{by}{of_sentence}"
             )
-        if not cells[layout.token].strip() or (
-            layout.tag is not None and not cells[layout.tag].strip()
-        ):
+        needed = [cells[layout.token], "x" if layout.tag is None else cells[layout.tag]]
+        if not all(cell.strip(BLANKS) for cell in needed):  # a no-break space is a word
             return f"{decoder.place} has an empty cell where word and tag should be{of_sentence}"
     return ""
 

@@ -2,10 +2,12 @@
 
 CSV is as in RFC 4180: a quoted cell may contain commas and line ends, and quotes in it are doubled.
 In TSV quotes are ordinary text and a record is a line, as in the IANA registration of the type and
-in the files of the GLUE tasks.
+in the files of the GLUE tasks. In a file with other line ends a lone CR is a part of its cell.
+Blanks around column names are dropped, and so are columns without a name at the end of the header.
 """
 
 import csv
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -21,6 +23,10 @@ OTHER_SEPARATORS = (";", "\t", "|")
 # because of it.
 MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
 BLANK_LINES = {b"\n", b"\r\n", b"\r"}
+SEPARATOR_LINE = re.compile(r"sep=([^\w\s\"]|[ \t])", re.IGNORECASE)  # the first line, for Excel
+LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
+# The csv module can't read a lone CR outside quotes. No decoded text has this lone surrogate.
+RETURN = "\udc0d"
 
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
@@ -40,22 +46,45 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
     # This limit is global to the process and too low by default; `CellReader` enforces ours.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     try:
-        first = next(rows, None)
-        if first is not None and decoder.layout.delimiter is None:
-            first = _try_other_delimiter(rows, first, decoder)
+        first = _read_first(rows, decoder)
     except csv.Error as error:
         raise InputError(_describe_error(error, decoder)) from None
     if first is None:
         return Rows((), iter(()))
     rows.is_blank_row = len(first) == 1 or decoder.texts_only
-    columns, has_header = tuple(first), decoder.layout.header
-    if not has_header:
+    if decoder.layout.header:
+        columns = _name_columns(first)
+        if not decoder.texts_only:
+            decoder.check_unique(columns)
+    else:
         columns = tuple(str(number) for number in range(1, len(first) + 1))
         rows.repeat_row()
-    elif not decoder.texts_only:
-        decoder.check_unique(first)
-    records = _name_cells(rows, columns, decoder, has_header=has_header)
-    return Rows((decoder.choose_column(first),) if decoder.texts_only else columns, records)
+    records = _name_cells(rows, columns, len(first), decoder)
+    chosen = (decoder.choose_column(columns),) if decoder.texts_only else columns
+    return Rows(chosen, records)
+
+
+def _read_first(rows: "CellReader", decoder: RowDecoder) -> list[str] | None:
+    """Return the cells of the first row, after a line that names the separator for Excel."""
+    first = next(rows, None)
+    found = SEPARATOR_LINE.fullmatch(rows.delimiter.join(first or ()))
+    if found is not None and (rows.can_change or found[1] == rows.delimiter):
+        if decoder.layout.delimiter is None:
+            rows.change_delimiter(found[1])
+        return next(rows, None)
+    if first is not None and decoder.layout.delimiter is None:
+        first = _try_other_delimiter(rows, first, decoder)
+    return first
+
+
+def _name_columns(header: list[str]) -> tuple[str, ...]:
+    """Return the names in a header without blanks around them, and without empty ones at its end.
+
+    Exported spreadsheets have such; if all names are empty, they are kept.
+    """
+    names = [name.strip() for name in header]
+    num_named = max((number for number, name in enumerate(names, 1) if name), default=len(names))
+    return tuple(names[:num_named])
 
 
 def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecoder) -> list[str]:
@@ -66,6 +95,7 @@ def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecod
     marks = [mark for mark in OTHER_SEPARATORS if len(first) == 1 and mark in first[0]]
     if len(marks) == 1 and rows.can_change:
         rows.change_delimiter(marks[0])
+        rows.repeat_row()
         first = next(rows)
     if marks and len(first) == 1:
         raise InputError(
@@ -76,10 +106,17 @@ def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecod
 
 
 def _name_cells(
-    rows: "CellReader", columns: tuple[str, ...], decoder: RowDecoder, *, has_header: bool
+    rows: "CellReader", columns: tuple[str, ...], num_cells: int, decoder: RowDecoder
 ) -> Iterator[Record]:
-    """Yield a record for each row with the right number of cells; others count as broken."""
-    may_repeat_header = has_header and len(columns) > 1 and not decoder.texts_only
+    """Yield a record for each row with the right number of cells; others count as broken.
+
+    Args:
+        rows: the rows after the header.
+        columns: names of the columns.
+        num_cells: of the header; there may be more than columns, and those cells must be empty.
+        decoder: where rows are counted.
+    """
+    may_repeat_header = decoder.layout.header and len(columns) > 1 and not decoder.texts_only
     while True:
         try:
             cells = next(rows, None)
@@ -89,7 +126,12 @@ def _name_cells(
         if cells is None:
             return
         cells = cells or [""]
-        if may_repeat_header and tuple(cells) == columns:  # of a concatenated file
+        if len(columns) < len(cells) <= num_cells and not any(
+            map(str.strip, cells[len(columns) :])
+        ):
+            del cells[len(columns) :]
+        is_header = may_repeat_header and cells[0].strip() == columns[0]
+        if is_header and _name_columns(cells) == columns:  # of a concatenated file
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):
             values = dict(zip(columns, cells, strict=True))
@@ -128,6 +170,7 @@ class CellReader(Iterator[list[str]]):
     """
 
     is_blank_row = False
+    _has_return = False
 
     def __init__(self, stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> None:
         self._lines = enumerate(read_lines(stream, decoder), 1)
@@ -140,25 +183,32 @@ class CellReader(Iterator[list[str]]):
     def __next__(self) -> list[str]:
         """Return the cells of the next row; a blank line has none."""
         self._taken.clear()
+        self._has_return = False
         try:
-            return next(self._parser)
+            cells = next(self._parser)
         except csv.Error:
             self._put_back(self._taken[1:])
             raise
+        return [cell.replace(RETURN, "\r") for cell in cells] if self._has_return else cells
 
     def repeat_row(self) -> None:
         """Return the last row again on the next call."""
         self._put_back(self._taken)
 
     @property
+    def delimiter(self) -> str:
+        """The mark between cells."""
+        return str(self._dialect["delimiter"])
+
+    @property
     def can_change(self) -> bool:
         """Whether cells may be separated by something else than a comma: not so in TSV."""
-        return bool(self._dialect["delimiter"] == ",")
+        return self.delimiter == ","
 
     def change_delimiter(self, mark: str) -> None:
-        """Return the last row again on the next call, and separate cells by another mark."""
+        """Separate the cells of the next row, and of those after it, by another mark."""
         self._dialect["delimiter"] = mark
-        self.repeat_row()
+        self._put_back([])
 
     def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
         self._again.extendleft(reversed(lines))
@@ -183,4 +233,7 @@ class CellReader(Iterator[list[str]]):
             num_bytes += len(numbered[1])
             if num_bytes > MAX_ROW_BYTES:
                 raise csv.Error(f"over {MAX_ROW_BYTES >> 20} MiB")
-            yield self._decoder.decode(numbered[1])
+            line = self._decoder.decode(numbered[1])
+            if "\r" in line and (found := LONE_RETURN.subn(RETURN, line))[1]:
+                line, self._has_return = found[0], True
+            yield line

@@ -25,6 +25,8 @@ def pair(tokens: str, tags: str) -> dict[str, object]:
         ("a NNP B-NP I-ORG\nb VB B-VP O\n", [pair("a b", "I-ORG O")]),
         ("a b\tO\nc\tO\n", [{"tokens": ["a b", "c"], "tags": ["O", "O"]}]),
         ("a\xa0b O\nc\u2028 O\n", [{"tokens": ["a\xa0b", "c\u2028"], "tags": ["O", "O"]}]),
+        ("a\tO\n\xa0\tO\n", [{"tokens": ["a", "\xa0"], "tags": ["O", "O"]}]),
+        ("\u3000 O\na B\n", [{"tokens": ["\u3000", "a"], "tags": ["O", "B"]}]),
         ("a\n\nb\nc\n", [{"tokens": ["a"]}, {"tokens": ["b", "c"]}]),
         ("-DOCSTART- -X- O O\n\na B C O\n", [pair("a", "O")]),
         ("-DOCSTART- O\na O\n-DOCSTART- O\n", [pair("a", "O")]),

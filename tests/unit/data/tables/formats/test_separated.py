@@ -7,11 +7,12 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.data.tables.labeled import read, refuse, write
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
 from tests.waiting import little_computing
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.formats import separated
+from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
 
@@ -109,3 +110,52 @@ def test_places_are_lines_whatever_ends_them(tmp_path, ending):
     found, report = read(write(tmp_path, "a.csv", content))
     assert [record.place.rpartition(", ")[2] for record in found] == ["line 2", "line 4", "line 6"]
     assert "line 5 has 1 cell " in report.first_broken[0]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_lone_return_is_a_part_of_its_cell(tmp_path, name):
+    mark = {"a.csv": ",", "a.tsv": "\t"}[name]
+    rows = [["te\rxt", "n"], ["\ra\r\rb", "1"], ["c\r", "2"], ["d", "e\r\rf"], ["g", "h\ri"]]
+    for end in ("\n", "\r\n"):
+        path = write(tmp_path, name, end.join(["x" + mark + "y", *map(mark.join, rows)]))
+        assert [[*row.values()] for row in read_values(path)] == rows
+        texts = [row.text for row in open_texts(path, TableSettings(text_column="x")).rows()]
+        assert texts == [text for text, _ in rows]
+    quoted = write(tmp_path, "b.csv", 'x,y\r\n"a\r\nb\rc",d\re\r\n')
+    assert read_values(quoted) == [{"x": "a\r\nb\rc", "y": "d\re"}]
+
+
+def test_columns_have_names_without_blanks_around_them(tmp_path):
+    path = write(tmp_path, "a.csv", "  body, the label\t\n x ,y\nbody , the label\n")
+    found, report = read(path)
+    assert [record.values for record in found] == [{"body": " x ", "the label": "y"}]
+    assert "line 3 has the names of the columns again" in report.first_broken[0]
+    refuse(write(tmp_path, "b.csv", "a,b, a\n1,2,3\n"), "has the column a twice")
+    assert read_values(path, header=False)[0] == {"1": "  body", "2": " the label\t"}
+
+
+@pytest.mark.parametrize(("name", "mark"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
+def test_names_that_are_empty_at_the_end_of_the_header_are_no_columns(tmp_path, name, mark):
+    lines = ["x,y,, ", "a,1,,", "b,2", "c,3, ", "d,4,,late", "e,5,,,"]
+    path = write(tmp_path, name, "\n".join(lines).replace(",", mark))
+    found, report = read(path)
+    assert [[*record.values.values()] for record in found] == [["a", "1"], ["b", "2"], ["c", "3"]]
+    assert "line 5 has 4 cells where there are 2 columns" in report.first_broken[0]
+    assert "line 6 has 5 cells where there are 2 columns" in report.first_broken[1]
+    only = write(tmp_path, name, "\n".join(["body,,", "a,,", "b,,"]).replace(",", mark))
+    assert [row.text for row in open_texts(only).rows()] == ["a", "b"]
+    within = write(tmp_path, name, "\n".join(["x,,y", "a,b,c"]).replace(",", mark))
+    assert read_values(within) == [{"x": "a", "": "b", "y": "c"}]
+
+
+@pytest.mark.parametrize("mark", [";", ",", "|", "\t", "^"])
+def test_a_first_line_that_names_the_separator_for_excel_is_no_header(tmp_path, mark):
+    content = "SEP=;\r\nx;y\r\na;1\r\n".replace(";", mark)
+    path = write(tmp_path, "a.csv", content)
+    assert read_values(path) == [{"x": "a", "y": "1"}]
+    assert read(path)[0][0].place == f"{path}, line 3"
+    assert read_values(path, delimiter=mark) == [{"x": "a", "y": "1"}]
+    assert [*read_values(path, header=False)[0].values()] == ["x", "y"]
+    assert open_records(write(tmp_path, "b.csv", f"sep={mark}\n")).columns is None
+    tabbed = write(tmp_path, "a.tsv", "sep=\t\nx\ty\na\t1\n")
+    assert read_values(tabbed) == [{"x": "a", "y": "1"}]

@@ -108,9 +108,12 @@ class DecodingCounts:
             return
         if bad > self.num_non_ascii or 3 * bad >= self.num_lines:
             share = bad / self.num_lines
+            read = (
+                f"{self.num_lines:,} lines" if is_whole else f"the first {self.num_lines:,} lines"
+            )
             raise InputError(
-                f"{name}: {bad:,} of {self.num_lines:,} lines ({share:.2%}) aren't UTF-8 and would"
-                f" lose characters, the first at {self.first_invalid}; {ADVICE}"
+                f"{name}: {bad:,} of {read} ({share:.2%}) aren't UTF-8 and would lose characters,"
+                f" the first at {self.first_invalid}; {ADVICE}"
             )
 
 

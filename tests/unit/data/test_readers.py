@@ -92,7 +92,7 @@ def test_many_small_files_in_another_encoding_are_refused(folder):
 
 def test_many_lines_in_another_encoding_end_the_reading_early(folder):
     path = write(folder / "a.txt", "Eine Katze ist schön.\n".encode("latin-1") * 9000)
-    with pytest.raises(InputError, match="100 of 100 lines"):
+    with pytest.raises(InputError, match="100 of the first 100 lines"):
         read(path)
 
 

@@ -19,7 +19,7 @@ MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a f
 WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))\.0+", re.ASCII)
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
 # A list as Python and NumPy write it: that is what pandas writes for a cell with a list.
-ESCAPE = r"""\\(?:[\\'"nrt]|x[\da-f]{2}|u(?!d[89a-f])[\da-f]{4})"""
+ESCAPE = r"""\\(?:[\\'"nrt]|x[\da-f]{2}|u(?!d[89a-f])[\da-f]{4}|U00(?:0[1-9a-f]|10)[\da-f]{4})"""
 QUOTED = rf"""'(?:[^'\\\n]|{ESCAPE})*+'|"(?:[^"\\\n]|{ESCAPE})*+\""""
 ITEM = re.compile(rf"{QUOTED}|-?(?:0|[1-9]\d{{0,17}})(?:\.\d{{0,18}})?|True|False", re.ASCII)
 WRITTEN_LIST = re.compile(rf"\[\s*+(?:(?:{ITEM.pattern})(?:\s*+,\s*+|\s++|(?=\])))*+\]", re.ASCII)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from bertkit.base.errors import InputError, MissingFileError
+from bertkit.base.errors import InputError, MissingFileError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.readers.memory import CorpusInput, memory_source
 from bertkit.data.readers.sources import SCHEMES, STANDARD_INPUT
@@ -159,10 +159,21 @@ def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[C
     return [memory_source(list_texts(cast("Table", data), text_column))]
 
 
+def take_path(value: object, name: str) -> Path:
+    """Return an argument as a path.
+
+    Raises:
+        SettingsError: it is neither a string nor a path.
+    """
+    if not isinstance(value, str | Path):
+        raise SettingsError(f"{name} is the name of a file or folder, not {type(value).__name__}")
+    return Path(value)
+
+
 def choose_output(output: str | Path | None, name: str) -> Path:
     """Return the folder to write; without one, a temporary one, which is announced."""
     if output is not None:
-        return Path(output)
+        return take_path(output, "output")
     folder = Path(tempfile.mkdtemp(prefix="bertkit-")) / name
     announce(f"writing into {folder}; output= names a folder to keep")
     return folder

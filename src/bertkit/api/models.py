@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from bertkit.api.inputs import take_path
 from bertkit.api.settings import build, takes_settings
 from bertkit.batch_jobs.export.run import ExportResult
 from bertkit.batch_jobs.export.run import export as run_export
@@ -59,7 +60,8 @@ def export(
         ('logits',)
     """
     chosen = build(ExportSettings, settings, "export")
-    return run_export(model, Path(output), chosen, revision=revision)
+    place = take_path(output, "output")
+    return run_export(take_path(model, "model"), place, chosen, revision=revision)
 
 
 @takes_settings(ReportSettings)
@@ -86,5 +88,5 @@ def report(
         PosixPath('report.html')
     """
     chosen = build(ReportSettings, settings, "report")
-    paths = [Path(one) for one in (run, *others)]
-    return run_report(paths, None if output is None else Path(output), chosen)
+    paths = [take_path(one, "run") for one in (run, *others)]
+    return run_report(paths, None if output is None else take_path(output, "output"), chosen)

@@ -31,6 +31,7 @@ from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer as run_train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.reports.text import show
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.records.observers import OnEvent, observe
@@ -263,8 +264,10 @@ def finetune(
         >>> sorted(classify.task.labels)
         ['bad', 'good']
     """
-    if task not in TASKS:
-        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(TASKS)}")
+    if not isinstance(cast("object", task), str) or task not in TASKS:
+        raise SettingsError(
+            f"there is no task {show(repr(task), 40)}; choose one of {', '.join(TASKS)}"
+        )
     kinds: dict[str, type[Settings]] = {
         "task": TASKS[task].settings,
         "search": SearchSettings,

@@ -30,6 +30,7 @@ from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
+from bertkit.tokenization.tokenizer import check_several
 
 
 @takes_settings(EmbedderSettings, TableSettings)
@@ -193,6 +194,8 @@ def search(
         >>> bertkit.search("How do I mend a tire?", texts, top_k=1)[0].text
         'Take the wheel off first.'
     """
+    if not isinstance(queries, str):
+        check_several(queries)
     asked = [queries] if isinstance(queries, str) else list(queries)
     chosen = build(SearchSettings, settings, "search")
     place = model if model is not None else find_bundled("vectors")

@@ -21,6 +21,7 @@ from bertkit.models.bert.heads import (
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import check_several
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ class NextSentence:
         """Return the probability for each pair.
 
         Raises:
-            InputError: a text is empty, or a pair is too long.
+            InputError: something isn't a pair of texts, a text is empty, or a pair is too long.
         """
+        check_several(pairs)
         encodings = [
-            self._encode(f"pair {number}", first, second)
-            for number, (first, second) in enumerate(pairs, start=1)
+            self._encode(f"pair {number}", *_take_pair(f"pair {number}", pair))
+            for number, pair in enumerate(pairs, start=1)
         ]
         results: dict[int, float] = {}
         lengths = [len(encoding) for encoding in encodings]
@@ -104,3 +106,10 @@ class NextSentence:
         is_empty = segments.count(0) == 2 or segments.count(1) == 1
         self.loaded.check_text(name, len(encoding), is_empty=is_empty)
         return encoding
+
+
+def _take_pair(name: str, pair: object) -> tuple[str, str]:
+    """Return two texts; their types are checked when they are encoded."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InputError(f"{name}: expected a tuple of two texts, got {pair!r:.80}")
+    return pair[0], pair[1]

@@ -146,6 +146,11 @@ class Predictor(Generic[Input, Example, Prediction]):
         """
         if isinstance(inputs, ONE_INPUT):
             raise InputError("expected several inputs, got one; call the predictor with it")
+        if hasattr(inputs, "columns") or not isinstance(inputs, Iterable):
+            raise InputError(
+                f"expected a list of inputs, got {type(inputs).__name__}; bertkit.predict reads"
+                " data frames and files"
+            )
         examples = (
             self.task.make_example(value, f"input {number}")
             for number, value in enumerate(inputs, start=1)

@@ -1,7 +1,8 @@
 """The tokenizer: text to token ids and back."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -289,12 +290,17 @@ def check_texts(texts: Sequence[object]) -> None:
     check_several(texts)
     for text in texts:
         if not isinstance(text, str):
-            raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")
+            shown = " ".join(repr(text).split())
+            raise InputError(f"expected a text, got {shown:.80} ({type(text).__name__})")
 
 
 def check_several(texts: object) -> None:
-    """Reject a single text instead of a list, and values that aren't iterable."""
-    if isinstance(texts, str | bytes):
+    """Reject a single text instead of a list, and what isn't a sequence of values.
+
+    Iterating over a mapping or a data frame would give the names of its columns.
+    """
+    if isinstance(texts, str):
         raise InputError("expected a list of texts, got one text; put it into a list")
-    if not isinstance(texts, Iterable):
-        raise InputError(f"expected a list of texts, got {texts!r:.80} ({type(texts).__name__})")
+    is_other = isinstance(texts, bytes | Mapping | AbstractSet) or hasattr(texts, "columns")
+    if is_other or not isinstance(texts, Iterable):
+        raise InputError(f"expected a list of texts, got {type(texts).__name__}")

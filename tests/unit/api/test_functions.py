@@ -11,7 +11,7 @@ import pytest
 from tests.unit.inference.small import save_small
 
 import bertkit
-from bertkit.base.errors import InputError, SettingsError, StoppedError
+from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
 from bertkit.cli.main import main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -309,3 +309,36 @@ def test_without_an_output_the_folder_is_told(model, capsys):
 def test_a_wrong_call_is_told(call, message):
     with pytest.raises((SettingsError, InputError), match=message):
         call()
+
+
+FRAME = pd.DataFrame({"text": ["the cat"]})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: bertkit.search(7, ["the cat"], model=model), "list of texts, got int"),
+        (lambda model: bertkit.search(FRAME, ["cat"], model=model), "of texts, got DataFrame"),
+        (lambda model: bertkit.embed(["a"], model=[model]), "the id of a model.* not list"),
+        (lambda model: bertkit.inspect(None), "the id of a model.* not NoneType"),
+        (lambda model: bertkit.report(b"run/"), "^run is the name .* not bytes$"),
+        (lambda model: bertkit.export(model, output=1.5), "^output is the name .* not float$"),
+        (lambda model: bertkit.train_tokenizer(["a"], output=3), "^output is the name .* not int$"),
+        (lambda model: bertkit.finetune([FRAME], train=ROWS), r"^there is no task \[ text 0 the"),
+        (lambda model: bertkit.finetune("classify", train=None), "a list of rows, got None$"),
+        (lambda model: bertkit.embed({"text": ["a"]}, model=model), "list of rows, got dict$"),
+        (lambda model: bertkit.view(FRAME, model=model), "^expected a text, got text 0 the cat"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_told_in_one_line(call, message, model, tmp_path):
+    with pytest.raises(BertkitError, match=message) as raised:
+        call(model)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_predictor_refuses_a_data_frame_and_names_what_reads_it(classifier):
+    with pytest.raises(InputError, match=r"got DataFrame; bertkit\.predict reads data frames"):
+        classifier(FRAME)
+    assert [one.label for one in bertkit.predict(classifier, FRAME)] == [
+        classifier("the cat").label
+    ]

@@ -195,9 +195,9 @@ def test_memory_is_bounded_by_a_window(rewriter, monkeypatch):
 
 def test_anything_else_than_texts_is_refused(rewriter):
     for one in ("a cat", b"a cat"):
-        with pytest.raises(InputError, match="expected a list of texts, got one text"):
+        with pytest.raises(InputError, match=r"expected a list of texts, got (one text|bytes)"):
             next(rewriter.stream(one))
-    with pytest.raises(InputError, match=r"expected a list of texts, got 5 \(int\)"):
+    with pytest.raises(InputError, match="expected a list of texts, got int"):
         rewriter(5)
     with pytest.raises(InputError, match="expected a text, got 3"):
         rewriter(["a cat", 3])

@@ -65,6 +65,9 @@ def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
 
 def test_pairs_are_the_same_in_many_batches(loaded, seen, small_batches):
     whole = NextSentence(loaded, "torch").score_pairs(PAIRS)
+    for wrong in (["a text"], [("one", "two", "three")], [7]):
+        with pytest.raises(InputError, match=r"^pair 1: expected a tuple of two texts, got"):
+            NextSentence(loaded, "torch").score_pairs(wrong)
     assert len(seen) == 1
     small_batches()
     assert NextSentence(loaded, "torch").score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)

@@ -2,6 +2,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bertkit.base.errors import InputError, SettingsError
@@ -140,6 +141,15 @@ def test_what_isnt_a_text_is_refused(tokenizer: Tokenizer, values: tuple[Any, ..
         tokenizer.encode(*values)
     with pytest.raises(InputError, match="expected a text, got"):
         tokenizer.encode_batch(*([value] for value in values))
+
+
+@pytest.mark.parametrize(
+    "texts", [5, b"the", {"text": ["the"]}, {"the"}, pd.DataFrame({"text": ["the"]})]
+)
+def test_what_isnt_a_list_of_texts_is_refused(tokenizer: Tokenizer, texts: Any) -> None:
+    message = f"^expected a list of texts, got {type(texts).__name__}$"
+    with pytest.raises(InputError, match=message):
+        tokenizer.encode_batch(texts)
 
 
 def test_a_batch_isnt_one_text(tokenizer: Tokenizer) -> None:

@@ -4,6 +4,7 @@ Only the needed files are fetched, all from one commit, and each file's hash is 
 the Hub's list before the file gets its name in the cache.
 """
 
+import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -51,10 +52,15 @@ def resolve_model(
 
     Raises:
         MissingFileError: `text` is neither an existing path nor a valid id.
-        SettingsError: `revision` is given for a path, or is invalid.
+        SettingsError: `revision` is given for a path, or is invalid; or `text` is neither a string
+            nor a path.
         StorageError: permission is denied; or as in `fetch_model`.
         HubError, UnsafeFileError: as in `fetch_model`.
     """
+    if not isinstance(text, str | os.PathLike):
+        raise SettingsError(
+            f"a model is a folder or the id of a model of the Hub, and not {type(text).__name__}"
+        )
     # A TensorFlow checkpoint is given by the prefix of its files; no file has just that name.
     names = (text, f"{text}{TENSORFLOW_SUFFIX}")
     if any(map(is_on_disk, names)):

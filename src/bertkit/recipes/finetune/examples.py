@@ -88,15 +88,15 @@ class SetCounts(BaseModel):
 def open_tables(train: Table, dev: Table | None, settings: FineTuneSettings) -> list[RecordTable]:
     """Open the table of training examples and, if given, that of held-out examples."""
     tables = []
-    for flag, source in (("train", train), ("dev", dev)):
-        if source is not None:
-            table = open_records(source, settings, split=flag)
-            if table.identity() is None:
-                raise InputError(
-                    f"--{flag} can't be standard input, because a resumed run reads it again;"
-                    f" write it to a file first"
-                )
-            tables.append(table)
+    given = {"train": train} if dev is None else {"train": train, "dev": dev}
+    for flag, source in given.items():
+        table = open_records(source, settings, split=flag)
+        if table.identity() is None:
+            raise InputError(
+                f"--{flag} can't be standard input, because a resumed run reads it again;"
+                f" write it to a file first"
+            )
+        tables.append(table)
     return tables
 
 

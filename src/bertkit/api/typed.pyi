@@ -158,6 +158,7 @@ def predict(
     id_column: str | None = None,
     keep_columns: tuple[str, ...] | None = None,
     overwrite: bool = False,
+    top_k: int | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
     label_column: str | None = None,

@@ -31,7 +31,7 @@ Model = str | Path | Predictor[Any, Any, Any]
 COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 
-@takes_settings(PredictSettings, COLUMNS)
+@takes_settings(PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS)
 def predict(
     model: Model,
     data: Table,
@@ -51,8 +51,8 @@ def predict(
         revision: branch, tag or commit of a model of the Hub.
         engine: the inference engine; auto takes the fastest that is installed.
         precision: of matrix products.
-        settings: fields of `PredictSettings`, and names of columns that differ from those of the
-            training data.
+        settings: fields of `PredictSettings`, names of columns that differ from those of the
+            training data, and for classifiers `top_k`.
 
     Returns:
         Predictions, such as `Classification`, as the model's predictor returns them.
@@ -63,9 +63,11 @@ def predict(
     """
     options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
     predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, **options)
-    parts = divide({"columns": COLUMNS, "predict": PredictSettings}, settings)
+    given = TASKS[predictor.task.name].answers
+    parts = divide({"columns": COLUMNS, "answers": given, "predict": PredictSettings}, settings)
     chosen = build(PredictSettings, parts["predict"], "predict")
     columns = build(COLUMNS, parts["columns"], "predict")
+    predictor = predictor.giving(build(given, parts["answers"], "predict"))
     answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
         return [row.prediction for row in answers.read(progress)]

@@ -49,6 +49,7 @@ DOCSTRING = """{summary}
         output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
             .parquet.
         settings: The settings of the command.
+        answers: What a prediction gives.
         columns: Names of the columns.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
@@ -63,6 +64,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     """The command of a task: its flags follow from the task's inputs and columns."""
     inputs_kind: Any = entry.inputs
     as_flags = Parameter(name="*", show=bool(entry.inputs.model_fields))
+    answers_kind: Any = entry.answers
+    as_answers = Parameter(name="*", show=bool(entry.answers.model_fields))
     columns_kind: Any = choose_columns(entry.settings)
 
     def predict(
@@ -72,6 +75,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),  # noqa: B008
         file: str | None = None,
         output: Path | None = None,
+        answers: Annotated[answers_kind, as_answers] = answers_kind(),  # noqa: B008
         settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
         columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
         device: str = "auto",
@@ -96,11 +100,12 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             )
             if (task := predictor.task.name) != name:
                 raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
+            predictor = predictor.giving(answers)
             if source is None:
-                answers = answer_values(predictor, values)
+                found = answer_values(predictor, values)
             else:
-                answers = answer_file(predictor, source, settings, columns)
-            give(answers, place, json=json)
+                found = answer_file(predictor, source, settings, columns)
+            give(found, place, json=json)
 
     predict.__doc__ = DOCSTRING.format(
         name=name,

@@ -1,7 +1,7 @@
 """Predictions of a fine-tuned model: inputs to typed results, for every task of `TASKS`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.names import list_heads
@@ -111,6 +112,10 @@ class Predictor(Generic[Input, Example, Prediction]):
         model = loaded.model
         chosen = choose_engine(engine, model, model.head_layers, precision)
         return cls(task, loaded, chosen, read_metrics(checkpoint.folder))
+
+    def giving(self, answers: Settings) -> Self:
+        """Return the predictor with these settings of what a prediction gives."""
+        return replace(self, task=replace(self.task, **answers.model_dump()))
 
     def _repr_html_(self) -> str:
         """Show task, labels and metrics in a notebook."""

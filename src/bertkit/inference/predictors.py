@@ -1,8 +1,9 @@
 """Typed predictors, one for each task."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
+from bertkit.base.settings import validate
 from bertkit.inference.predictor import Predictor
 from bertkit.tasks.answer.decoding import Answer
 from bertkit.tasks.answer.examples import AnswerExample
@@ -12,6 +13,7 @@ from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.classify.settings import ClassifyAnswers
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress.examples import RegressExample
 from bertkit.tasks.regress.task import Regress, Regression
@@ -31,9 +33,41 @@ class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classificatio
         'positive'
         >>> [one.probability for one in classify(["a film", "dull"])]  # doctest: +SKIP
         [0.71, 0.98]
+        >>> classify("a gripping film", top_k=2).probabilities  # doctest: +SKIP
+        {'positive': 0.93, 'neutral': 0.05}
     """
 
     task_kind: ClassVar = Classify
+
+    @overload  # a text is a sequence of texts, too: the first that fits is meant
+    def __call__(  # type: ignore[overload-overlap]
+        self, inputs: str | tuple[str, str], *, top_k: int | None = None
+    ) -> Classification: ...
+
+    @overload
+    def __call__(
+        self, inputs: Sequence[str | tuple[str, str]], *, top_k: int | None = None
+    ) -> list[Classification]: ...
+
+    def __call__(
+        self,
+        inputs: str | tuple[str, str] | Sequence[str | tuple[str, str]],
+        *,
+        top_k: int | None = None,
+    ) -> Classification | list[Classification]:
+        """Classify one input, or several.
+
+        Args:
+            inputs: a text, a tuple of two, or a list or another iterable of several.
+            top_k: give the probabilities of the likeliest labels only, best first.
+
+        Raises:
+            SettingsError: `top_k` is below 1.
+        """
+        if top_k is None:
+            return super().__call__(inputs)
+        answers = validate(ClassifyAnswers, {"top_k": top_k}, "the classifier")
+        return super(Classifier, self.giving(answers)).__call__(inputs)
 
 
 class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bertkit.base.settings import Settings
 from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose.settings import ChooseInputs, ChooseSettings
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify.settings import ClassifyAnswers, ClassifySettings
 from bertkit.tasks.extract.settings import ExtractInputs, ExtractSettings
 from bertkit.tasks.inputs import PairInputs, TaskInputs
 from bertkit.tasks.regress.settings import RegressSettings
@@ -29,6 +30,7 @@ class TaskEntry:
         inputs: class of the command-line inputs of its command.
         example_data: suffix of labeled files in examples of commands.
         pipeline_tag: the task's name on the Hub; None if the Hub has none.
+        answers: class of the settings of what a prediction gives; its fields are the task's own.
     """
 
     settings: type[TaskSettings]
@@ -37,6 +39,7 @@ class TaskEntry:
     inputs: type[TaskInputs] = TaskInputs
     example_data: str = ".csv"
     pipeline_tag: str | None = None
+    answers: type[Settings] = Settings
 
     def load(self) -> "type[Task[Any, Any]]":
         """Import and return the task's class."""
@@ -52,6 +55,7 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.classify.task:Classify",
         PairInputs,
         pipeline_tag="text-classification",
+        answers=ClassifyAnswers,
     ),
     "regress": TaskEntry(
         RegressSettings,

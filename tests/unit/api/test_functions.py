@@ -107,6 +107,8 @@ def test_predict_and_evaluate_take_rows(classifier, kind):
     renamed = rows.rename(columns={"text": "body"}) if kind is pd.DataFrame else None
     if renamed is not None:
         assert len(bertkit.predict(classifier, renamed, text_column="body")) == 2
+    (first, _) = bertkit.predict(classifier, rows, top_k=1)
+    assert list(first.probabilities) == labels[:1]
 
 
 def test_predict_takes_a_folder_and_plain_texts(classifier, model, tmp_path):

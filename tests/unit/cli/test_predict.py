@@ -249,3 +249,29 @@ def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):
     ):
         path.write_text(text)
         assert message in run("classify", model, "a", "--config", path, exit_code=2).err
+
+
+def test_the_likeliest_labels_are_given(run, model, classify, write_csv, tmp_path):
+    full = classify("a dog saw").probabilities
+    best = dict(sorted(full.items(), key=lambda pair: -pair[1])[:2])
+    assert len(best) < len(full)
+    top = classify("a dog saw", top_k=2)
+    assert list(top.probabilities.items()) == list(best.items())
+    assert classify(["a dog saw"], top_k=99)[0].probabilities == full
+    with pytest.raises(SettingsError, match="top_k"):
+        classify("a dog saw", top_k=0)
+
+    words = ["classify", model, "a dog saw", "--top-k", "2", "--engine", "torch"]
+    first, text = run(*words).out.rstrip("\n").split("\t")
+    assert [part.split()[0] for part in first.split(", ")] == list(best)
+    assert text == "a dog saw"
+    (found,) = read_json_lines(run(*words, "--json").out)
+    assert list(found["probabilities"]) == list(best)
+    assert found["label"] == top.label
+
+    table = write_csv("in.csv", ["text"], [[text]])
+    output = tmp_path / "out.csv"
+    run("classify", model, "--file", table, "--top-k", "2", "--output", output)
+    (row,) = csv.DictReader(io.StringIO(output.read_text()))
+    assert list(json.loads(row["probabilities"])) == list(best)
+    assert "top_k" in run(*words[:3], "--top-k", "0", exit_code=2).err

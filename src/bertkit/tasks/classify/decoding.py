@@ -5,7 +5,8 @@ Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,8 @@ class Classification:
     Attributes:
         label: the likeliest label.
         probability: its probability, from 0 to 1.
-        probabilities: probability of each label; with multi-label they don't sum to 1.
+        probabilities: probability of each label; with multi-label they don't sum to 1. With `top_k`
+            only those of the likeliest labels, best first.
         labels: the predicted labels: the likeliest one, or with multi-label those whose probability
             reaches the threshold, possibly none.
     """
@@ -36,6 +38,12 @@ class Classification:
     probability: float
     probabilities: dict[str, float]
     labels: tuple[str, ...]
+
+    def keep_likeliest(self, most: int) -> Self:
+        """Return the same with so many probabilities, best first; of equal ones the first."""
+        shares = self.probabilities
+        kept = sorted(shares, key=lambda label: -shares[label])[:most]
+        return replace(self, probabilities={label: shares[label] for label in kept})
 
 
 def find_probabilities(

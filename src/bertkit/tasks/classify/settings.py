@@ -4,8 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bertkit.base.settings import Settings
 from bertkit.tasks.columns import spell_label
-from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.settings import Count, TextSettings
 
 Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
 METRICS_OF_ONE = ("accuracy", "f1", "macro_f1", "matthews")
@@ -91,3 +92,13 @@ class ClassifySettings(TextSettings):
             if self.positive_label is not None and self.positive_label not in names:
                 raise ValueError(f"positive_label {self.positive_label!r} isn't among the labels")
         return self
+
+
+class ClassifyAnswers(Settings):
+    """Which labels of a prediction are given."""
+
+    top_k: Count | None = Field(
+        None,
+        description="Give the likeliest labels, so many of them, each with its probability, best"
+        " first; all if there are fewer.",
+    )

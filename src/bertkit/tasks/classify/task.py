@@ -46,9 +46,11 @@ class Classify(Task[ClassifyExample, Classification]):
 
     Attributes:
         label_weights: class weights of the training loss; empty if all are equal.
+        top_k: how many labels a prediction gives, the likeliest first; None for all, by id.
     """
 
     label_weights: tuple[float, ...] = ()
+    top_k: int | None = None
 
     name: ClassVar = "classify"
     settings_kind: ClassVar = ClassifySettings
@@ -208,11 +210,13 @@ class Classify(Task[ClassifyExample, Classification]):
         del example, encoded
         scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
         if len(scores) > MANY_LABELS:
-            return self._choose(self.labels, self._find_many(scores).tolist())
-        values = decoding.find_probabilities(
-            scores.tolist(), self.temperature, multi_label=is_multi
-        )
-        return self._choose(self.labels, values)
+            values = self._find_many(scores).tolist()
+        else:
+            values = decoding.find_probabilities(
+                scores.tolist(), self.temperature, multi_label=is_multi
+            )
+        found = self._choose(self.labels, values)
+        return found if self.top_k is None else found.keep_likeliest(self.top_k)
 
     def decode_in_brief(
         self, example: ClassifyExample, encoded: Encoded, logits: Logits
@@ -284,17 +288,23 @@ class Classify(Task[ClassifyExample, Classification]):
 
     def describe(self, prediction: Classification) -> str:
         """Return the label and its probability, or each of several labels with its own."""
-        if not self.settings.multi_label:
+        if not self.settings.multi_label and self.top_k is None:
             return f"{show(prediction.label, LABEL_COLUMNS)}\t{prediction.probability:.4f}"
         shares = prediction.probabilities
-        given = [f"{show(label, LABEL_COLUMNS)} {shares[label]:.4f}" for label in prediction.labels]
+        names = prediction.labels if self.top_k is None else shares
+        given = [f"{show(label, LABEL_COLUMNS)} {shares[label]:.4f}" for label in names]
         return ", ".join(given) or joint_scoring.NO_LABEL
 
     def to_row(self, prediction: Classification) -> dict[str, Any]:
-        """Return the labels, and a column with the probability of each class."""
+        """Return the labels, and a column with the probability of each class.
+
+        With `top_k`, which has other classes in each row, one column has all probabilities.
+        """
         found = self.to_json(prediction)
         if self.settings.multi_label:
             found["labels"] = self.settings.label_separator.join(prediction.labels)
+        if self.top_k is not None:
+            return found
         classes = found.pop("probabilities")
         return {**found, **{f"probability_{name}": value for name, value in classes.items()}}
 

@@ -267,3 +267,12 @@ def test_labels_of_a_folder_are_spelled_as_those_of_tables():
     for before, after in ((("0.0", "1.0"), ("0", "1")), (("1", "1.0"), ("1", "1.0"))):
         config = BertConfig(id2label=dict(enumerate(before)))
         assert Classify.from_config(ONE, config, {}).labels == after
+
+
+def test_the_likeliest_of_several_labels_are_shown_whether_given_or_not():
+    task = Classify(MANY, ("a", "b", "c"), top_k=2)
+    found = decode(task, [None], [None], [np.array([[-1.0, -3.0, 2.0]])])[0]
+    assert found.labels == ("c",)
+    assert list(found.probabilities) == ["c", "a"]
+    assert task.describe(found) == "c 0.8808, a 0.2689"
+    assert task.to_row(found)["probabilities"] == found.probabilities

@@ -38,7 +38,7 @@ class DeviceReport:
 
 
 def describe_devices() -> list[DeviceReport]:
-    """Measure the CPU and every GPU; takes about a second for each."""
+    """Measure the CPU and every GPU; takes about two seconds for each."""
     names = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     return [describe_device(torch.device(name)) for name in names]
 

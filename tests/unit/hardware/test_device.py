@@ -43,3 +43,16 @@ def test_bf16_that_is_emulated_is_called_slow(monkeypatch, capsys, flags, is_war
 
 def test_a_rate_is_a_number_of_operations_per_second():
     assert 1e6 < measure_peak(CPU, "fp32", sizes=(128,)) < 1e15
+
+
+def test_a_precision_that_is_slow_is_measured_for_a_second(monkeypatch):
+    clock = [0.0]
+
+    def multiply(left: torch.Tensor, right: torch.Tensor) -> None:
+        clock.append(clock[-1] + 0.4)
+
+    monkeypatch.setattr(torch, "mm", multiply)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: clock[-1])
+    rate = measure_peak(CPU, "bf16", sizes=(10, 20))
+    assert rate == pytest.approx(2 * 10**3 / 0.4)
+    assert clock[-1] == pytest.approx(1.2)

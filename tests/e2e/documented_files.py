@@ -1,0 +1,192 @@
+"""The models and files that the documentation names, as small as they can be."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tests.e2e.documentation import list_pages, read_blocks
+from tests.e2e.small import write_corpus
+from tests.unit.inference.small import build_model, save_run, save_small
+from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
+from tests.unit.inference.small_rewriter import SAVED
+from tests.unit.inference.small_task import save_answerer, save_model, save_tagger
+from tests.unit.recipes.finetune.small import make_rows, write_rows
+
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, write_sentence_model
+from bertkit.checkpoints.sentence_transformers.modules import Pooling
+from bertkit.cli.main import main
+from bertkit.generation.seq2seq_file import write_seq2seq_file
+from bertkit.tasks.choose.settings import ChooseSettings
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.extract.settings import ExtractSettings
+from bertkit.tasks.extract.task import Extract
+from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress.task import Regress
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = (
+    "The doctor lost her hat. A dog saw it in the river. Nobody went home.",
+    "Rain fell all day. The captain waited for a ship. It never came.",
+    "A cat sat down. The cat took a seat near the door. It slept.",
+)
+
+
+def save_encoder(folder: Path) -> None:
+    """Layers and heads of all-MiniLM-L6-v2, and for a vocabulary the words of all examples."""
+    code = "\n".join(block.code for page in list_pages() for block in read_blocks(page))
+    tokenizer = Tokenizer(list(dict.fromkeys([*SPECIAL_TOKENS, *split_words(code.lower())])))
+    sizes = {"hidden_size": 24, "num_hidden_layers": 6, "num_attention_heads": 12}
+    model = build_model(**sizes, vocab_size=tokenizer.vocab_size, max_position_embeddings=128)
+    model.save_pretrained(folder)
+    tokenizer.save(folder)
+
+
+def save_sentence_encoder(folder: Path) -> None:
+    """The same with the mean of the tokens."""
+    save_encoder(folder)
+    pooling = Pooling(dimension=24, modes=("mean",))
+    write_sentence_model(folder, SentenceModel((pooling,), max_seq_length=128))
+
+
+def save_bundled(folder: Path) -> None:
+    """A package in the place of the one with the model that comes with bertkit."""
+    save_sentence_encoder(folder / "vectors")
+    save_encoder(folder / "words")
+    (folder / "__init__.py").touch()
+
+
+def split_words(text: str) -> list[str]:
+    return re.findall(r"\w+|[^\w\s]", text)
+
+
+def save_sentiment(folder: Path) -> None:
+    """A classifier as `bertkit finetune` leaves it, with its report."""
+    encoder, train = folder.with_name("encoder"), folder.with_name("rows.csv")
+    save_sentence_encoder(encoder)
+    write_reviews(train)
+    run(f"finetune classify --model {encoder} --train {train} --output {folder} --epochs 1")
+
+
+def save_translator(folder: Path) -> None:
+    save_encoder_decoder(folder)
+    lengths = {"max_source_length": 16, "max_target_length": 16}
+    write_seq2seq_file(folder, SAVED.model_copy(update=lengths))
+
+
+def save_tokenizer(folder: Path) -> None:
+    save_small(folder.with_name("whole"))
+    Tokenizer.load(folder.with_name("whole")).save(folder)
+
+
+def save_shards(folder: Path) -> None:
+    tokenizer, corpus = folder.with_name("words"), folder.with_name("corpus.txt")
+    save_tokenizer(tokenizer)
+    write_corpus(corpus, 300)
+    words = f"prepare {corpus} --tokenizer {tokenizer} --output {folder} --held-out 0.1 --workers 1"
+    run(words)
+
+
+def save_onnx(folder: Path) -> None:
+    save_sentence_encoder(folder.with_name("sentences"))
+    run(f"export {folder.with_name('sentences')} --output {folder}")
+
+
+def save_features(path: Path) -> None:
+    save_small(folder := path.with_name("features-model"))
+    write_texts(texts := path.with_name("features.txt"))
+    run(f"features {folder} {texts} --output {path}")
+
+
+def write_weights_of_it(path: Path) -> None:
+    """What the command above the example writes."""
+    text = "The animal didn't cross the street because it was too tired."
+    save_encoder(model := path.with_name("model"))
+    with path.open("w") as file, redirect_stdout(file):
+        assert main(["view", str(model), text, "--token", "it", "--json"]) == 0
+
+
+def write_books(folder: Path) -> None:
+    folder.mkdir()
+    write_corpus(folder / "book.txt", 40)
+
+
+def write_texts(path: Path) -> None:
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+
+
+def write_passages(path: Path) -> None:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
+
+
+def write_reviews(path: Path) -> None:
+    labels = {"good": "positive", "bad": "negative"}
+    rows = (row.rpartition(",") for row in make_rows(40, 2))
+    write_rows(path, [f"{text},{labels[label]}" for text, _, label in rows])
+
+
+def write_vectors(path: Path) -> None:
+    np.save(path, np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32))
+
+
+def run(words: str) -> None:
+    assert main(words.split()) == 0
+
+
+MAKERS: Mapping[str, Callable[[Path], object]] = {
+    "all-MiniLM-L6-v2": save_sentence_encoder,
+    "bert-base": save_encoder,
+    "books": write_books,
+    "bundled": save_bundled,
+    "de-en": save_translator,
+    "endings": lambda folder: save_model(folder, Choose(ChooseSettings(max_length=16))),
+    "features.parquet": save_features,
+    "gpt": save_causal,
+    "it.json": write_weights_of_it,
+    "minilm": save_sentence_encoder,
+    "minilm-onnx": save_onnx,
+    "names": save_tagger,
+    "news": lambda folder: save_model(folder, Extract(ExtractSettings(max_length=16))),
+    "old-model": save_small,
+    "passages.jsonl": write_passages,
+    "reader": save_answerer,
+    "report.txt": write_texts,
+    "reviews.csv": write_reviews,
+    "run": save_run,
+    "sentence-transformers/all-MiniLM-L6-v2": save_sentence_encoder,
+    "sentiment": save_sentiment,
+    "shards": save_shards,
+    "similarity": lambda folder: save_model(
+        folder, Regress(RegressSettings(max_length=16, pairs=True))
+    ),
+    "test.csv": write_reviews,
+    "texts.de": write_texts,
+    "texts.txt": write_texts,
+    "tokenizer": save_tokenizer,
+    "train.csv": write_reviews,
+    "vectors.npy": write_vectors,
+}
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A folder in which each of them is made once, in a folder of its own."""
+
+    folder: Path
+
+    def lay_out(self, names: Iterable[str], target: Path) -> None:
+        """Copy models and files to where the examples look for them."""
+        for name in names:
+            kept = self.folder / name.replace("/", "-") / Path(name).name
+            if not kept.exists():
+                kept.parent.mkdir()
+                MAKERS[name](kept)
+            wanted = target / name
+            wanted.parent.mkdir(exist_ok=True)
+            (shutil.copytree if kept.is_dir() else shutil.copy)(kept, wanted)

@@ -1,0 +1,142 @@
+"""Every Python example of the README and the guides runs as it stands.
+
+The blocks of a page run one after the other in one namespace, as a reader would paste them, in a
+folder with small models and files under the names that they use. Only what would train for minutes
+is cut short, at the place where a budget becomes a number of steps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.e2e.documentation import ROOT, list_pages, read_blocks
+from tests.e2e.documented_files import TEXTS, Shelf
+
+from bertkit.base.errors import MissingExtraError
+from bertkit.checkpoints import bundled
+from bertkit.recipes.pretrain import run as pretraining
+from bertkit.studies.baselines import run as baselines
+
+NUM_STEPS = 3
+LABELS = [0, 1, 0]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the examples of a page take for granted.
+
+    Attributes:
+        files: names of models and files, each one of `MAKERS`.
+        names: Python's names, and what they stand for.
+        is_quick: whether a small model takes the place of the one that comes with bertkit.
+    """
+
+    files: tuple[str, ...] = ()
+    names: Mapping[str, Any] = field(default_factory=dict)
+    is_quick: bool = False
+
+
+GIVEN = {
+    "README.md": Given(
+        ("tokenizer", "run", "sentence-transformers/all-MiniLM-L6-v2"),
+        {"passages": list(TEXTS), "texts": list(TEXTS)},
+    ),
+    "docs/guide/answer.md": Given(("reader",)),
+    "docs/guide/checkpoints.md": Given(("old-model",)),
+    "docs/guide/choose.md": Given(("endings",)),
+    "docs/guide/classify.md": Given(("sentiment",)),
+    "docs/guide/corpus.md": Given(("books", "tokenizer")),
+    "docs/guide/embeddings.md": Given(
+        ("all-MiniLM-L6-v2", "texts.txt"), {"endless_texts": iter(TEXTS)}
+    ),
+    "docs/guide/export.md": Given(("sentiment", "minilm-onnx")),
+    "docs/guide/extract.md": Given(("news",)),
+    "docs/guide/features.md": Given(
+        ("features.parquet", "bert-base"), {"endless_texts": iter(TEXTS)}
+    ),
+    "docs/guide/finetuning.md": Given(("sentence-transformers/all-MiniLM-L6-v2", "train.csv")),
+    "docs/guide/generate.md": Given(("gpt",), {"texts": list(TEXTS)}),
+    "docs/guide/geometry.md": Given(("all-MiniLM-L6-v2",)),
+    "docs/guide/precision.md": Given(("minilm", "sentiment")),
+    "docs/guide/predict.md": Given(("sentiment", "test.csv"), {"endless_texts": iter(TEXTS)}),
+    "docs/guide/pretraining.md": Given(("shards",)),
+    "docs/guide/python.md": Given(
+        ("reviews.csv", "passages.jsonl", "report.txt", "gpt", "de-en"),
+        {"texts": list(TEXTS)},
+        is_quick=True,
+    ),
+    "docs/guide/regress.md": Given(("similarity",)),
+    "docs/guide/score.md": Given(("run",)),
+    "docs/guide/search.md": Given(
+        ("all-MiniLM-L6-v2", "passages.jsonl", "vectors.npy"),
+        {"queries": np.ones((2, 384), np.float32)},
+    ),
+    "docs/guide/studies.md": Given(
+        ("shards",),
+        {
+            "texts": list(TEXTS),
+            "labels": LABELS,
+            "other_texts": list(TEXTS),
+            "other_labels": LABELS,
+        },
+    ),
+    "docs/guide/summarize.md": Given(
+        ("all-MiniLM-L6-v2",), {"text": TEXTS[0], "endless_texts": iter(TEXTS)}
+    ),
+    "docs/guide/tag.md": Given(("names",)),
+    "docs/guide/tokenizer.md": Given(("tokenizer",)),
+    "docs/guide/translate.md": Given(("de-en", "texts.de")),
+    "docs/guide/view.md": Given(
+        ("it.json", "sentence-transformers/all-MiniLM-L6-v2", "sentiment", "de-en")
+    ),
+}
+EXAMPLES = {
+    page: blocks
+    for page in list_pages()
+    if (blocks := [one for one in read_blocks(page) if one.language == "python"])
+}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("documented"))
+
+
+@pytest.fixture
+def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Budgets of minutes, and of thousands of steps, are a few steps; no speed is measured."""
+    for module in (pretraining, baselines):
+        monkeypatch.setattr(module, "count_steps", lambda *_: NUM_STEPS)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+
+
+@pytest.mark.usefixtures("_short_runs")
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_of_a_page_run(page, shelf, tmp_path: Path, monkeypatch):
+    given = GIVEN.get(page, Given())
+    shelf.lay_out(given.files, tmp_path)
+    if given.is_quick:
+        shelf.lay_out(["bundled"], tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(bundled, "PACKAGE", "bundled")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__", **given.names}
+    for block in EXAMPLES[page]:
+        # blank lines before it, so that a traceback names the line of the page
+        code = compile("\n" * (block.line - 1) + block.code, str(ROOT / page), "exec")
+        try:
+            exec(code, names)
+        except (MissingExtraError, ModuleNotFoundError) as error:
+            if str(getattr(error, "name", None)).startswith("bertkit"):
+                raise
+            pytest.skip(f"line {block.line}: {error}")
+
+
+def test_nothing_is_given_that_no_example_uses():
+    assert GIVEN.keys() <= EXAMPLES.keys()
+    for page, given in GIVEN.items():
+        code = "\n".join(block.code for block in EXAMPLES[page])
+        assert [name for name in (*given.files, *given.names) if name not in code] == []

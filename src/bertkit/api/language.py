@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
+from bertkit.api.interrupts import ends_in_one_line
 from bertkit.api.kept import take_model, take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
@@ -34,6 +35,7 @@ def fill_mask(texts: str) -> FilledText: ...
 def fill_mask(texts: SeveralTexts) -> list[FilledText]: ...
 
 
+@ends_in_one_line
 def fill_mask(
     texts: str | SeveralTexts,
     *,
@@ -78,6 +80,7 @@ def fill_mask(
     return found[0] if isinstance(texts, str) else found
 
 
+@ends_in_one_line
 def next_sentence(
     first: str,
     second: str,
@@ -119,6 +122,7 @@ def score(texts: str) -> TextScore: ...
 def score(texts: SeveralTexts) -> list[TextScore]: ...
 
 
+@ends_in_one_line
 def score(
     texts: str | SeveralTexts,
     *,
@@ -169,6 +173,7 @@ def generate(
 ) -> list[ContinuedText]: ...
 
 
+@ends_in_one_line
 @takes_settings(GeneratorSettings)
 def generate(
     texts: str | SeveralTexts,
@@ -220,6 +225,7 @@ def translate(
 ) -> list[GeneratedText]: ...
 
 
+@ends_in_one_line
 @takes_settings(TableSettings, DecodingOverrides)
 def translate(
     texts: str | SeveralTexts,
@@ -268,6 +274,7 @@ def summarize(texts: str, **settings: Any) -> ExtractiveSummary | GeneratedText:
 def summarize(texts: SeveralTexts, **settings: Any) -> list[ExtractiveSummary | GeneratedText]: ...
 
 
+@ends_in_one_line
 @takes_settings(SummarySettings, TableSettings, EmbedderSettings, DecodingOverrides)
 def summarize(
     texts: str | SeveralTexts,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.api.inputs import take_path
+from bertkit.api.interrupts import ends_in_one_line
 from bertkit.api.settings import build, takes_settings
 from bertkit.batch_jobs.export.run import ExportResult
 from bertkit.batch_jobs.export.run import export as run_export
@@ -14,6 +15,7 @@ from bertkit.run_reports.run import report as run_report
 from bertkit.run_reports.settings import ReportSettings
 
 
+@ends_in_one_line
 def inspect(
     model: str | Path, *, revision: str | None = None, hashes: bool = True
 ) -> ModelDescription:
@@ -37,6 +39,7 @@ def inspect(
     return describe(model, revision=revision, hashes=hashes)
 
 
+@ends_in_one_line
 @takes_settings(ExportSettings)
 def export(
     model: str | Path, *, output: str | Path, revision: str | None = None, **settings: Any
@@ -64,6 +67,7 @@ def export(
     return run_export(take_path(model, "model"), place, chosen, revision=revision)
 
 
+@ends_in_one_line
 @takes_settings(ReportSettings)
 def report(
     run: str | Path, *others: str | Path, output: str | Path | None = None, **settings: Any

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, overload
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
+from bertkit.api.interrupts import ends_in_one_line
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
@@ -50,6 +51,7 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
 ALL_TASKS = tuple(entry.settings for entry in TASKS.values())
 
 
+@ends_in_one_line
 @takes_settings(TrainTokenizerSettings)
 def train_tokenizer(
     texts: Texts,
@@ -84,6 +86,7 @@ def train_tokenizer(
     return result.tokenizer
 
 
+@ends_in_one_line
 @takes_settings(PrepareSettings)
 def prepare(
     texts: Texts,
@@ -135,6 +138,7 @@ def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
     return folder
 
 
+@ends_in_one_line
 @takes_settings(PretrainSettings)
 def pretrain(
     data: Texts,
@@ -223,6 +227,7 @@ def finetune(
 ) -> Predictor[Any, Any, Any]: ...
 
 
+@ends_in_one_line
 @takes_settings(FineTuneSettings, SearchSettings, *ALL_TASKS)
 def finetune(
     task: str,

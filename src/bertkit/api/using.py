@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bertkit.api.inputs import hold_rows
+from bertkit.api.interrupts import ends_in_one_line
 from bertkit.api.kept import take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
@@ -31,6 +32,7 @@ Model = str | Path | Predictor[Any, Any, Any]
 COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 
+@ends_in_one_line
 @takes_settings(PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS)
 def predict(
     model: Model,
@@ -73,6 +75,7 @@ def predict(
         return [row.prediction for row in answers.read(progress)]
 
 
+@ends_in_one_line
 @takes_settings(EvaluateSettings, COLUMNS)
 def evaluate(
     model: Model,
@@ -127,6 +130,7 @@ def evaluate(
     return judge_pairs(scorer, cast("str", minimal_pairs), reading)
 
 
+@ends_in_one_line
 @takes_settings(ViewSettings)
 def view(
     text: str,

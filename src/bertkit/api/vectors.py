@@ -13,6 +13,7 @@ from bertkit.api.inputs import (
     read_texts,
     take_texts,
 )
+from bertkit.api.interrupts import ends_in_one_line
 from bertkit.api.kept import LAST_LOADED, take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
@@ -33,6 +34,7 @@ from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_several
 
 
+@ends_in_one_line
 @takes_settings(EmbedderSettings, TableSettings)
 def embed(
     texts: Table,
@@ -98,6 +100,7 @@ def similarity(
 ) -> Rows: ...
 
 
+@ends_in_one_line
 @takes_settings(EmbedderSettings)
 def similarity(
     first: str | SeveralTexts,
@@ -157,6 +160,7 @@ def search(
 ) -> list[list[Hit]]: ...
 
 
+@ends_in_one_line
 @takes_settings(SearchSettings)
 def search(
     queries: str | list[str] | tuple[str, ...],

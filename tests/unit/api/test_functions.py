@@ -140,8 +140,9 @@ def test_control_c_keeps_the_work(model, tmp_path, classifier):
             os.kill(os.getpid(), signal.SIGINT)
 
     call = {"model": model, "train": ROWS, "output": tmp_path / "m", **BRIEF}
-    with pytest.raises(StoppedError, match="stopped after step 3"):
+    with pytest.raises(StoppedError, match="stopped after step 3") as raised:
         bertkit.finetune("classify", on_step=interrupt, **call)
+    assert len(raised.traceback) == 2
     evaluated: list[int] = []
     found = bertkit.finetune(
         "classify",
@@ -311,6 +312,26 @@ def test_without_an_output_the_folder_is_told(model, capsys):
 def test_a_wrong_call_is_told(call, message):
     with pytest.raises((SettingsError, InputError), match=message):
         call()
+
+
+def interrupted_texts(cause: type[BaseException]):
+    """A text, and Ctrl-C before the next one, which a library may turn into an error."""
+    yield "the cat"
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        yield "a dog"
+    except KeyboardInterrupt:
+        raise cause from None
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, ImportError])
+@pytest.mark.parametrize("name", ["embed", "train_tokenizer", "score"])
+def test_control_c_ends_a_function_with_one_short_exception(name, cause):
+    with pytest.raises(KeyboardInterrupt, match=f"^bertkit.{name} was interrupted$") as raised:
+        getattr(bertkit, name)(interrupted_texts(cause))
+    assert len(raised.traceback) == 2
+    assert raised.value.__suppress_context__
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 FRAME = pd.DataFrame({"text": ["the cat"]})

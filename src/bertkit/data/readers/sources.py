@@ -30,10 +30,11 @@ STANDARD_INPUT_NAME = "standard input"
 INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
 SCHEMES = {"python-docs:": "python-docs"}
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
-UNPACK, CONVERT = "unpack it first", "make text of it first"
+UNPACK, CONVERT, SAVE = "unpack it first", "make text of it first", "save it as CSV first"
 NOT_TEXT = {
     **dict.fromkeys((".7z", ".lzma", ".rar", ".tar", ".tgz", ".xz", ".z", ".zip"), UNPACK),
     **dict.fromkeys((".doc", ".docx", ".epub", ".gif", ".jpeg", ".jpg", ".pdf", ".png"), CONVERT),
+    **dict.fromkeys((".numbers", ".ods", ".xls", ".xlsb", ".xlsm", ".xlsx"), SAVE),
     ".json": "--format jsonl reads it if each line is an object",
 }
 TEXT_FORMATS = {"text", "jsonl"}  # the other readers detect this by themselves

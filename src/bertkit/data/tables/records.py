@@ -149,9 +149,10 @@ def _find_format(path: Path, settings: RecordSettings) -> str:
     ending = find_extension(path)
     if ending in EXTENSIONS:
         return EXTENSIONS[ending]
-    why = f" ({NOT_TEXT[ending]})" if ending in NOT_TEXT else ""
+    if ending in NOT_TEXT:
+        raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
     raise InputError(
-        f"the name of {path} doesn't show its format{why}; name it with --format:"
+        f"the name of {path} doesn't show its format; name it with --format:"
         f" {', '.join(sorted(READERS))}"
     )
 

@@ -230,7 +230,8 @@ def test_a_byte_order_mark_is_none_of_the_first_column(tmp_path):
         ("a.parquet", FILES["a.parquet"][:-10], r"a\.parquet is damaged or cut short after row 0"),
         ("a.parquet", b"", r"a\.parquet is damaged or cut short after row 0"),
         ("a.xyz", b"", r"a\.xyz doesn't show its format; name it with --format: conll, csv, j"),
-        ("a.zip", b"", r"a\.zip doesn't show its format \(unpack it first\); name it"),
+        ("a.zip", b"", r"a\.zip isn't text: unpack it first"),
+        ("a.xlsx", b"PK", r"a\.xlsx isn't text: save it as CSV first"),
         ("a", b"", r"a doesn't show its format; name"),
     ],
 )

@@ -261,6 +261,7 @@ def test_what_is_no_text_is_refused(tmp_path):
         r"b\.txt isn't text: much of it is NUL",
     )
     refuse(write(tmp_path, "a.zip", b"PK"), r"a\.zip isn't text: unpack it first")
+    refuse(write(tmp_path, "a.ods", b"PK"), r"a\.ods isn't text: save it as CSV first")
     refuse(write(tmp_path, "a.json", b'{"a": 1}'), r"an object with a, and rows are expected")
     assert read(write(tmp_path, "b.json", b'"x"'), format="jsonl") == ["x"]
     refuse(tmp_path, r"is a folder; name one file of texts")

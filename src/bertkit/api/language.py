@@ -22,6 +22,7 @@ from bertkit.generation.translator import Translator
 from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.next_sentence import NextSentence
+from bertkit.reports.notebook import ResultList
 from bertkit.scoring.text_scorer import TextScore, TextScorer
 
 Loaded = TypeVar("Loaded")
@@ -329,12 +330,12 @@ def summarize(
     )
     given = take_documents(texts, reading)
     if isinstance(summarizer, AbstractiveSummarizer):
-        found: list[Any] = list(summarizer.stream(given, summarizer.settings_with(decoding)))
+        found: list[Any] = ResultList(summarizer.stream(given, summarizer.settings_with(decoding)))
     elif decoding.model_fields_set:
         named = ", ".join(sorted(decoding.model_fields_set))
         raise SettingsError(f"{named} is for models that write summaries; this one extracts them")
     else:
-        found = list(summarizer.stream(given))
+        found = ResultList(summarizer.stream(given))
     return found[0] if isinstance(texts, str) else found
 
 

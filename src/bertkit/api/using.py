@@ -22,6 +22,7 @@ from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.predictor import Predictor
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.settings import ViewSettings
+from bertkit.reports.notebook import ResultList
 from bertkit.scoring.minimal_pairs import PairsResult, judge_pairs
 from bertkit.scoring.text_scorer import TextScorer
 from bertkit.tasks.column_settings import choose_columns
@@ -72,7 +73,7 @@ def predict(
     predictor = predictor.giving(build(given, parts["answers"], "predict"))
     answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
-        return [row.prediction for row in answers.read(progress)]
+        return ResultList(row.prediction for row in answers.read(progress))
 
 
 @ends_in_one_line

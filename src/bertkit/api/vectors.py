@@ -28,6 +28,7 @@ from bertkit.embeddings.embedder import Embedder, Vectors
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.embeddings.similarity import Rows, compare_all
 from bertkit.embeddings.similarity_names import Similarity
+from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
@@ -259,7 +260,7 @@ def _search_rows(
     if settings.index == "approximate":
         index = index.approximate()
     scores, places = index.search(embedder.encode(queries), top_k)
-    return [
-        [replace(rows[place], score=score) for score, place in zip(*each, strict=True)]
+    return ResultList(
+        ResultList(replace(rows[place], score=score) for score, place in zip(*each, strict=True))
         for each in zip(scores.tolist(), places.tolist(), strict=True)
-    ]
+    )

@@ -21,6 +21,7 @@ from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import ResultList, Row, Tabular
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.spacing_rules import find_mark
 
@@ -31,7 +32,7 @@ BY_DEFAULT = GeneratorSettings()
 
 
 @dataclass(frozen=True)
-class Continuation:
+class Continuation(Tabular):
     """One continuation of a text.
 
     Attributes:
@@ -50,7 +51,7 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class ContinuedText:
+class ContinuedText(Tabular):
     """A prompt and its continuations.
 
     Attributes:
@@ -65,6 +66,14 @@ class ContinuedText:
     def text(self) -> str:
         """The prompt followed by the best answer."""
         return self.prompt + self.answers[0].text
+
+    def as_row(self) -> Row:
+        """Return the prompt and the best answer."""
+        return {"prompt": self.prompt, **self.answers[0].as_row()}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each answer, the best first."""
+        return [one.as_row() for one in self.answers]
 
 
 class Prompt(NamedTuple):
@@ -124,7 +133,7 @@ class Generator:
             settings: how tokens are chosen.
         """
         prompts = [prompt] if isinstance(prompt, str) else prompt
-        found = list(self.stream(prompts, settings))
+        found = ResultList(self.stream(prompts, settings))
         return found[0] if isinstance(prompt, str) else found
 
     def stream(

@@ -31,6 +31,7 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.key_value_cache import count_room
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import ResultList, Row, Tabular
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -50,7 +51,7 @@ Texts = list[str] | tuple[str, ...]  # not Sequence[str], which includes str
 
 
 @dataclass(frozen=True)
-class GeneratedText:
+class GeneratedText(Tabular):
     """The output of a model for one text.
 
     Attributes:
@@ -66,6 +67,10 @@ class GeneratedText:
     is_finished: bool
     is_cut: bool
     others: tuple["GeneratedText", ...] = ()
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each answer, the best first."""
+        return [one.as_row() for one in (self, *self.others)]
 
 
 @dataclass
@@ -180,7 +185,7 @@ class Seq2SeqGenerator:
         """
         if isinstance(texts, str):
             return next(self.stream([texts], settings))
-        return list(self.stream(texts, settings))
+        return ResultList(self.stream(texts, settings))
 
     def stream(
         self,

@@ -1,5 +1,6 @@
 """Extractive summaries and their statistics, independent of how sentences are scored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,11 +8,12 @@ import numpy as np
 from bertkit.data.sentence_spans import Candidates
 from bertkit.generation.summary_settings import DEFAULT_SENTENCES, MAX_SENTENCES, SummarySettings
 from bertkit.metrics.words import split_words
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.extract.choosing import Numbers, Redundancy, Room, choose_sentences
 
 
 @dataclass(frozen=True)
-class SummarySentence:
+class SummarySentence(Tabular):
     """A sentence of a summary, with the scores that led to its selection.
 
     Attributes:
@@ -39,7 +41,7 @@ class SummarySentence:
 
 
 @dataclass(frozen=True)
-class ExtractiveSummary:
+class ExtractiveSummary(Tabular):
     """The most relevant sentences of a text.
 
     Attributes:
@@ -65,6 +67,14 @@ class ExtractiveSummary:
     def is_whole(self) -> bool:
         """Whether every candidate was selected."""
         return len(self.sentences) == self.num_candidates
+
+    def as_row(self) -> Row:
+        """Return the summary and the other fields."""
+        return {"text": self.text, **super().as_row()}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each sentence."""
+        return [sentence.as_row() for sentence in self.sentences]
 
 
 @dataclass

@@ -22,12 +22,13 @@ from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import ResultList, Row, Tabular
 
 BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tensor here
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Tabular):
     """A candidate for a [MASK].
 
     Attributes:
@@ -42,7 +43,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class FilledText:
+class FilledText(Tabular):
     """A text with predictions for its [MASK] tokens.
 
     Attributes:
@@ -54,6 +55,14 @@ class FilledText:
     text: str
     blanks: list[list[Candidate]]
     filled: str
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each candidate of each [MASK]."""
+        return [
+            {"blank": number, **one.as_row()}
+            for number, candidates in enumerate(self.blanks, start=1)
+            for one in candidates
+        ]
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ class FillMask:
         if names is not None and len(names) != len(texts):
             raise InputError(f"expected as many names as texts ({len(texts)}), got {len(names)}")
         named: Iterable[str | NamedText] = texts if names is None else map(NamedText, names, texts)
-        filled = list(self.stream(named, top_k=top_k, targets=targets))
+        filled = ResultList(self.stream(named, top_k=top_k, targets=targets))
         return filled[0] if isinstance(text, str) else filled
 
     def stream(

@@ -26,7 +26,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
-from bertkit.reports.notebook import show_metrics
+from bertkit.reports.notebook import ResultList, show_metrics
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
@@ -136,7 +136,7 @@ class Predictor(Generic[Input, Example, Prediction]):
                 another iterable of several.
         """
         if isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT):
-            return list(self.stream(inputs))
+            return ResultList(self.stream(inputs))
         example = self.task.make_example(inputs, "the input")
         examples, encoded = self._encode([example])
         window = Window(examples, encoded, self.logits(encoded))

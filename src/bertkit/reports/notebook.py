@@ -1,10 +1,17 @@
-"""What a result shows in a notebook."""
+"""What results show in a notebook: tables, escaped."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 from markupsafe import Markup
 
+from bertkit.reports.cells import format_cell
+
 MAX_ROWS = 20
+Row = Mapping[str, Any]
+
+Result = TypeVar("Result")
 
 
 def show_metrics(title: str, metrics: Mapping[str, float]) -> str:
@@ -16,3 +23,68 @@ def show_metrics(title: str, metrics: Mapping[str, float]) -> str:
     if len(metrics) > MAX_ROWS:
         rows.append(Markup("<tr><td>and {} more</td></tr>").format(len(metrics) - MAX_ROWS))
     return Markup("<p>{}</p><table>{}</table>").format(title, Markup("").join(rows))
+
+
+def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
+    """Return rows as an HTML table, escaped: long texts shortened, at most `MAX_ROWS` rows.
+
+    Args:
+        rows: values by column; a column that a row lacks is empty there.
+        num_left_out: rows that aren't among them.
+    """
+    columns = list(dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row))
+    body = [_show_row("td", [row.get(name) for name in columns]) for row in rows[:MAX_ROWS]]
+    if num_left_out := num_left_out + len(rows[MAX_ROWS:]):
+        more = Markup('<tr><td colspan="{}">and {:,} more</td></tr>')
+        body.append(more.format(max(1, len(columns)), num_left_out))
+    head = _show_row("th", columns)
+    return Markup("<table><thead>{}</thead><tbody>{}</tbody></table>").format(
+        head, Markup("").join(body)
+    )
+
+
+def _show_row(tag: str, values: Iterable[object]) -> Markup:
+    cells = (Markup("<{0}>{1}</{0}>").format(tag, _show_value(value)) for value in values)
+    return Markup("<tr>{}</tr>").format(Markup("").join(cells))
+
+
+def _show_value(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "" if value is None else "yes" if value else "no"
+    return format_cell(value)
+
+
+class Tabular:
+    """A result that a notebook shows as a table, and in a list of results as a row."""
+
+    def as_row(self) -> Row:
+        """Return its row: fields that are a text, a number or a truth value."""
+        values = {one.name: getattr(self, one.name) for one in fields(cast("Any", self))}
+        return keep_plain(values)
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return the rows of its own table."""
+        return [self.as_row()]
+
+    def _repr_html_(self) -> str:
+        return show_rows(self.as_rows())
+
+
+class ResultList(list[Result]):
+    """A list that a notebook shows as a table; a list of lists has the number of each, from 0."""
+
+    def _repr_html_(self) -> str:
+        rows: list[Row] = []
+        for number, one in enumerate(self[:MAX_ROWS]):
+            parts = one if isinstance(one, list) else [one]
+            rows += [{"": number, **cast("Tabular", part).as_row()} for part in parts]
+        return show_rows(rows, len(self[MAX_ROWS:]))
+
+
+def keep_plain(values: Row) -> Row:
+    """Return the values that fit into a cell."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is None or isinstance(value, str | int | float)
+    }

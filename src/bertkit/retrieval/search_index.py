@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, cast, overload
+from typing import Any, Self, cast, overload
 
 from bertkit.base.errors import InputError
 from bertkit.base.output import open_output
@@ -13,6 +13,7 @@ from bertkit.data.mapped_array import MappedArray
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.embeddings.embedder import Embedder
 from bertkit.embeddings.similarity_names import Similarity
+from bertkit.reports.notebook import ResultList, Tabular
 from bertkit.retrieval.approximate_search import check_approximate
 from bertkit.retrieval.index_builder import (
     build_index,
@@ -37,7 +38,7 @@ from bertkit.tokenization.tokenizer import check_texts
 
 
 @dataclass(frozen=True)
-class Hit:
+class Hit(Tabular):
     """One search result.
 
     Attributes:
@@ -170,10 +171,10 @@ class SearchIndex:
             if not text.strip():
                 raise InputError(f"query {number} is empty; each must have at least one word")
         scores, places = self.vectors.search(self.embedder.encode(texts), top_k)
-        found = [
-            [self._find(score, place) for score, place in zip(*each, strict=True)]
+        found: list[Any] = ResultList(
+            ResultList(self._find(score, place) for score, place in zip(*each, strict=True))
             for each in zip(scores.tolist(), places.tolist(), strict=True)
-        ]
+        )
         return found[0] if isinstance(queries, str) else found
 
     def _find(self, score: float, place: int) -> Hit:

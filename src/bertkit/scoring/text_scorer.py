@@ -32,6 +32,7 @@ from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import ResultList, Row, Tabular
 from bertkit.scoring.queries import Query, ask_left_to_right, ask_masked
 
 TOKENS_AT_A_TIME = 128  # limits the largest tensor: the vocabulary scores of each token
@@ -40,7 +41,7 @@ WINDOW_CHARS = 1 << 14
 
 
 @dataclass(frozen=True)
-class TextScore:
+class TextScore(Tabular):
     """The log probability of one text.
 
     Attributes:
@@ -59,6 +60,10 @@ class TextScore:
     def perplexity(self) -> float:
         """The exponential of the mean negative log probability per token."""
         return find_perplexity(-self.log_probability / self.num_tokens)
+
+    def as_row(self) -> Row:
+        """Return the fields and the perplexity."""
+        return {**super().as_row(), "perplexity": self.perplexity}
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class TextScorer:
 
     def __call__(self, text: str | list[str] | tuple[str, ...]) -> TextScore | list[TextScore]:
         """Score one text, or several, of any length; errors as in `stream`."""
-        found = list(self.stream([text] if isinstance(text, str) else text))
+        found = ResultList(self.stream([text] if isinstance(text, str) else text))
         return found[0] if isinstance(text, str) else found
 
     def stream(self, texts: Iterable[str | NamedText]) -> Iterator[TextScore]:

@@ -98,7 +98,9 @@ def test_a_loaded_model_has_its_metrics(model, tmp_path, capsys):
 @pytest.mark.parametrize("kind", [list, pd.DataFrame])
 def test_predict_and_evaluate_take_rows(classifier, kind):
     rows = kind([{"text": "the cat", "label": "x"}, {"text": "a dog", "label": "y"}])
-    labels = [each.label for each in bertkit.predict(classifier, rows)]
+    predicted = bertkit.predict(classifier, rows)
+    assert "<th>probability</th>" in predicted._repr_html_()
+    labels = [each.label for each in predicted]
     assert labels == [classifier("the cat").label, classifier("a dog").label]
     result = bertkit.evaluate(classifier, rows)
     right = [label == wanted for label, wanted in zip(labels, "xy", strict=True)]

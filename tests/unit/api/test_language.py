@@ -67,6 +67,7 @@ def test_one_text_gives_one_result_and_several_a_list(model, tmp_path):
     several = bertkit.fill_mask(TEXTS, model=model, top_k=2)
     assert [each.text for each in several] == TEXTS
     assert one.filled == several[0].filled
+    assert f"<td>{several[1].filled}</td>" in several._repr_html_()
     assert len(one.blanks[0]) == 2
     rows = pd.DataFrame({"body": TEXTS})
     assert bertkit.fill_mask(rows, model=model, text_column="body")[1].filled == several[1].filled

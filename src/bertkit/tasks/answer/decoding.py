@@ -4,13 +4,14 @@ Source: google-research/bert `run_squad.py`, `write_predictions`.
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.windows import Windows
 from bertkit.tasks.logits import Logits
@@ -19,7 +20,7 @@ MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Tabular):
     """A possible answer.
 
     Attributes:
@@ -40,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Tabular):
     """The answer to a question.
 
     Attributes:
@@ -59,6 +60,10 @@ class Answer:
     probability: float
     null_odds: float | None
     n_best: tuple[Candidate, ...]
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each candidate, the best first."""
+        return [one.as_row() for one in self.n_best]
 
     @property
     def is_null(self) -> bool:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bertkit.reports.notebook import Tabular
 from bertkit.tasks.logits import Logits
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Tabular):
     """The predicted choice.
 
     Attributes:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.calibration import fit_temperature
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.task import TEMPERATURE
@@ -22,7 +23,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Tabular):
     """The predicted label of a text, or labels.
 
     Attributes:
@@ -44,6 +45,18 @@ class Classification:
         shares = self.probabilities
         kept = sorted(shares, key=lambda label: -shares[label])[:most]
         return replace(self, probabilities={label: shares[label] for label in kept})
+
+    def as_row(self) -> Row:
+        """Return the labels and the probability of the likeliest."""
+        return {"labels": ", ".join(self.labels), "probability": self.probability}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each label, the likeliest first."""
+        ranked = sorted(self.probabilities.items(), key=lambda one: -one[1])
+        return [
+            {"label": label, "probability": value, "predicted": label in self.labels}
+            for label, value in ranked
+        ]
 
 
 def find_probabilities(

@@ -1,5 +1,6 @@
 """The prediction for a text: the probability of each sentence, and the summary."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,11 +8,12 @@ import numpy.typing as npt
 
 from bertkit.data.sentence_spans import Candidates
 from bertkit.metrics.words import split_words
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.extract.choosing import Room, SameRuns, choose_sentences
 
 
 @dataclass(frozen=True)
-class ScoredSentence:
+class ScoredSentence(Tabular):
     """A candidate sentence with its probability.
 
     Attributes:
@@ -32,7 +34,7 @@ class ScoredSentence:
 
 
 @dataclass(frozen=True)
-class Extraction:
+class Extraction(Tabular):
     """A text's sentences, with those of its summary marked.
 
     Attributes:
@@ -45,6 +47,14 @@ class Extraction:
     def summary(self) -> str:
         """The selected sentences, joined."""
         return " ".join(sentence.text for sentence in self.sentences if sentence.is_taken)
+
+    def as_row(self) -> Row:
+        """Return the summary."""
+        return {"summary": self.summary}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each sentence."""
+        return [sentence.as_row() for sentence in self.sentences]
 
 
 def extract(

@@ -14,6 +14,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.reports.notebook import Tabular
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
@@ -30,7 +31,7 @@ from bertkit.training.job import Scores
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Tabular):
     """The predicted number, in the unit of the training examples."""
 
     value: float

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.entities import Entity, Scheme, find_entities, spell_tags
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.logits import Logits
 
 
@@ -53,7 +54,7 @@ class NamedEntity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tagging:
+class Tagging(Tabular):
     """A tagged sentence.
 
     Attributes:
@@ -68,6 +69,15 @@ class Tagging:
     def tags(self) -> list[str]:
         """The words' tags."""
         return [word.tag for word in self.words]
+
+    def as_row(self) -> Row:
+        """Return the words and the entities as texts."""
+        entities = "; ".join(f"{one.type}: {one.text}" for one in self.entities)
+        return {"words": " ".join(word.text for word in self.words), "entities": entities}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each word."""
+        return [word._asdict() for word in self.words]
 
 
 @dataclass(frozen=True)

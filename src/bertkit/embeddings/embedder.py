@@ -1,7 +1,7 @@
 """Text embeddings: one vector for each text."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from bertkit.checkpoints.sentence_transformers.folder import (
 from bertkit.embeddings.pooling import Span
 from bertkit.embeddings.sentence_head import SentenceHead
 from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.embeddings.transformer import TextTransformer
 from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.file_hashes import hash_model
@@ -39,9 +40,9 @@ from bertkit.tokenization.tokenizer import check_texts
 Vectors = npt.NDArray[np.float32]
 
 
-@dataclasses.dataclass(frozen=True)
-class Embedder:
-    """Computes one vector for each text.
+@dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own
+class Embedder(TextTransformer):
+    """Computes one vector for each text; a step of scikit-learn's pipelines, too.
 
     Examples:
         >>> embedder = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
@@ -57,6 +58,7 @@ class Embedder:
         similarity: similarity function stated in the model's folder: cosine, dot, euclidean or
             manhattan; cosine if not stated.
         prompts: the model's prompts, by name.
+        params: what it was loaded with, for `get_params`.
     """
 
     path: Path
@@ -66,6 +68,7 @@ class Embedder:
     settings: EmbedderSettings
     similarity: str = "cosine"
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @classmethod
     def load(
@@ -91,6 +94,7 @@ class Embedder:
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         settings = settings or EmbedderSettings()
+        params = {"path": path, "device": device, "revision": revision, **dict(settings)}
         path = resolve_model(path or find_bundled("vectors"), revision=revision)
         checkpoint = open_checkpoint(path)
         is_sentences = checkpoint.format == "sentence_transformers"
@@ -106,6 +110,7 @@ class Embedder:
             settings=settings,
             similarity=(sentences.similarity if sentences else None) or "cosine",
             prompts=sentences.prompts if sentences else {},
+            params=params,
         )
 
     @property

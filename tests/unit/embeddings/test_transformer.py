@@ -1,0 +1,104 @@
+"""An embedder is a transformer of scikit-learn: its own checks, where they apply to texts."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks, get_tags
+from tests.unit.inference.small import save_small
+
+from bertkit import Embedder, EmbedderSettings
+from bertkit.base.errors import InputError, SettingsError
+
+TEXTS = ["the cat saw", "a dog lost the hat", "the hat", "dogs saw a cat"] * 3
+LABELS = [0, 1, 1, 0] * 3
+# Those that need no numbers as input, nor a constructor that takes the parameters.
+CHECKS = (
+    "check_estimator_cloneable",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_mixin_order",
+    "check_get_params_invariance",
+    "check_set_params",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("model") / "small"
+    save_small(place)
+    return place
+
+
+@pytest.fixture
+def embedder(folder) -> Embedder:
+    return Embedder.load(folder, EmbedderSettings(engine="torch", precision="fp32"))
+
+
+@pytest.mark.filterwarnings("ignore:.*delay parameter validation until fit")
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_checks_of_scikit_learn(name, embedder):
+    getattr(estimator_checks, name)("Embedder", embedder)
+
+
+def test_it_needs_no_fitting_and_takes_texts(embedder):
+    tags = get_tags(embedder)
+    assert (tags.requires_fit, tags.input_tags.string, tags.input_tags.two_d_array) == (
+        False,
+        True,
+        False,
+    )
+    assert embedder.fit(TEXTS, LABELS) is embedder
+    expected = embedder.encode(TEXTS)
+    for texts in (TEXTS, tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS), iter(TEXTS)):
+        np.testing.assert_array_equal(embedder.transform(texts), expected)
+    np.testing.assert_array_equal(embedder.fit_transform(TEXTS, LABELS), expected)
+    assert list(embedder.get_feature_names_out()[:2]) == ["embedder0", "embedder1"]
+    assert len(embedder.get_feature_names_out()) == expected.shape[1]
+
+
+def test_a_clone_shares_the_model_and_has_parameters_of_its_own(embedder):
+    copy = clone(embedder)
+    assert copy is not embedder
+    assert copy.engine is embedder.engine
+    copy.set_params(pooling=("cls",))
+    assert (copy.get_params()["pooling"], embedder.get_params()["pooling"]) == (("cls",), None)
+    assert not np.allclose(copy.encode(TEXTS), embedder.encode(TEXTS))
+
+
+def test_a_parameter_that_is_wrong_changes_nothing(embedder):
+    before = embedder.get_params()
+    with pytest.raises(SettingsError, match="no parameter pool; there are path, device"):
+        embedder.set_params(pool="cls")
+    with pytest.raises(SettingsError, match="max_length is 99"):
+        embedder.set_params(max_length=99)
+    assert embedder.get_params() == before
+
+
+def test_it_stands_in_pipelines_searches_and_processes(embedder):
+    pipeline = make_pipeline(embedder, LogisticRegression())
+    search = GridSearchCV(pipeline, {"embedder__pooling": [("cls",), ("mean",)]}, cv=2)
+    search.fit(TEXTS, LABELS)
+    assert set(search.predict(TEXTS)) <= {0, 1}
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(again.predict(TEXTS), search.predict(TEXTS))
+
+
+def test_a_table_is_not_taken_for_its_columns(embedder):
+    frame = pd.DataFrame({"text": TEXTS, "size": LABELS})
+    columns = ColumnTransformer([("text", embedder, "text")], remainder="passthrough")
+    assert columns.fit_transform(frame).shape == (len(TEXTS), embedder.dimension + 1)
+    for call in (embedder.transform, embedder.encode, partial(embedder.fit_transform, y=LABELS)):
+        with pytest.raises(InputError, match="list of texts, got DataFrame"):
+            call(frame)
+    with pytest.raises(InputError, match="put it into a list"):
+        embedder.transform("the cat")

@@ -21,12 +21,14 @@ from cyclopts.argument import Argument
 import bertkit
 from bertkit.api import training, using
 from bertkit.api.inputs import SeveralTexts
+from bertkit.api.settings import add_fields
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
 from bertkit.data.tables.rows import Table
 from bertkit.embeddings.embedder import Vectors
 from bertkit.embeddings.similarity import Rows
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.records.observers import OnEvent
 
@@ -207,7 +209,7 @@ def render_signatures() -> str:
     for name, function in functions.items():
         if inspect.isfunction(function):
             whole, overloads = inspect.signature(function), get_overloads(function)
-            kinds = [narrow(whole, one) for one in overloads] or [whole]
+            kinds = [narrow(function, one) for one in overloads] or [whole]
             mark = "@overload\n" if overloads else ""
             stubs += [mark + render_signature(name, kind) for kind in kinds]
     text = "\n".join(stubs)
@@ -216,21 +218,21 @@ def render_signatures() -> str:
     aliases = [f"from {home} import {name}" for home, names in ALIASES.items() for name in names]
     imports = [
         *(f"import {home}" for home in sorted(homes)),
-        "from typing import Literal, Optional, overload",
+        "from typing import Any, Literal, Optional, Union, overload",
         *aliases,
     ]
     return "\n".join([TYPED_INTRODUCTION, *imports, "", text])
 
 
-def narrow(whole: inspect.Signature, part: Any) -> inspect.Signature:
+def narrow(function: Any, part: Any) -> inspect.Signature:
     """The signature of an overload, with all parameters of the whole function."""
-    own = inspect.signature(part)
-    left_out: set[str] = set()
+    whole, own = inspect.signature(function), inspect.signature(part)
     if "task" in own.parameters:  # one task hasn't the settings of the others
         names = get_args(own.parameters["task"].annotation) or tuple(TASKS)
-        kept = [*TRAINING_KINDS, *(TASKS[name].settings for name in names)]
-        fields = {name for entry in TASKS.values() for name in entry.settings.model_fields}
-        left_out = fields - {name for kind in kept for name in kind.model_fields}
+        code = inspect.unwrap(function).__code__
+        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        parameters = [whole.parameters[name] for name in named]
+        whole = whole.replace(parameters=add_fields(parameters, list_kinds(names)))
     parameters = [
         parameter.replace(
             annotation=own.parameters[name].annotation, default=own.parameters[name].default
@@ -238,9 +240,15 @@ def narrow(whole: inspect.Signature, part: Any) -> inspect.Signature:
         if name in own.parameters
         else parameter
         for name, parameter in whole.parameters.items()
-        if name not in left_out
     ]
     return whole.replace(parameters=parameters, return_annotation=own.return_annotation)
+
+
+def list_kinds(tasks: Sequence[str]) -> list[type[Settings]]:
+    """The settings of tasks, those of training first."""
+    if tasks[0] in KINDS:
+        return [KINDS[name].settings for name in tasks]
+    return [*TRAINING_KINDS, *(TASKS[name].settings for name in tasks)]
 
 
 def render_signature(name: str, signature: inspect.Signature) -> str:

@@ -1,7 +1,7 @@
 """Settings as keyword arguments: their names and defaults are a function's signature."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -24,25 +24,31 @@ def takes_settings(*kinds: type[Settings]) -> Callable[[Function], Function]:
         own = inspect.signature(function)
         *parameters, last = own.parameters.values()
         assert last.kind is inspect.Parameter.VAR_KEYWORD
-        named = {parameter.name for parameter in parameters}
-        fields: dict[str, FieldInfo] = {}
-        for kind in kinds:
-            fields |= {name: one for name, one in kind.model_fields.items() if name not in fields}
-        parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if info.default is PydanticUndefined else info.default,
-                annotation=strip(info.annotation),
-            )
-            for name, info in fields.items()
-            if name not in named
-        ]
-        shown = own.replace(parameters=parameters)
-        cast("Any", function).__signature__ = shown
+        cast("Any", function).__signature__ = own.replace(parameters=add_fields(parameters, kinds))
         return function
 
     return decorate
+
+
+def add_fields(
+    parameters: Sequence[inspect.Parameter], kinds: Sequence[type[Settings]]
+) -> list[inspect.Parameter]:
+    """Return parameters, and one for each field of settings that isn't among them."""
+    named = {parameter.name for parameter in parameters}
+    fields: dict[str, FieldInfo] = {}
+    for kind in kinds:
+        fields |= {name: one for name, one in kind.model_fields.items() if name not in fields}
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if info.default is PydanticUndefined else info.default,
+            annotation=strip(info.annotation),
+        )
+        for name, info in fields.items()
+        if name not in named
+    ]
+    return [*parameters, *added]
 
 
 def strip(annotation: Any) -> Any:

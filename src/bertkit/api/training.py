@@ -4,7 +4,7 @@ Each resumes what it left unfinished in `output`, and returns at once what is fi
 ends with a checkpoint.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
@@ -19,6 +19,9 @@ from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.generation.summarizer import AbstractiveSummarizer
+from bertkit.generation.translator import Translator
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.predictors import Answerer, Chooser, Classifier, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
@@ -30,6 +33,9 @@ from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.seq2seq.examples import Pairs
+from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
 from bertkit.recipes.train_tokenizer.run import train_tokenizer as run_train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.reports.text import show
@@ -48,7 +54,12 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
     "choose": Chooser,
     "extract": Predictor,
 }
+WRITERS: Mapping[str, type[Seq2SeqGenerator]] = {
+    "translate": Translator,
+    "summarize": AbstractiveSummarizer,
+}
 ALL_TASKS = tuple(entry.settings for entry in TASKS.values())
+ALL_KINDS = tuple(kind.settings for kind in KINDS.values())
 
 
 @ends_in_one_line
@@ -223,42 +234,65 @@ def finetune(
 
 @overload
 def finetune(
+    task: Literal["translate"],
+    *,
+    train: Table | Sequence[Path],
+    dev: Table | Sequence[Path] | None = None,
+    **settings: Any,
+) -> Translator: ...
+
+
+@overload
+def finetune(
+    task: Literal["summarize"],
+    *,
+    train: Table | Sequence[Path],
+    dev: Table | Sequence[Path] | None = None,
+    **settings: Any,
+) -> AbstractiveSummarizer: ...
+
+
+@overload
+def finetune(
     task: str, *, train: Table, dev: Table | None = None, **settings: Any
-) -> Predictor[Any, Any, Any]: ...
+) -> Predictor[Any, Any, Any] | Seq2SeqGenerator: ...
 
 
 @ends_in_one_line
-@takes_settings(FineTuneSettings, SearchSettings, *ALL_TASKS)
+@takes_settings(FineTuneSettings, SearchSettings, *ALL_TASKS, *ALL_KINDS)
 def finetune(
     task: str,
     *,
-    train: Table,
-    dev: Table | None = None,
+    train: Texts,
+    dev: Texts | None = None,
     model: str | Path | None = None,
     output: str | Path | None = None,
     revision: str | None = None,
     on_step: OnEvent | None = None,
     on_evaluation: OnEvent | None = None,
     **settings: Any,
-) -> Predictor[Any, Any, Any]:
+) -> Predictor[Any, Any, Any] | Seq2SeqGenerator:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
-        task: classify, regress, tag, answer, choose or extract.
+        task: classify, regress, tag, answer, choose, extract, translate or summarize.
         train: labeled examples: rows (mappings, tuples of text and label, a data frame, an Arrow
-            table, a `datasets.Dataset`), or a file by name.
+            table, a `datasets.Dataset`), or a file by name. To translate or summarize: pairs of
+            texts, also as two files, whose lines n belong together.
         dev: held-out examples; without them, a share of the training examples is held out.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
-            comes with bertkit.
+            comes with bertkit, and to translate or summarize a new one.
         output: folder for the model; by default a temporary one.
         revision: branch, tag or commit of a model of the Hub.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
-        settings: fields of `FineTuneSettings`, of the task's settings and of `SearchSettings`.
+        settings: fields of `FineTuneSettings`, of the task's settings and of `SearchSettings`; to
+            translate or summarize those of `TranslateSettings` or `SummarizeSettings` alone, with
+            the defaults of their commands.
 
     Returns:
-        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser` or `Predictor`, with the
-        `metrics` of the held-out examples.
+        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Predictor`, `Translator` or
+        `AbstractiveSummarizer`, with the `metrics` of the held-out examples.
 
     Raises:
         BertkitError: as in `bertkit.recipes.finetune.run.finetune`.
@@ -269,10 +303,14 @@ def finetune(
         >>> sorted(classify.task.labels)
         ['bad', 'good']
     """
-    if not isinstance(cast("object", task), str) or task not in TASKS:
-        raise SettingsError(
-            f"there is no task {show(repr(task), 40)}; choose one of {', '.join(TASKS)}"
-        )
+    if not isinstance(cast("object", task), str) or task not in {*TASKS, *KINDS}:
+        known = ", ".join((*TASKS, *KINDS))
+        raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
+    if task in KINDS:
+        named = {"model": model, "revision": revision}
+        settings |= {name: str(value) for name, value in named.items() if value is not None}
+        with observe(on_step, on_evaluation):
+            return _train_pairs(task, train, dev, output, settings)
     kinds: dict[str, type[Settings]] = {
         "task": TASKS[task].settings,
         "search": SearchSettings,
@@ -283,7 +321,8 @@ def finetune(
     chosen = build(FineTuneSettings, parts["training"], "finetune")
     plan = build(SearchSettings, parts["search"], "finetune")
     name = str(model) if model is not None else str(find_bundled("vectors"))
-    sources = Sources(task, name, cast("Table", hold_rows(train)), hold_rows(dev), revision)
+    rows, held_out = (hold_rows(cast("Table | None", each)) for each in (train, dev))
+    sources = Sources(task, name, cast("Table", rows), held_out, revision)
     place = choose_output(output, task)
     with observe(on_step, on_evaluation):
         if plan.is_single:
@@ -293,3 +332,26 @@ def finetune(
     for warning in result.evaluation.warnings:
         announce(f"WARNING: {warning}")
     return PREDICTORS[task].load(place, device=chosen.device)
+
+
+def _train_pairs(
+    task: str,
+    train: Texts,
+    dev: Texts | None,
+    output: str | Path | None,
+    values: Mapping[str, Any],
+) -> Seq2SeqGenerator:
+    """Train a model that writes, and load it."""
+    settings = build(KINDS[task].settings, values, "finetune")
+    place = choose_output(output, task)
+    pairs = PairFiles(_take_pairs(train), None if dev is None else _take_pairs(dev))
+    train_seq2seq(pairs, place, settings)
+    return WRITERS[task].load(place, device=settings.device)
+
+
+def _take_pairs(given: Texts) -> Pairs:
+    """Return the files of pairs, or rows that can be read more than once."""
+    names = name_files(given)
+    if names is not None:
+        return tuple(map(Path, names))
+    return list(given) if isinstance(given, tuple | Iterator) else cast("Table", given)

@@ -8,6 +8,7 @@ import bertkit.data.shards
 import bertkit.embeddings.embedder
 import bertkit.generation.generator
 import bertkit.generation.seq2seq_generator
+import bertkit.generation.summarizer
 import bertkit.generation.summary
 import bertkit.generation.translator
 import bertkit.inference.fill_mask
@@ -25,7 +26,7 @@ import bertkit.tokenization.tokenizer
 import collections.abc
 import pathlib
 import typing
-from typing import Literal, Optional, overload
+from typing import Any, Literal, Optional, Union, overload
 from bertkit.training.records.observers import OnEvent
 from bertkit.api.inputs import SeveralTexts
 from bertkit.data.tables.rows import Table
@@ -412,7 +413,7 @@ def finetune(
     keep_checkpoints: bool = False,
     search: Optional[Literal['paper']] = None,
     seeds: int = 1,
-    max_length: int = 128,
+    max_length: int = 384,
     doc_stride: int = 128,
     max_question_length: int = 64,
     max_answer_length: int = 30,
@@ -475,11 +476,139 @@ def finetune(
     search: Optional[Literal['paper']] = None,
     seeds: int = 1,
     max_length: int = 128,
-    label_column: str | None = None,
-    question_column: str | None = None,
     context_column: str | None = None,
+    question_column: str | None = None,
     choices_column: str | None = None,
+    label_column: str | None = None,
 ) -> bertkit.inference.predictors.Chooser: ...
+
+@overload
+def finetune(
+    task: Literal['translate'],
+    *,
+    train: Table | collections.abc.Sequence[pathlib.Path],
+    dev: Table | collections.abc.Sequence[pathlib.Path] | None = None,
+    model: str | pathlib.Path | None = None,
+    output: str | pathlib.Path | None = None,
+    revision: str | None = None,
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    steps: int | None = None,
+    tokens: int | None = None,
+    minutes: float | None = None,
+    learning_rate: float = 0.001,
+    warmup: float = 0.1,
+    schedule: Literal['linear', 'cosine', 'constant', 'inverse_sqrt'] = 'inverse_sqrt',
+    weight_decay: float = 0.0001,
+    beta1: float = 0.9,
+    beta2: float = 0.98,
+    adam_epsilon: float = 1e-06,
+    clip_norm: float = 1.0,
+    seed: int = 0,
+    eval_every: int | None = None,
+    checkpoint_every: int | None = None,
+    keep: int = 2,
+    max_skipped_steps: int = 10,
+    device: str = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    header: bool = True,
+    source_column: str = 'source',
+    target_column: str = 'target',
+    max_broken: float = 0.01,
+    size: Optional[Literal['tiny', 'mini', 'small', 'medium', 'base', 'large']] = None,
+    layers: int | None = None,
+    hidden_size: int | None = None,
+    heads: int | None = None,
+    feed_forward: int | None = None,
+    positions: Literal['learned', 'sinusoidal'] = 'learned',
+    norm_first: bool = False,
+    share_embeddings: bool = True,
+    vocab_size: int = 6000,
+    lowercase: bool = False,
+    dropout: float = 0.2,
+    attention_dropout: float = 0.0,
+    epochs: float | None = None,
+    tokens_per_batch: int = 4096,
+    accumulate: int = 1,
+    label_smoothing: float = 0.1,
+    max_source_length: int = 128,
+    max_target_length: int = 128,
+    too_long: Literal['leave_out', 'cut'] = 'leave_out',
+    average: int = 5,
+    best_by: Literal['metric', 'loss'] = 'metric',
+    patience: int | None = None,
+    eval_pairs: int = 256,
+    held_out: float = 0.03,
+    split_seed: int | None = None,
+    keep_checkpoints: bool = False,
+) -> bertkit.generation.translator.Translator: ...
+
+@overload
+def finetune(
+    task: Literal['summarize'],
+    *,
+    train: Table | collections.abc.Sequence[pathlib.Path],
+    dev: Table | collections.abc.Sequence[pathlib.Path] | None = None,
+    model: str | pathlib.Path | None = None,
+    output: str | pathlib.Path | None = None,
+    revision: str | None = None,
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    steps: int | None = None,
+    tokens: int | None = None,
+    minutes: float | None = None,
+    learning_rate: float = 0.001,
+    warmup: float = 0.1,
+    schedule: Literal['linear', 'cosine', 'constant', 'inverse_sqrt'] = 'inverse_sqrt',
+    weight_decay: float = 0.0001,
+    beta1: float = 0.9,
+    beta2: float = 0.98,
+    adam_epsilon: float = 1e-06,
+    clip_norm: float = 1.0,
+    seed: int = 0,
+    eval_every: int | None = None,
+    checkpoint_every: int | None = None,
+    keep: int = 2,
+    max_skipped_steps: int = 10,
+    device: str = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
+    header: bool = True,
+    source_column: str = 'text',
+    target_column: str = 'summary',
+    max_broken: float = 0.01,
+    size: Optional[Literal['tiny', 'mini', 'small', 'medium', 'base', 'large']] = None,
+    layers: int | None = None,
+    hidden_size: int | None = None,
+    heads: int | None = None,
+    feed_forward: int | None = None,
+    positions: Literal['learned', 'sinusoidal'] = 'learned',
+    norm_first: bool = False,
+    share_embeddings: bool = True,
+    vocab_size: int = 6000,
+    lowercase: bool = False,
+    dropout: float = 0.2,
+    attention_dropout: float = 0.0,
+    epochs: float | None = None,
+    tokens_per_batch: int = 4096,
+    accumulate: int = 1,
+    label_smoothing: float = 0.1,
+    max_source_length: int = 512,
+    max_target_length: int = 128,
+    too_long: Literal['leave_out', 'cut'] = 'cut',
+    average: int = 5,
+    best_by: Literal['metric', 'loss'] = 'metric',
+    patience: int | None = None,
+    eval_pairs: int = 64,
+    held_out: float = 0.03,
+    split_seed: int | None = None,
+    keep_checkpoints: bool = False,
+) -> bertkit.generation.summarizer.AbstractiveSummarizer: ...
 
 @overload
 def finetune(
@@ -565,7 +694,7 @@ def finetune(
     summary_column: str | None = None,
     sentences: int = 3,
     language: str = 'en',
-) -> bertkit.inference.predictor.Predictor[typing.Any, typing.Any, typing.Any]: ...
+) -> Union[bertkit.inference.predictor.Predictor[Any, Any, Any], bertkit.generation.seq2seq_generator.Seq2SeqGenerator]: ...
 
 def evaluate(
     model: Model,

@@ -1,6 +1,6 @@
 """Generate texts with an encoder-decoder: one output per input, in order and bounded memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,9 +31,10 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.key_value_cache import count_room
 from bertkit.nn.packing import PackedBatch
-from bertkit.reports.notebook import ResultList, Row, Tabular
+from bertkit.reports.notebook import ResultList, Row, Tabular, show_metrics
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.finished import read_metrics
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 # Decoding takes far longer than encoding, so windows are this many times smaller to show progress.
@@ -115,11 +116,13 @@ class Seq2SeqGenerator:
         model: in evaluation mode.
         tokenizer: the tokenizer of source and target.
         saved: length limits, spacing, and the default decoding settings.
+        metrics: of the held-out pairs it was trained with; none, if its folder has none.
     """
 
     model: EncoderDecoderModel
     tokenizer: Tokenizer
     saved: Seq2SeqSettingsFile
+    metrics: Mapping[str, float] = field(default_factory=dict)
     spacing: Spacing = field(init=False)
 
     kind: ClassVar[KindName | None] = None  # any
@@ -164,7 +167,12 @@ class Seq2SeqGenerator:
             )
         if choose_without_engine(precision, place) == "bf16":
             model.bfloat16()
-        return cls(model, load_tokenizer(checkpoint, config.encoder), saved)
+        tokenizer = load_tokenizer(checkpoint, config.encoder)
+        return cls(model, tokenizer, saved, read_metrics(folder))
+
+    def _repr_html_(self) -> str:
+        """Show the metrics in a notebook."""
+        return show_metrics(type(self).__name__, self.metrics)
 
     @overload
     def __call__(self, texts: str, settings: DecodingSettings | None = None) -> GeneratedText: ...

@@ -5,11 +5,11 @@ a column for each side. Unusable pairs are left out and counted; the two sides n
 alignment.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
@@ -19,6 +19,7 @@ from bertkit.data.tables.formats import EXTENSIONS
 from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport, has_column, look_up
 from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
+from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article
@@ -85,22 +86,27 @@ class PairReport:
 
 
 def read_pairs(
-    source: str | Path, target: str | Path | None = None, settings: PairSettings | None = None
+    source: Table,
+    target: str | Path | None = None,
+    settings: PairSettings | None = None,
+    *,
+    split: str = "train",
 ) -> tuple[list[Pair], PairReport]:
     """Read all pairs into memory.
 
     Args:
         source: a file with one source text per line; without `target`, one that has both sides.
             Either may be .gz, .bz2 or .zst; the one that has both sides may also be a dataset,
-            hub:owner/name.
+            hub:owner/name, or rows as in `open_pairs`.
         target: a file with the target text for each line.
         settings: the columns of a single file, and the share of rows that may be broken.
+        split: what messages call rows from Python.
     """
     settings = settings or PairSettings()
     if target is None:
-        pairs, report = _read_columns(source, settings)
+        pairs, report = _read_columns(open_pairs(source, settings, split=split), settings)
     else:
-        pairs, report = _read_files(Path(source), Path(target), settings)
+        pairs, report = _read_files(Path(cast("str | Path", source)), Path(target), settings)
     kept = list(report.keep(pairs))
     if not kept:
         raise InputError(f"{report.name} has no pair with text on both sides; is it complete?")
@@ -153,9 +159,21 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
     return open_records(path, reading)
 
 
-def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
+def open_pairs(source: Table, settings: PairSettings, *, split: str = "train") -> RecordTable:
+    """Open a table with both sides: a file, or rows from Python, where a tuple is a pair."""
+    columns = (settings.source_column, settings.target_column)
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        source = [
+            dict(zip(columns, row, strict=True))
+            if isinstance(row, tuple) and len(row) == len(columns) and not hasattr(row, "_asdict")
+            else row
+            for row in source
+        ]
+    return open_records(source, settings.record_settings(), split=split)
+
+
+def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair], PairReport]:
     """Read two columns of every row."""
-    table = open_records(source, settings.record_settings())
     columns = {"source": settings.source_column, "target": settings.target_column}
     _check_columns(table, columns)
 

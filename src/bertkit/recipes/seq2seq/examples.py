@@ -4,6 +4,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.formats.hub import SCHEME
-from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
+from bertkit.data.tables.parallel import Pair, PairReport, open_pairs, read_pairs
+from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.data.tables.rows import Table
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.reports.text import make_legible
@@ -26,15 +29,16 @@ HELD_OUT = ", held out"  # suffix of a file's name for its held-out part
 MAX_FILES = 2  # per set: sources and targets
 
 Files = tuple[Path, ...]
+Pairs = Files | Table  # files by name, or rows from Python, which are no tuple
 
 
 @dataclass(frozen=True)
 class PairSet:
-    """The pairs of one or two files, or a part of them.
+    """The pairs of one or two files, or of rows from Python, or a part of them.
 
     Attributes:
         name: the name to show in messages.
-        sha256: SHA-256 of each file.
+        sha256: SHA-256 of each file, or of the rows.
         pairs: the texts.
         report: the report of reading the files.
     """
@@ -122,30 +126,36 @@ def check_files(flag: str, files: Files) -> None:
             )
 
 
-def identify(files: Files) -> tuple[str, ...]:
-    """Return the SHA-256 of each file."""
-    return tuple(record_file(path).sha256 for path in files)
+def identify(pairs: Pairs, settings: PairSettings | None = None) -> tuple[str, ...]:
+    """Return the SHA-256 of each file, or of the rows."""
+    if isinstance(pairs, tuple):
+        return tuple(record_file(path).sha256 for path in pairs)
+    identity = open_pairs(pairs, settings or PairSettings()).identity()
+    assert identity is not None  # only standard input has none
+    return (identity["sha256"],)
 
 
-def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Data:
+def read_data(train: Pairs, dev: Pairs | None, settings: Seq2SeqSettings) -> Data:
     """Read all pairs; without `dev`, hold out a share of the training pairs."""
     learned = read_set(train, settings)
     if dev is None:
         seed = settings.seed if settings.split_seed is None else settings.split_seed
         return hold_out(learned, settings.held_out, seed)
-    held_out = read_set(dev, settings)
+    held_out = read_set(dev, settings, split="dev")
     if held_out.sha256 == learned.sha256:
         announce("--dev is the training data: metrics on it say nothing about other texts")
     return Data(learned, held_out)
 
 
-def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
-    """Read all pairs of one or two files, and announce counts and problems."""
-    pairs, report = read_pairs(files[0], files[1] if len(files) > 1 else None, settings)
+def read_set(given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> PairSet:
+    """Read all pairs of one or two files, or of rows, and announce counts and problems."""
+    files = given if isinstance(given, tuple) else ()
+    source = files[0] if files else cast("Table", given)
+    pairs, report = read_pairs(source, files[1] if files[1:] else None, settings, split=split)
     for line in report.summary_lines():
         announce(make_legible(line))
-    name = " and ".join(path.name for path in files)
-    return PairSet(name, identify(files), pairs, report)
+    name = " and ".join(path.name for path in files) or split
+    return PairSet(name, identify(given, settings), pairs, report)
 
 
 def hold_out(whole: PairSet, share: float, seed: int) -> Data:

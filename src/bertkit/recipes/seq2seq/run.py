@@ -13,7 +13,7 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.evaluation import estimate_evaluation_seconds
 from bertkit.recipes.seq2seq.examples import (
     Data,
-    Files,
+    Pairs,
     check_files,
     describe_set,
     encode_held_out,
@@ -52,18 +52,25 @@ class PairFiles:
     """What is learned from.
 
     Attributes:
-        train: one file with both sides, or that of what is read and that of what is written.
+        train: one file with both sides, or that of what is read and that of what is written; or
+            rows from Python.
         dev: the same of held-out pairs; None holds out a share of the training pairs.
     """
 
-    train: Files
-    dev: Files | None = None
+    train: Pairs
+    dev: Pairs | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        given = (self.train, self.dev)
+        return [path for each in given if isinstance(each, tuple) for path in each]
 
     def check(self) -> None:
-        """See that all are files; errors as in `check_files`."""
-        check_files("train", self.train)
-        if self.dev is not None:
-            check_files("dev", self.dev)
+        """See that all names are those of files; errors as in `check_files`."""
+        for flag, given in (("train", self.train), ("dev", self.dev)):
+            if isinstance(given, tuple):
+                check_files(flag, given)
 
 
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
@@ -89,7 +96,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     """
     run = Run(output / RUN_FOLDER)
     files.check()
-    with open_run(run, output, inputs=[*files.train, *(files.dev or ())]):
+    with open_run(run, output, inputs=files.paths):
         KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
         wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
         if (saved := read_finished(run, wanted, SavedResult)) is not None:
@@ -108,7 +115,8 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
     values = settings.dump_with_fixed_budget()
     if settings.model is not None:  # a shell adds a / to a folder's name or doesn't
         values["model"] = str(Path(settings.model))
-    hashes = [identify(files.train), None if files.dev is None else identify(files.dev)]
+    sets = (files.train, files.dev)
+    hashes = [None if each is None else identify(each, settings) for each in sets]
     return RunRecord(
         settings={"kind": settings.kind, **values},
         data_fingerprint=json.dumps(hashes),

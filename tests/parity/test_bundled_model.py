@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import bertkit
 from bertkit.embeddings.embedder import Embedder, EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
@@ -48,3 +49,12 @@ def test_vectors_in_bfloat16_are_those_of_the_published_model():
     ours = Embedder.load(settings=settings).encode(texts)
     published = Embedder.load(f"{minilm.__path__[0]}/model", settings).encode(texts)
     assert np.einsum("ij,ij->i", ours, published).min() > 0.999
+
+
+def test_it_looks_at_animal_as_in_the_pictures_of_the_readme():
+    text = "The animal didn't cross the street because it was too tired."
+    seen = bertkit.view(text, importance=False, precision="fp32")
+    tokens = seen.inputs.observation.encoded.tokens
+    shares = seen.weights(4)[1][tokens.index("it")]
+    assert tokens[shares.argmax()] == "animal"
+    assert float(shares.max()) == pytest.approx(0.68, abs=0.005)

@@ -159,7 +159,7 @@ def view(
         BertkitError: as in `AttentionView.of`.
     """
     chosen = build(ViewSettings, settings, "view")
-    place = model if model is not None else find_bundled("words")
+    place = model if model is not None else find_bundled(chosen.bundled_part)
     return AttentionView.of(
         place, text, pair, chosen, device=device, revision=revision, precision=precision
     )

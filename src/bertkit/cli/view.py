@@ -75,7 +75,8 @@ def view(
             second is the target text; by default the text that the model generates.
         model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
             id of a model of the Hub; by default the first argument, or else the model that comes
-            with bertkit.
+            with bertkit: all-MiniLM-L6-v2, or with --read-mask or --views words its weights with a
+            head for words.
         output: File for the page; by default attention.html, unless a figure or --json is wanted.
         overwrite: Replace files that exist.
         open: Show the page in the browser.
@@ -92,7 +93,7 @@ def view(
     """
     if json:
         check_standard_output()
-    model, texts = take_model(texts, model, "words")
+    model, texts = take_model(texts, model, settings.bundled_part)
     if not 1 <= len(texts) <= 2:
         raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
     if output is None and (open or not (svg or png or json)):

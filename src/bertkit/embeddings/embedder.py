@@ -18,6 +18,7 @@ from bertkit.base.progress import show_progress
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.sentence_transformers.folder import (
     SentenceModel,
     read_sentence_model,
@@ -127,7 +128,7 @@ class Embedder(TextTransformer):
         """
         encoder = self.text_encoder
         return {
-            "model": self.path.absolute().name,
+            "model": name_model(self.path.absolute()),
             "model_sha256": hash_model(self.path, open_checkpoint(self.path)),
             "vector": self.head.description,
             "dimension": self.dimension,

@@ -21,6 +21,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.identity import name_model
 from bertkit.embeddings.feature_texts import PairEncoder, TextOrPair
 from bertkit.embeddings.settings import FeatureSettings
 from bertkit.inference.engines.choice import choose_engine
@@ -206,7 +207,7 @@ class FeatureExtractor:
         """
         plan = self.plan(settings)
         return {
-            "model": self._path.absolute().name,
+            "model": name_model(self._path.absolute()),
             "model_sha256": hash_model(self._path, open_checkpoint(self._path)),
             "layers": plan.layers,
             "combine": plan.combine,

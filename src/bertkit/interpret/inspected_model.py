@@ -16,6 +16,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.hardware.device import choose_device
 from bertkit.inference.engines.choice import choose_without_engine, find_device
@@ -168,7 +169,7 @@ class LoadsFromFolder(ABC):
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, name_model(path), device, precision)
+        return cls.from_checkpoint(checkpoint, name_in_views(path), device, precision)
 
     @classmethod
     @abstractmethod
@@ -281,9 +282,9 @@ class InspectedModel(LoadsFromFolder):
         )
 
 
-def name_model(path: str | Path) -> str:
-    """Return a model's name in views: the last part of its path, or its id."""
-    return Path(path).resolve().name if Path(path).exists() else str(path)
+def name_in_views(path: str | Path) -> str:
+    """Return a model's name in views: its name without folders, or its id."""
+    return name_model(Path(path).resolve()) if Path(path).exists() else str(path)
 
 
 def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:

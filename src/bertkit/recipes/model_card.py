@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertkit.checkpoints.hub.resolve import is_hub_id
+from bertkit.checkpoints.identity import name_model
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord
 
@@ -48,7 +49,7 @@ class ModelFacts:
     def initial_model(self) -> str:
         """The Hub id or folder name of the initial model, without parent folders."""
         model = str(self.record.settings["model"])
-        return model if self.is_from_hub else model.rstrip("/").rpartition("/")[2]
+        return model if self.is_from_hub else name_model(model)
 
     @property
     def settings(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
+from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.models.recurrent.nets import NETS
@@ -23,6 +24,7 @@ from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
+NAMES_OF_MODELS = frozenset({"model", "start_from"})  # the settings that may have a path
 SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
 
@@ -50,8 +52,7 @@ class RunFacts:
     def name(self) -> str:
         """The name to display; a folder just called run is prefixed with its parent's name."""
         folder = self.path.resolve()
-        named = folder.name or str(folder)
-        return f"{folder.parent.name}/{named}" if named == RUN_FOLDER else named
+        return name_model(folder) or str(folder)
 
     @property
     def task(self) -> str | None:
@@ -219,14 +220,6 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     """Strip parent folders from model paths, because pages may be shared with others."""
     return {
-        name: _name_folder(value) if name in {"model", "start_from"} else value
+        name: name_model(value) if name in NAMES_OF_MODELS and value is not None else value
         for name, value in values.items()
     }
-
-
-def _name_folder(value: Any) -> Any:
-    """Return the last part of a path, or the last two if the last is just called run."""
-    if not isinstance(value, str):
-        return value
-    *_, parent, named = ("", *value.rstrip("/").split("/"))
-    return f"{parent}/{named}" if parent and named == RUN_FOLDER else named

@@ -1,5 +1,6 @@
 """Which model a command takes, and that the bundled one needs no name."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
     (tmp_path / "train.csv").write_text("text,label\n" + "the cat,x\na dog,y\n" * 20)
     tuned = ["finetune", "classify", "--train", "train.csv", "--output", "tuned"]
     assert main([*tuned, "--epochs", "1", "--max-length", "12"]) == 0
+    card = (tmp_path / "tuned" / "README.md").read_text()
+    assert "Fine-tuned from bertkit-minilm-vectors" in card
+    assert "Attention of bertkit-minilm-vectors" in (tmp_path / "attention.html").read_text()
+    index = ["search", "the cat", "--corpus", "texts.txt", "--max-length", "9"]
+    assert main(index) == 2
+    assert "has vectors of bertkit-minilm-vectors, which" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [([], "vectors"), (["--read-mask"], "words"), (["--views", "heads,words"], "words")],
+)
+def test_a_view_is_of_the_words_only_if_it_needs_them(bundled, capsys, words, part):
+    assert main(["view", "the cat saw", "--json", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == f"bertkit-minilm-{part}"
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

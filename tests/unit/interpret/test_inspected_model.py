@@ -33,7 +33,7 @@ def test_models_of_each_kind_are_observed(tmp_path, save):
 
 def test_a_run_is_observed(tmp_path):
     save_run(tmp_path / "run")
-    assert InspectedModel.load(tmp_path / "run").name == "run"
+    assert InspectedModel.load(tmp_path / "run").name == f"{tmp_path.name}/run"
 
 
 def test_hidden_states_and_attention_are_those_of_the_same_pass(inspected):

@@ -9,6 +9,7 @@ from bertkit.base.output import list_names
 from bertkit.batch_jobs.evaluate.run import EvaluateResult
 from bertkit.batch_jobs.predict.outputs import write_jsonl
 from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.identity import name_model
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
@@ -55,7 +56,7 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     ).items():
         write_json(output / name, content)
     report = Report(
-        f"{Path(result.model).name} on {result.counts.name}",
+        f"{name_model(result.model)} on {result.counts.name}",
         f"A model for the task {result.task.name}, evaluated on {result.counts.num_examples:,}"
         " examples.",
         build_sections(result.evaluation),

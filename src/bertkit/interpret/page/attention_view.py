@@ -20,7 +20,7 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
 from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import InspectedModel, Observation, name_model
+from bertkit.interpret.inspected_model import InspectedModel, Observation, name_in_views
 from bertkit.interpret.page.build import Start, build_joint_page, build_page
 from bertkit.interpret.page.figures import draw_alignment, draw_heads, find_token
 from bertkit.interpret.page.settings import ViewSettings
@@ -258,7 +258,7 @@ def load_inspected_model(
     """Load a model of any kind; arguments and errors as in `InspectedModel.load`."""
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     kind = InspectedEncoderDecoder if is_encoder_decoder(checkpoint.config) else InspectedModel
-    return kind.from_checkpoint(checkpoint, name_model(path), device, precision)
+    return kind.from_checkpoint(checkpoint, name_in_views(path), device, precision)
 
 
 def _check_size(scenes: Iterable[ViewInputs]) -> None:

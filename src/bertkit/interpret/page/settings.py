@@ -56,6 +56,12 @@ class ViewSettings(Settings):
         " ordinary text.",
     )
 
+    @property
+    def bundled_part(self) -> Literal["words", "vectors"]:
+        """The bundled weights to view: with the head for words only where it is asked for."""
+        names = (self.views or "").split(",")
+        return "words" if self.read_mask or "words" in map(str.strip, names) else "vectors"
+
     @model_validator(mode="after")
     def _head_is_of_a_layer(self) -> Self:
         if self.head is not None and self.layer is None:

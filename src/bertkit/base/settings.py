@@ -11,6 +11,7 @@ from bertkit.base.errors import BertkitError, SettingsError
 
 MAX_NAME_CHARS = 80
 MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
+WHOLE_NUMBERS = 1e15  # a larger float is typed with an exponent
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
 FLAG_NAMES = {"start_from": "from"}  # the others are those of the settings
@@ -115,6 +116,8 @@ def _type(value: object) -> str:
         return "not given"
     if isinstance(value, list | tuple):
         value = " ".join(map(str, value))
+    if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE_NUMBERS:
+        value = int(value)  # 5 was typed, not 5.0
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 

@@ -5,6 +5,7 @@ import math
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,8 +18,8 @@ from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, Optimiz
 from bertkit.training.step import take_step
 
 WARM_UP_STEPS = 2
-MEASURED_STEPS = 12
-MEASURED_SECONDS = 8.0
+MEASURED_STEPS = 48
+MEASURED_SECONDS = 8.0  # after so long no further step is measured
 SAMPLED_STEPS = 32
 CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmeasured work
 
@@ -44,7 +45,10 @@ class StepPace:
 
 
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
-    """Measure a few steps on a copy of the model, which is then discarded."""
+    """Measure a few steps on a copy of the model, which is then discarded.
+
+    The later half counts: memory and kernels for the shapes of batches make the first steps slower.
+    """
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(
         trial.model, settings, trial.learning_rate_scale, trial.muon_learning_rate
@@ -62,14 +66,19 @@ def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Ma
     begun = time.monotonic()
     with mixed_precision(machine.device, machine.precision):
         job.evaluate()
-    measured = sorted(seconds[WARM_UP_STEPS:])
     return StepPace(
-        step_seconds=measured[len(measured) // 2],
+        step_seconds=find_step_seconds(seconds),
         evaluation_seconds=time.monotonic() - begun,
         tokens_per_step=count_tokens_per_step(job),
         operations_per_step=sum(operations) / len(operations),
         peak_memory_bytes=peak_memory_bytes(machine.device),
     )
+
+
+def find_step_seconds(seconds: Sequence[float]) -> float:
+    """Return the median time of the steps after the warm-up, the first half of them all."""
+    measured = sorted(seconds[max(WARM_UP_STEPS, len(seconds) // 2) :])
+    return measured[len(measured) // 2]
 
 
 def count_steps(

@@ -28,8 +28,10 @@ class BudgetSettings(Settings):
     )
     minutes: Positive | None = Field(
         None,
-        description="Budget in minutes, converted to steps when the run starts, after measuring a"
-        f" few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
+        description="Roughly how many minutes to train; not a deadline. The number of steps is"
+        " fixed when the run starts, after measuring a few, so on a machine that gets busier it"
+        " takes longer."
+        f" Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
 
     def dump_with_fixed_budget(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@ import pytest
 from pydantic import Field, ValidationError, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings, list_differences, validate
+from bertkit.base.settings import Settings, list_differences, list_flag_differences, validate
 
 
 class Oven(Settings):
@@ -68,3 +68,13 @@ def test_differences_are_named_with_old_and_new():
         "mode: 'fan' → 'grill'",
     ]
     assert list_differences({"a": 1}, {"a": 1}) == []
+
+
+def test_flags_are_shown_as_they_are_typed():
+    before = {"epochs": None, "learning_rate": 1e-5, "cased": False}
+    assert list_flag_differences(before, {**before, "epochs": 5.0}) == ["--epochs not given → 5"]
+    now = {**before, "learning_rate": 1e22, "cased": True}
+    assert list_flag_differences(before, now) == [
+        "--cased false → true",
+        "--learning-rate 1e-05 → 1e+22",
+    ]

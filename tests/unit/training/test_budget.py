@@ -8,11 +8,17 @@ import torch
 from tests.unit.training.jobs import build_job
 
 from bertkit.training import budget
-from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.budget import (
+    StepPace,
+    count_steps,
+    find_step_seconds,
+    measure_pace,
+    seconds_of_run,
+)
 from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
 
 STEP_SECONDS, EVALUATION_SECONDS = 0.5, 2.0
-MEASURING_SECONDS = 14 * STEP_SECONDS + EVALUATION_SECONDS
+MEASURING_SECONDS = 17 * STEP_SECONDS + EVALUATION_SECONDS
 PACE = StepPace(STEP_SECONDS, EVALUATION_SECONDS, 12.0, 24.0, 1)
 
 
@@ -94,3 +100,8 @@ def test_the_time_of_a_run_has_its_evaluations(eval_every, evaluations):
     settings = TrainingSettings(eval_every=eval_every)
     expected = 1000 * STEP_SECONDS + evaluations * EVALUATION_SECONDS
     assert seconds_of_run(PACE, settings, 1000) == pytest.approx(expected)
+
+
+def test_the_first_slower_steps_dont_count():
+    assert find_step_seconds([9.0] * 10 + [1.0, 2.0, 1.0] + [1.0] * 8) == 1.0
+    assert find_step_seconds([9.0, 8.0, 1.0]) == 1.0

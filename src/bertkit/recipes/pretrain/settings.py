@@ -55,6 +55,12 @@ def _describe_tuned(name: str) -> str:
     )
 
 
+def _shows_recipes(name: str) -> Parameter:
+    """Show the default of each recipe; those of the class are what `--from` continues with."""
+    defaults = {recipe: chosen[name] for recipe, chosen in RECIPES.items()}
+    return Parameter(show_default=", ".join(f"{each} ({name})" for name, each in defaults.items()))
+
+
 class PretrainSettings(ObjectiveSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
@@ -80,37 +86,40 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         " the start, Muon, 40 % masked, no dropout, masked words alone; it learns many times as"
         " fast. paper: as in Devlin et al. 2018, and what --from continues with.",
     )
-    objective: ObjectiveName = Field(
+    objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         "bert",
         description="mlm: masked words only; bert: masked words and next sentence; causal: the"
         " next word, left to right. By default as --recipe says.",
         json_schema_extra=BY_RECIPE,
     )
-    initialization: Literal["neighbors", "random"] = Field(
-        "random",
-        description="Initial weights of a new model. random: a truncated normal distribution."
-        " neighbors: the first layer's heads attend to the tokens beside each token, positions are"
-        " sines and cosines, and the other weights are random; by default as --recipe says.",
-        json_schema_extra=BY_RECIPE,
+    initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (
+        Field(
+            "random",
+            description="Initial weights of a new model. random: a truncated normal distribution."
+            " neighbors: the first layer's heads attend to the tokens beside each token, positions"
+            " are sines and cosines, and the other weights are random; by default as"
+            " --recipe says.",
+            json_schema_extra=BY_RECIPE,
+        )
     )
     initializer_range: Positive | None = Field(
         None,
         description="Standard deviation of a new model's random weights; by default 0.02, with"
         " neighbors 0.7 / √hidden_size, and with a config.json what it says.",
     )
-    batch_size: Count = Field(
+    batch_size: Annotated[Count, Parameter(show_default=False)] = Field(
         32,
         description=f"Sequences per optimizer step; by default {_describe_tuned('batch_size')}, 32"
         " for any other model.",
         json_schema_extra=BY_MODEL,
     )
-    learning_rate: Positive = Field(
+    learning_rate: Annotated[Positive, Parameter(show_default=False)] = Field(
         1e-4,
         description="Peak learning rate; by default"
         f" {_describe_tuned('learning_rate')}, and otherwise as --recipe says: 0.002 or 0.0001.",
         json_schema_extra=BY_RECIPE,
     )
-    optimizer: Literal["adamw", "muon"] = Field(
+    optimizer: Annotated[Literal["adamw", "muon"], _shows_recipes("optimizer")] = Field(
         "adamw",
         description="muon: Muon for the matrices of the Transformer blocks, AdamW for embeddings,"
         " heads, biases and layer norms; by default as --recipe says.",
@@ -119,13 +128,13 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     muon_learning_rate: Positive = Field(
         0.02, description="Peak learning rate of the matrices that Muon updates."
     )
-    mask_rate: Share = Field(
+    mask_rate: Annotated[Share, _shows_recipes("mask_rate")] = Field(
         0.15,
         description="Share of a sequence's tokens to predict (the mask rate); by default as"
         " --recipe says. Held-out text is always masked as in the paper.",
         json_schema_extra=BY_RECIPE,
     )
-    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0), _shows_recipes("dropout")] = Field(
         0.1,
         description="Dropout on features and on attention weights; by default as --recipe says.",
         json_schema_extra=BY_RECIPE,

@@ -108,8 +108,9 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
     )
     minutes: Positive | None = Field(
         None,
-        description="Budget in minutes, converted to steps when the run starts, after measuring a"
-        " few steps.",
+        description="Roughly how many minutes to train; not a deadline. The number of steps is"
+        " fixed when the run starts, after measuring a few, so on a machine that gets busier it"
+        " takes longer.",
     )
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
         4096, description="Tokens per optimizer step, source and target together."

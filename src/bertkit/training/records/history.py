@@ -105,9 +105,13 @@ class TrainingHistory:
 
 
 def average(points: Sequence[Point], num_points: int = 100) -> list[Point]:
-    """Average groups of consecutive points; each mean is at the last x of its group."""
+    """Average groups of consecutive points; each mean is at the last x of its group.
+
+    All groups are of one size: the last one overlaps the one before if points are left over.
+    """
     size = max(1, -(-len(points) // num_points))
-    groups = [points[start : start + size] for start in range(0, len(points), size)]
+    ends = [*range(size, len(points), size), len(points)] if points else []
+    groups = [points[end - size : end] for end in ends]
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups]
 
 

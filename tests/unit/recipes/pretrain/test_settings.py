@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from bertkit.base.settings import validate
+from bertkit.cli.main import main
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
 
@@ -66,3 +67,15 @@ def test_what_was_stored_can_be_read_again(settings):
 def test_what_contradicts_itself_is_refused(values, message):
     with pytest.raises(ValidationError, match=message):
         PretrainSettings(**values)
+
+
+def test_help_shows_what_a_new_model_gets(capsys):
+    assert main(["pretrain", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.replace("\u2502", " ").split())
+    for name, values in (
+        ("objective CHOICE", "mlm (modern), bert (paper)"),
+        ("mask-rate FLOAT", "0.4 (modern), 0.15 (paper)"),
+    ):
+        text = shown[shown.index(f"--{name} ") :]
+        assert text[text.index("[default: ") :].startswith(f"[default: {values}]")
+    assert "0.0001]" not in shown  # the paper's learning rate

@@ -40,7 +40,7 @@ def sentence_folder(tmp_path_factory):
 
 
 def load(folder: Path, **choices: object) -> Embedder:
-    return Embedder.load(folder, EmbedderSettings(engine="torch", **choices))
+    return Embedder.load(folder, EmbedderSettings(engine="torch", precision="fp32", **choices))
 
 
 def states_of(folder: Path, text: str) -> list[np.ndarray]:

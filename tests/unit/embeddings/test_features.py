@@ -63,7 +63,7 @@ def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray
     ],
 )
 def test_features_are_those_of_each_text_by_itself(loaded, extract, layers, combine, by_hand):
-    for found in extract(TEXTS, layers=layers, combine=combine, engine="torch"):
+    for found in extract(TEXTS, layers=layers, combine=combine, precision="fp32"):
         states, sequence = read_alone(loaded, found)
         np.testing.assert_allclose(found.features, by_hand(states), atol=1e-5)
         np.testing.assert_allclose(found.sequence, sequence, atol=1e-5)

@@ -76,7 +76,7 @@ def test_layer_0_is_the_table_of_word_embeddings(loaded):
 @pytest.mark.parametrize("tokens_per_batch", [2, 7, 1000])
 def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per_batch):
     others = {word: read_alone(loaded, number, word) for word in WHOLE_WORDS if word != "dog"}
-    vectors = WordVectors(loaded, layer=layer, engine="torch")
+    vectors = WordVectors(loaded, layer=layer, engine="torch", precision="fp32")
     vectors._engine.tokens_per_batch = tokens_per_batch
     found = vectors.nearest("dog", top_k=100)
     assert_same(list_answers(found), rank(read_alone(loaded, number, "dog"), others))
@@ -84,7 +84,7 @@ def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per
 
 
 def test_the_vocabulary_is_read_once(loaded, monkeypatch):
-    vectors = WordVectors(loaded, layer=1, engine="torch")
+    vectors = WordVectors(loaded, layer=1, engine="torch", precision="fp32")
     seen: list[int] = []
     real = vectors._engine
 
@@ -109,7 +109,7 @@ def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
         target = table[[VOCABULARY.index("cat"), VOCABULARY.index("##s")]].mean(axis=0)
         entries = dict(zip(VOCABULARY, table, strict=True))
     del entries["cat"], entries["##s"]
-    vectors = WordVectors(loaded, layer=layer, whole_words=False, engine="torch")
+    vectors = WordVectors(loaded, layer=layer, whole_words=False, engine="torch", precision="fp32")
     found = vectors.nearest(["Cats"], top_k=100)
     assert found.plus[0].pieces == ("cat", "##s")
     assert_same(list_answers(found), rank(target, entries))

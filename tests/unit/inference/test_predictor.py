@@ -55,7 +55,7 @@ def expected_probabilities(folder, text, pair=None):
 @pytest.mark.parametrize("value", ["a cat saw the dog", ("a cat", "the dog")])
 @pytest.mark.parametrize("engine", ["torch", "onnx"])
 def test_an_answer_is_what_the_model_says(folder, value, engine):
-    found = Classifier.load(folder, engine=engine)(value)
+    found = Classifier.load(folder, engine=engine, precision="fp32")(value)
     words = (value,) if isinstance(value, str) else value
     probabilities = expected_probabilities(folder, *words)
     np.testing.assert_allclose(list(found.probabilities.values()), probabilities, atol=1e-5)

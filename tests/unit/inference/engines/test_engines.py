@@ -36,7 +36,7 @@ def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
     with torch.no_grad():
         states = list(model.encoder.hidden_states(BATCH))
         torch.testing.assert_close(states[-1], model.encoder(BATCH))
-    engine = choose_engine(name, model, layers)
+    engine = choose_engine(name, model, layers, "fp32")
     assert (engine.name, engine.layers) == (name, resolve_layers(layers, 2))
     found = engine(BATCH)
     assert len(found) == len(layers)
@@ -48,12 +48,12 @@ def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
 @pytest.mark.parametrize(("is_there", "expected"), [(True, "onnx"), (False, "torch")])
 def test_auto_takes_the_fastest_that_is_installed(monkeypatch, is_there, expected):
     monkeypatch.setattr(choice, "has_onnx", lambda: is_there)
-    assert choose_engine("auto", build_model()).name == expected
+    assert choose_engine("auto", build_model(), precision="fp32").name == expected
 
 
 def test_left_to_right_is_for_torch():
     model = BertLMHeadModel(build_model(is_decoder=True).config).eval()
-    engine = choose_engine("auto", model)
+    engine = choose_engine("auto", model, precision="fp32")
     assert engine.name == "torch"
     torch.testing.assert_close(engine(BATCH)[0], model.encoder(BATCH))
     with pytest.raises(

@@ -14,7 +14,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-faults fuzz check format bench gpu docs reference clean
+.PHONY: help demo test test-auto test-faults fuzz check format bench gpu docs reference clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,12 @@ demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MIN
 
 test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
+
+PROCESSOR ?= other
+AUTO_TESTS := $(addprefix tests/unit/,cli embeddings inference retrieval scoring) \
+  $(addprefix tests/e2e/test_,embed.py features.py predict.py score.py search.py)
+test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto takes another precision (PROCESSOR=zen4|amx|plain)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --processor $(PROCESSOR) $(AUTO_TESTS)
 
 test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)

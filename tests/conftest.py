@@ -14,6 +14,7 @@ from beartype import beartype
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PROCESSORS = Path(__file__).parent / "processors"
+CHOSEN = "BERTKIT_TEST_PROCESSOR"
 
 
 def check_types(function: Any) -> Any:
@@ -36,18 +37,28 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--precision auto` follow the table as on another processor."""
     names = [path.stem for path in PROCESSORS.glob("*.txt")]
-    parser.addoption("--processor", choices=names, help="kind of processor that bertkit finds")
+    parser.addoption(
+        "--processor",
+        choices=[*names, "other"],
+        help="kind of processor that bertkit finds; other: one where auto takes another precision",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Show bertkit the kind of processor that was asked for, in child processes too."""
     if (name := config.getoption("--processor")) is None:
         return
-    os.environ["BERTKIT_TEST_PROCESSOR"] = str(PROCESSORS / f"{name}.txt")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROCESSORS), os.environ.get("PYTHONPATH", "")])
     from bertkit.hardware import processor
 
-    processor.CPU_INFO = PROCESSORS / f"{name}.txt"
+    if CHOSEN not in os.environ:  # a worker of pytest-xdist has it from the process before it
+        if name == "other":
+            gain = processor.find_bf16_gain()
+            name = "plain" if gain is not None and gain.inference > 1.0 else "zen4"
+        path = os.environ.get("PYTHONPATH", "")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROCESSORS), path]))
+        os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")
+    processor.CPU_INFO = Path(os.environ[CHOSEN])
+    processor.read_processor.cache_clear()
 
 
 @pytest.fixture

@@ -34,14 +34,14 @@ def causal(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def left_to_right(causal):
-    return TextScorer.load(causal, "cpu")
+    return TextScorer.load(causal, "cpu", precision="fp32")
 
 
 @pytest.fixture(scope="module")
 def masked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
     save_small(folder)
-    return TextScorer.load(folder, "cpu", engine="torch")
+    return TextScorer.load(folder, "cpu", engine="torch", precision="fp32")
 
 
 @pytest.fixture(params=["left_to_right", "masked"])
@@ -181,7 +181,7 @@ def test_a_masked_text_needs_a_token(masked):
 
 
 def test_a_model_without_numbers_scores_nothing(causal):
-    scorer = TextScorer.load(causal, "cpu")
+    scorer = TextScorer.load(causal, "cpu", precision="fp32")
     with torch.no_grad():
         scorer.loaded.model.masked_lm.bias[5] = -math.inf
     with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):

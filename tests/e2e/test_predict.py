@@ -100,6 +100,7 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     words = (
         f"finetune {task} --model {workshop}/model --train {data} --dev {data} --output {model}"
         " --epochs 1 --batch-size 8 --learning-rate 1e-2 --device cpu --json --max-length 20"
+        " --precision fp32"
     ).split()
     more = {"answer": ["--max-question-length", "6"], "extract": ["--sentences", "1"]}
     assert main([*words, *more.get(task, [])]) == 0
@@ -118,7 +119,8 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [answer.pop("id") for answer in answers] == list(range(1, NUM_ROWS + 1))
     found = tmp_path / "found"
-    assert main(["evaluate", str(model), str(data), "--output", str(found), "--json"]) == 0
+    judging = ["evaluate", str(model), str(data), "--precision", "fp32", "--json"]
+    assert main([*judging, "--output", str(found)]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert judged["task"] == task
     assert judged["metrics"] == pytest.approx(learned, abs=1e-4, nan_ok=True)

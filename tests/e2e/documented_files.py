@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from tests.e2e.documentation import list_pages, read_blocks
 from tests.e2e.small import write_corpus
-from tests.unit.inference.small import build_model, save_run, save_small
+from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 from tests.unit.inference.small_rewriter import SAVED
@@ -31,6 +31,7 @@ from bertkit.tasks.regress.task import Regress
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
+Rows = list[tuple[str, str]]  # texts and labels
 TEXTS = (
     "The doctor lost her hat. A dog saw it in the river. Nobody went home.",
     "Rain fell all day. The captain waited for a ship. It never came.",
@@ -43,7 +44,7 @@ def save_encoder(folder: Path) -> None:
     code = "\n".join(block.code for page in list_pages() for block in read_blocks(page))
     tokenizer = Tokenizer(list(dict.fromkeys([*SPECIAL_TOKENS, *split_words(code.lower())])))
     sizes = {"hidden_size": 24, "num_hidden_layers": 6, "num_attention_heads": 12}
-    model = build_model(**sizes, vocab_size=tokenizer.vocab_size, max_position_embeddings=128)
+    model = build_model(**sizes, vocab_size=tokenizer.vocab_size, max_position_embeddings=512)
     model.save_pretrained(folder)
     tokenizer.save(folder)
 
@@ -93,6 +94,18 @@ def save_shards(folder: Path) -> None:
     run(words)
 
 
+def save_pretrained(folder: Path) -> None:
+    """A run with as many layers as the examples look at."""
+    shards, config = folder.with_name("shards"), folder.with_name("nano.json")
+    save_shards(shards)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 2}
+    config.write_text(json.dumps({"model_type": "bert", **sizes, "intermediate_size": 16}))
+    run(
+        f"pretrain --data {shards} --model {config} --output {folder} --objective bert --steps 2"
+        " --batch-size 16 --max-length 32 --eval-sequences 32"
+    )
+
+
 def save_onnx(folder: Path) -> None:
     save_sentence_encoder(folder.with_name("sentences"))
     run(f"export {folder.with_name('sentences')} --output {folder}")
@@ -131,6 +144,43 @@ def write_reviews(path: Path) -> None:
     write_rows(path, [f"{text},{labels[label]}" for text, _, label in rows])
 
 
+def write_mine(path: Path) -> None:
+    """The same texts in what each task is trained on."""
+    texts = [row.rpartition(",") for row in make_rows(40, 2)]
+    path.write_text(TRAINING_FILES[path.name]([(text, label) for text, _, label in texts]))
+
+
+def build_pairs(rows: Rows) -> str:
+    records = [{"premise": text, "hypothesis": "a cat", "label": label} for text, label in rows]
+    return "\n".join(map(json.dumps, records))
+
+
+def build_scores(rows: Rows) -> str:
+    lines = (f"{text}\tthe cat\t{number % 5}" for number, (text, _) in enumerate(rows))
+    return "\n".join(["sentence1\tsentence2\tscore", *lines])
+
+
+def build_tags(rows: Rows) -> str:
+    tags = {"cat": "B-ANIMAL", "dog": "B-ANIMAL"}
+    sentences = ([f"{word} {tags.get(word, 'O')}" for word in text.split()] for text, _ in rows)
+    return "\n\n".join(map("\n".join, sentences))
+
+
+def build_questions(rows: Rows) -> str:
+    paragraphs = []
+    for number, (text, label) in enumerate(rows):
+        animal = "cat" if label == "good" else "dog"
+        answers = [{"text": animal, "answer_start": text.index(animal)}]
+        question = {"id": str(number), "question": "who?", "answers": answers}
+        paragraphs.append({"context": text, "qas": [{**question, "is_impossible": False}]})
+    return json.dumps({"version": "v2.0", "data": [{"title": "", "paragraphs": paragraphs}]})
+
+
+def build_endings(rows: Rows) -> str:
+    lines = (f"{text},It,was,is,{int(label == 'good')}" for text, label in rows)
+    return "\n".join(["sent1,sent2,ending0,ending1,label", *lines])
+
+
 def write_vectors(path: Path) -> None:
     np.save(path, np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32))
 
@@ -139,7 +189,16 @@ def run(words: str) -> None:
     assert main(words.split()) == 0
 
 
+TRAINING_FILES: Mapping[str, Callable[[Rows], str]] = {
+    "pairs.jsonl": build_pairs,
+    "sts.tsv": build_scores,
+    "swag.csv": build_endings,
+    "train-v2.0.json": build_questions,
+    "train.conll": build_tags,
+}
 MAKERS: Mapping[str, Callable[[Path], object]] = {
+    **dict.fromkeys(TRAINING_FILES, write_mine),
+    "M": save_encoder,
     "all-MiniLM-L6-v2": save_sentence_encoder,
     "bert-base": save_encoder,
     "books": write_books,
@@ -149,6 +208,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "features.parquet": save_features,
     "gpt": save_causal,
     "it.json": write_weights_of_it,
+    "mine.csv": write_reviews,
     "minilm": save_sentence_encoder,
     "minilm-onnx": save_onnx,
     "names": save_tagger,
@@ -158,7 +218,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "reader": save_answerer,
     "report.txt": write_texts,
     "reviews.csv": write_reviews,
-    "run": save_run,
+    "run": save_pretrained,
     "sentence-transformers/all-MiniLM-L6-v2": save_sentence_encoder,
     "sentiment": save_sentiment,
     "shards": save_shards,
@@ -166,6 +226,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
         folder, Regress(RegressSettings(max_length=16, pairs=True))
     ),
     "test.csv": write_reviews,
+    "text.txt": write_texts,
     "texts.de": write_texts,
     "texts.txt": write_texts,
     "tokenizer": save_tokenizer,

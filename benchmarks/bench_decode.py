@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--size", default="mini", help="a preset, where no folder is given")
     parser.add_argument("--model", type=Path, help="folder of an encoder-decoder")
     parser.add_argument("--causal", type=Path, help="folder of a left-to-right model")
+    parser.add_argument("--texts", type=int, help="at a time, beside one alone")
     parser.add_argument("--tokens", type=int, default=64, help="that are written for each text")
     parser.add_argument("--rounds", type=int, default=5)
     Place.add_device(parser)
@@ -108,9 +109,10 @@ def main() -> None:
         translator = load_translator(arguments.model, size, made / "a", num_tokens, place)
         continuer = load_continuer(arguments.causal, size, made / "b", num_tokens, place)
         sentences = read_sentences(arguments.data)
+        nums_texts = (1, arguments.texts or BATCHES[place.device.type])
         for model in (translator, continuer):
             rows = model.encode(sentences)
-            for num_texts, beams in product((1, BATCHES[place.device.type]), (1, 4)):
+            for num_texts, beams in product(nums_texts, (1, 4)):
                 results.append(compare(model, rows[:num_texts], beams, arguments.rounds))
                 print(describe(results[-1]), flush=True)
     write_figures(arguments.output, place.describe(), tokens=num_tokens, results=results)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--data", type=Path, help="shards for steps; of Python's documentation")
     parser.add_argument("--models", nargs="*", default=["tiny", "mini", "small"])
+    parser.add_argument("--batch-size", type=int, help="instead of each model's own")
     arguments = parser.parse_args()
     check_system()
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +44,11 @@ def main() -> None:
         if not arguments.corpus:
             write_generated_corpus(corpus, int(arguments.gigabytes * 1e9))
         commands = list(measure_commands(corpus, Path(folder), arguments.workers))
-        steps = list(measure_steps(arguments.models, arguments.data, Path(folder)))
+        sizes = {
+            name: arguments.batch_size or BATCH_SIZES.get(name, BATCH_SIZE)
+            for name in arguments.models
+        }
+        steps = list(measure_steps(sizes, arguments.data, Path(folder)))
     write_figures(arguments.output, commands=commands, steps=steps)
 
 
@@ -135,17 +140,15 @@ def peak_of(process: int | str) -> int:
 
 
 def measure_steps(
-    models: Sequence[str], data: Path | None, folder: Path
+    sizes: Mapping[str, int], data: Path | None, folder: Path
 ) -> Iterator[dict[str, Any]]:
-    """Each side and model in a process of its own."""
-    sizes = sorted({BATCH_SIZES.get(name, BATCH_SIZE) for name in models})
+    """Each side and model, with its batch size, in a process of its own."""
     if sizes:
         shards = data or prepare_documentation(folder)
-        for size in sizes:
+        for size in sorted(set(sizes.values())):
             (batch,) = build_batches(shards, "128", size, 1)
             write_batch(folder, str(size), batch)
-    for name in models:
-        size = BATCH_SIZES.get(name, BATCH_SIZE)
+    for name, size in sizes.items():
         sides = {
             side: json.loads(run_program(FOLDER / "step_memory.py", side, name, size, folder))
             for side in ("bertkit", "transformers")

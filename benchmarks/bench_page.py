@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
 from program import build_parser, write_figures
 
-LENGTHS = (16, 128, 512)
+MINILM = "MiniLM"
+MODELS = ("tiny", MINILM, "base")
 VIEWS = ("heads", "model", "neurons", "tokens", "geometry")
 SENTENCE = "the animal did not cross the street because it was too tired and so we went home ."
 UNEVEN_RANGE = 0.1  # of random weights
@@ -55,14 +57,16 @@ CHOOSE = """async (selector) => {
 def main() -> None:
     """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "page.json", data=None)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[16, 128, 512], help="in tokens")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     results = []
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-        for inspected in load_subjects():
-            for length in LENGTHS:
+        for inspected in load_subjects(arguments.models):
+            for length in arguments.lengths:
                 page = browser.new_page()
                 results.append(measure(inspected, length, Path(name), page, arguments.rounds))
                 print(describe(results[-1]), flush=True)
@@ -72,17 +76,16 @@ def main() -> None:
     write_figures(arguments.output, {"chromium": chromium}, results=results)
 
 
-def load_subjects() -> list[InspectedModel]:
-    """The three models, with the tokenizer of one of them."""
+def load_subjects(names: Sequence[str]) -> Iterator[InspectedModel]:
+    """The models, with the tokenizer of one of them."""
     tokenizer = Tokenizer.load(find_minilm())
-    minilm = InspectedModel("MiniLM", InspectedModel.load(find_minilm(), "cpu").model, tokenizer)
     torch.manual_seed(0)
-    random = [
-        InspectedModel(name, BertModel(config).eval(), tokenizer)
-        for name in ("tiny", "base")
-        for config in [BertConfig.preset(name, initializer_range=UNEVEN_RANGE)]
-    ]
-    return [random[0], minilm, random[1]]
+    for name in names:
+        if name == MINILM:
+            model = InspectedModel.load(find_minilm(), "cpu").model
+        else:
+            model = BertModel(BertConfig.preset(name, initializer_range=UNEVEN_RANGE)).eval()
+        yield InspectedModel(name, model, tokenizer)
 
 
 def measure(

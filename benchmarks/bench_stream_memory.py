@@ -24,6 +24,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from generated_corpus import draw_sentences
 from program import build_parser, write_figures
 
+FORMS = ("npy", "parquet", "jsonl")
 LONGEST_TEXT_WORDS = 12
 VOCABULARY_TEXTS, VOCABULARY_SIZE = 20_000, 4000
 SIZES: dict[str, Any] = {
@@ -39,27 +40,29 @@ def main() -> None:
     """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "stream_memory.json", data=None)
     parser.add_argument("--nums-texts", type=int, nargs="+", default=[1000, 100_000, 1_000_000])
+    parser.add_argument("--forms", nargs="+", default=FORMS, help="of the middle size")
     parser.add_argument("--engines", nargs="+", default=["torch"])
     arguments = parser.parse_args()
     check_system()
-    with tempfile.TemporaryDirectory() as folder:
-        rows = list(measure(Path(folder), arguments.nums_texts, arguments.engines))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_texts(folder / "vocabulary.txt", VOCABULARY_TEXTS)
+        make_model(folder / "model", folder / "vocabulary.txt", folder / "tokenizer")
+        rows = list(measure(folder, arguments.nums_texts, arguments.engines, arguments.forms))
     versions = {name: version(name) for name in ("numpy", "pyarrow", "tokenizers")}
     write_figures(arguments.output, versions, rows=rows)
 
 
 def measure(
-    folder: Path, nums_texts: Sequence[int], engines: Sequence[str]
+    folder: Path, nums_texts: Sequence[int], engines: Sequence[str], forms: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """A row for each number of texts, engine and form."""
-    write_texts(folder / "vocabulary.txt", VOCABULARY_TEXTS)
-    make_model(folder / "model", folder / "vocabulary.txt", folder / "tokenizer")
     middle = sorted(nums_texts)[len(nums_texts) // 2]
     for num_texts in nums_texts:
         texts = folder / f"{num_texts}.txt"
         write_texts(texts, num_texts)
         for engine in engines:
-            for form in ("npy", "parquet", "jsonl") if num_texts == middle else ("npy",):
+            for form in forms if num_texts == middle else FORMS[:1]:
                 yield measure_form(folder / "model", texts, num_texts, engine, form)
         texts.unlink()
 

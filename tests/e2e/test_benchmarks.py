@@ -1,0 +1,99 @@
+"""Every benchmark runs at its smallest size, on small data sets and weights of our own."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import minilm
+from tests.chromium import find_chromium
+from tests.e2e.benchmark_data import write_benchmark_data
+from tests.e2e.small import write_corpus
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
+# The flags of each benchmark; names in braces are folders.
+SMALLEST = {
+    "bench_decode": "--data {data} --size tiny --texts 2 --tokens 2 --rounds 1",
+    "bench_embed": "--data {data} --sets short --every 4 --rounds 1",
+    "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",
+    "bench_finetune": "--data {data} --sets sst2 --rounds 1 --steps 1 --sides bertkit transformers",
+    "bench_finetune_memory": "--data {data} --sets cola --precisions fp32",
+    "bench_load": "--model tiny --formats tensorflow --rounds 0",
+    "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
+    "bench_page": "--models tiny --lengths 16 --rounds 1",
+    "bench_precision": "--data {data}",
+    "bench_predict": "--data {data} --tasks classify --lines 8 --rounds 1",
+    "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
+    "bench_quality": "--data {shards} --model tiny --minutes 0.001 --turns 1",
+    "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 0",
+    "bench_score": "--data {data} --pairs 1 --rounds 1",
+    "bench_search": "--rows 1000 --rounds 1",
+    "bench_seq2seq_step": "--data {data}/parallel/multi30k --layers 1 --hidden-size 32 --steps 1"
+    " --sides bertkit transformers",
+    "bench_small_data": "--data {data} --sets sst2 --counts 8 --ways default regression --seeds 1",
+    "bench_step": "--data {shards} --models tiny --cases 128 --batch-size 2 --rounds 1"
+    " --sides bertkit transformers",
+    "bench_stream_memory": "--nums-texts 20 --forms jsonl",
+    "bench_tasks": "--data {data} --tables sets --only wnut17 --seeds 1"
+    " --systems bertkit transformers",
+    "bench_training_precision": "--data {shards} --model tiny --steps 1 --seeds 0 --batch-size 2"
+    " --max-length 16 --simulate",
+}
+PACKAGES = {
+    "bench_embed": ("ctranslate2", "openvino"),
+    "bench_search": ("faiss",),
+}
+NEEDS_WORDS = ("bench_page",)  # whose words are a token each
+LIMIT_SECONDS = 300  # of one that hangs
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, workshop: Path) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("benchmarks")
+    write_benchmark_data(folder / "data")
+    (folder / "corpus").mkdir()
+    write_corpus(folder / "corpus" / "text.txt", 40)
+    minilm.write_stand_in(folder / "minilm", workshop / "tokenizer", SMALL)
+    return {
+        "data": folder / "data",
+        "corpus": folder / "corpus",
+        "minilm": folder / "minilm",
+        "shards": workshop / "shards",
+        "tokenizer": workshop / "tokenizer",
+    }
+
+
+def test_every_benchmark_has_a_smallest_size():
+    assert SMALLEST.keys() == {path.stem for path in (ROOT / "benchmarks").glob("bench_*.py")}
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_benchmark_runs_at_its_smallest_size(name, folders, tmp_path):
+    missing = [package for package in PACKAGES.get(name, ()) if not has(package)]
+    if missing or (name == "bench_page" and find_chromium() is None):
+        pytest.skip(f"not installed: {', '.join(missing) or 'Chromium'}")
+    words = SMALLEST[name].format(**folders).split()
+    output = tmp_path / "figures.json"
+    stand_in = {minilm.VARIABLE: str(folders["minilm"])}
+    done = subprocess.run(
+        [sys.executable, f"benchmarks/{name}.py", *words, "--output", str(output)],
+        cwd=ROOT,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", **({} if name in NEEDS_WORDS else stand_in)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert output.stat().st_size > 0
+
+
+def has(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

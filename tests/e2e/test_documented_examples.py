@@ -50,7 +50,8 @@ GIVEN = {
     "docs/guide/classify.md": Given(("sentiment",)),
     "docs/guide/corpus.md": Given(("books", "tokenizer")),
     "docs/guide/embeddings.md": Given(
-        ("all-MiniLM-L6-v2", "texts.txt"), {"endless_texts": iter(TEXTS)}
+        ("all-MiniLM-L6-v2", "texts.txt"),
+        {"endless_texts": iter(TEXTS), "texts": list(TEXTS) * 5, "labels": LABELS * 5},
     ),
     "docs/guide/export.md": Given(("sentiment", "minilm-onnx")),
     "docs/guide/extract.md": Given(("news",)),

@@ -69,6 +69,24 @@ def test_finetune_lists_its_tasks(capsys):
     assert [name for name in TASKS if f"│ {name} " in shown] == list(TASKS)
 
 
+def test_what_matters_most_stands_first(capsys):
+    assert main(["finetune", "classify", "--help"]) == 0
+    _, shown = capsys.readouterr().out.split("\n╭", maxsplit=1)
+    order = [
+        "Model and data", "--model ", "--train ", "--output ", "Task", "--max-length ", "Training",
+        "--epochs ", "Search over several runs", "Optimizer", "--beta1 ",
+        "Evaluations and checkpoints", "--keep ", "Reading files", "--encoding ",
+    ]  # fmt: skip
+    places = [shown.index(f"─ {word}" if word[0] != "-" else word) for word in order]
+    assert places == sorted(places)
+    assert main(["finetune", "--help"]) == 0
+    assert "─ Texts from texts ─" in capsys.readouterr().out
+    for command, panel in (("classify", "Reading files"), ("pretrain", "Optimizer")):
+        assert main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.index("─ Parameters ─") < shown.index(f"─ {panel} ─")
+
+
 def test_a_misspelled_command_gets_a_suggestion(capsys):
     assert main(["pretrian"]) == 2
     assert 'Did you mean "pretrain"?' in capsys.readouterr().err

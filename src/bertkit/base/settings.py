@@ -2,9 +2,10 @@
 
 import hashlib
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from cyclopts import Group, Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import BertkitError, SettingsError
@@ -35,6 +36,25 @@ class Settings(BaseModel):
 
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+def in_panel(title: str, order: int, *names: str) -> Callable[[type[AnyModel]], type[AnyModel]]:
+    """Show fields that a class of settings defines in a panel of their own in `--help`.
+
+    Args:
+        title: the title of the panel.
+        order: its place; the panel with a command's other flags has 1.
+        names: the fields; by default all that the class itself defines.
+    """
+
+    def decorate(kind: type[AnyModel]) -> type[AnyModel]:
+        for name in names or kind.__annotations__:
+            if name in kind.model_fields:
+                panel = Parameter(group=Group(title, sort_key=order))
+                kind.model_fields[name].metadata.append(panel)
+        return kind
+
+    return decorate
 
 
 def validate(

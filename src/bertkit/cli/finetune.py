@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from bertkit.base.wording import pluralize
 from bertkit.cli.default_model import take_bundled
@@ -49,6 +49,13 @@ DOCSTRING = """{summary}
         json: Print the result as one JSON object.
     """
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
+# Panels of the help, in this order: what one must say stands first.
+ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)
+PAIRS_OF_TEXTS = Group("Texts from texts", sort_key=2)
+SOURCES = Group("Model and data", sort_key=1)
+TASK = Group("Task", sort_key=2)
+TRAINING = Group("Training", sort_key=3)
+SEARCH = Group("Search over several runs", sort_key=4)
 HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
 
 
@@ -56,9 +63,13 @@ def build_finetune() -> App:
     """The command, with one of its own for each task."""
     app = App(name="finetune", help=HELP)
     for order, (name, entry) in enumerate(TASKS.items()):
-        app.command(build_command(name, entry), name=name, sort_key=order)
+        command = build_command(name, entry)
+        app.command(command, name=name, sort_key=order, group=ONE_PASS, group_parameters=SOURCES)
     for order, (name, kind) in enumerate(KINDS.items(), start=len(TASKS)):
-        app.command(build_pair_command(name, kind), name=name, sort_key=order)
+        command = build_pair_command(name, kind)
+        app.command(
+            command, name=name, sort_key=order, group=PAIRS_OF_TEXTS, group_parameters=SOURCES
+        )
     return app
 
 
@@ -71,7 +82,7 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
         train: Annotated[list[Path], Parameter(consume_multiple=True)],
         dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
         output: Path,
-        settings: Annotated[settings_kind, Parameter(name="*")] = settings_kind(),  # noqa: B008
+        settings: Annotated[settings_kind, Parameter(name="*", group=TRAINING)] = settings_kind(),  # noqa: B008
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
@@ -113,9 +124,11 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         train: str,
         dev: str | None = None,
         output: Path,
-        task: Annotated[task_kind, Parameter(name="*")] = task_kind(),  # noqa: B008
-        settings: Annotated[FineTuneSettings, Parameter(name="*")] = FineTuneSettings(),  # noqa: B008
-        search: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
+        task: Annotated[task_kind, Parameter(name="*", group=TASK)] = task_kind(),  # noqa: B008
+        settings: Annotated[
+            FineTuneSettings, Parameter(name="*", group=TRAINING)
+        ] = FineTuneSettings(),  # noqa: B008
+        search: Annotated[SearchSettings, Parameter(name="*", group=SEARCH)] = SearchSettings(),  # noqa: B008
         revision: str | None = None,
         json: bool = False,
     ) -> None:

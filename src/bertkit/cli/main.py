@@ -65,6 +65,9 @@ ENCODERS = Group("Using and inspecting models", sort_key=3)
 FILES = Group("Model files", sort_key=4)
 STUDY_GROUP = Group("Studies", sort_key=5)
 OPTIONS = Group("Options", sort_key=6)
+# Of a command; further panels stand below, where settings name them with `in_panel`.
+ARGUMENTS = Group("Arguments", sort_key=0)
+PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
     **dict.fromkeys(
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
@@ -92,6 +95,8 @@ def build_app() -> App:
         help_epilogue=CONFIG_HELP,
         help_format="markdown",
         group_commands=OPTIONS,
+        group_arguments=ARGUMENTS,
+        group_parameters=PARAMETERS,
         version=f"bertkit {__version__}",
         version_flags=["--version", "-V"],
         suppress_keyboard_interrupt=False,

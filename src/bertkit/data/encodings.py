@@ -13,9 +13,10 @@ from typing import NoReturn
 from pydantic import Field, field_validator
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, in_panel
 from bertkit.data.decompression import BUFFER_BYTES
 
+READING = ("Reading files", 7)  # a panel of the help
 UTF8 = "utf-8"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SAMPLE_BYTES = 1 << 16
@@ -29,6 +30,7 @@ ADVICE = (
 )
 
 
+@in_panel(*READING)
 class EncodingSettings(Settings):
     """The encoding of text files."""
 

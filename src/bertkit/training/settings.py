@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, in_panel
 from bertkit.training.optimization.schedule import Schedule
 
 Count = Annotated[int, Field(ge=1)]
@@ -13,6 +13,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 TrainingPrecision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 DEFAULT_MINUTES = 30.0
+CHECKPOINTS = ("Evaluations and checkpoints", 6)  # a panel of the help
 # A resumed run may change these settings and no others.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "max_skipped_steps"}
@@ -50,6 +51,18 @@ class BudgetSettings(Settings):
         return self
 
 
+@in_panel(
+    "Optimizer",
+    5,
+    "warmup",
+    "schedule",
+    "weight_decay",
+    "beta1",
+    "beta2",
+    "adam_epsilon",
+    "clip_norm",
+)
+@in_panel(*CHECKPOINTS, "eval_every", "checkpoint_every", "keep", "max_skipped_steps")
 class OptimizationSettings(Settings):
     """Settings of the loop, however long it runs and whatever a step is made of."""
 

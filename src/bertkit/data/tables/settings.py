@@ -4,13 +4,15 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, field_validator
 
-from bertkit.data.encodings import EncodingSettings
+from bertkit.base.settings import in_panel
+from bertkit.data.encodings import READING, EncodingSettings
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
+@in_panel(*READING)
 class FileSettings(EncodingSettings):
     """How the bytes of a file become cells."""
 
@@ -55,6 +57,7 @@ class CorpusSettings(TableSettings):
     )
 
 
+@in_panel(*READING)
 class LayoutSettings(FileSettings):
     """Settings of every command that reads records, whether they have answers or not."""
 
@@ -83,6 +86,7 @@ class LayoutSettings(FileSettings):
     )
 
 
+@in_panel(*READING)
 class RecordSettings(LayoutSettings):
     """Settings of every command that reads labeled records."""
 

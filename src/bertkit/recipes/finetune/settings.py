@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, in_panel
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.training.settings import Count, LoopSettings, Positive, Seed
+from bertkit.training.settings import CHECKPOINTS, Count, LoopSettings, Positive, Seed
 
 DEFAULT_EPOCHS = 3.0
 # Fine-tuning on small data collapses with fewer steps than these, or without bias correction.
@@ -34,6 +34,7 @@ OF_TRAINING = (
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
+@in_panel(*CHECKPOINTS, "eval_every", "keep", "keep_checkpoints")
 class FineTuneSettings(LoopSettings, RecordSettings):
     """Settings of `bertkit finetune`.
 

@@ -236,7 +236,7 @@ def describe_rows(found: ExampleSet) -> list[str]:
 
 
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
-    """Describe a set in one line, plus a line for each problem."""
+    """Describe a set in one line, plus a line for each count of odd texts and labels."""
     name, number = found.name, counts.num_examples
     lines = [f"{name}: {pluralize(number, 'example')}{_show_labels(counts.labels)}"]
     if counts.num_empty:
@@ -254,9 +254,13 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
+    return lines
+
+
+def list_warnings(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
+    """Return further warnings about a set, without its name: another set may have the same."""
     known = dict.fromkeys(task.labels, 0)
-    problems = [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
-    return lines + [f"{name}: {line}" for line in problems]
+    return [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:

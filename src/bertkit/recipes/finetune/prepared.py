@@ -16,6 +16,7 @@ from bertkit.recipes.finetune.examples import (
     describe_rows,
     describe_set,
     encode,
+    list_warnings,
     read_data,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -104,9 +105,13 @@ def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
         "train": count_set(task, data.train, odd_train),
         "dev": count_set(task, data.dev, odd_dev),
     }
+    told: set[str] = set()  # what holds for both sets is said once
     for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
         check_labels(task, found, each)
-        for line in describe_set(task, found, each):
+        warnings = [line for line in list_warnings(task, found, each) if line not in told]
+        told.update(warnings)
+        lines = (f"{found.name}: {line}" for line in warnings)
+        for line in (*describe_set(task, found, each), *lines):
             announce(make_legible(line))
     for line in describe_look_alikes(counts["train"].labels):
         announce(f"{data.train.name}: {line}")

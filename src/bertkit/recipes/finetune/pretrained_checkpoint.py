@@ -10,7 +10,7 @@ from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
-from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.checkpoints.identity import identify_checkpoint, name_model
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.sentence_transformers.folder import (
     is_sentence_transformers,
@@ -159,10 +159,11 @@ def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> 
         }
         checkpoint = replace(checkpoint, tensors=tensors)
     model = kind.from_checkpoint(checkpoint, new_heads=True, **parent.changes)
+    name = name_model(checkpoint.folder)
     if is_replaced:
-        announce(f"the head of {checkpoint.folder} is for other labels, and is replaced")
+        announce(f"the head of {name} is for other labels, and is replaced")
     if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
-        announce(f"new weights for {', '.join(drawn)}, which {checkpoint.folder} doesn't have")
+        announce(f"new weights for {', '.join(drawn)}, which {name} doesn't have")
     return model
 
 

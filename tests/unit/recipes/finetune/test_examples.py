@@ -7,6 +7,7 @@ from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import RowReport
 from bertkit.recipes.finetune.examples import (
+    Data,
     ExampleSet,
     check_labels,
     count_set,
@@ -15,11 +16,12 @@ from bertkit.recipes.finetune.examples import (
     divide_by_stratum,
     encode,
     hold_out,
+    list_warnings,
     open_tables,
     read_data,
     read_set,
 )
-from bertkit.recipes.finetune.prepared import read_task
+from bertkit.recipes.finetune.prepared import prepare, read_task
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.choose.examples import ChooseExample
@@ -83,9 +85,18 @@ def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):
     lines = describe_set(TWO, found, counts)
     assert "7 labels not among the training labels" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
-    assert "f1 is that of 'good'" in lines.pop()
     assert lines[-1] == "  …"
     assert len(lines) == 8
+    assert "f1 is that of 'good'" in list_warnings(TWO, found, counts)[-1]
+
+
+def test_what_holds_for_both_sets_is_told_once(tmp_path, tokenizer, capsys):
+    rows = write_rows(tmp_path / "a.csv", make_rows(20, 1))
+    data = Data(read(rows), read(write_rows(tmp_path / "b.csv", make_rows(8, 2))))
+    prepare(TWO, data, tokenizer)
+    told = capsys.readouterr().err
+    assert told.count("f1 is that of 'good'") == 1
+    assert "b.csv: 8 examples" in told
 
 
 def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
@@ -193,11 +204,11 @@ def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
 def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
     found = read(write_rows(tmp_path / "a.csv", [*make_rows(20, 1), "the,Good", "the,gооd"]))
     counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
-    (line,) = [line for line in describe_set(TWO, found, counts) if "look alike" in line]
+    (line,) = [line for line in list_warnings(TWO, found, counts) if "look alike" in line]
     assert "'Good' (1) and 'good' (10) differ in case" in line
     assert "'gооd' (1) and 'good' (10) differ in letters of another script" in line
     known = Classify(TASK, ("bad", "good", "Good", "gооd"))
-    assert not any("look alike" in line for line in describe_set(known, found, counts))
+    assert not any("look alike" in line for line in list_warnings(known, found, counts))
 
 
 def test_labels_are_told_in_lines_that_nothing_breaks_or_turns(tmp_path, tokenizer):

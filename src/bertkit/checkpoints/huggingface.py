@@ -32,7 +32,7 @@ from bertkit.checkpoints.file_names import (
     PYTORCH_FILE,
     SAFETENSORS_FILE,
 )
-from bertkit.checkpoints.names import rename_tensors, show
+from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
@@ -73,7 +73,9 @@ def open_huggingface(folder: Path) -> Checkpoint:
     config = read_config(folder)
     tensors, files = _open_weights(folder)
     is_own = str(config.get("model_type")).startswith("bertkit-")
-    if not is_own and not is_encoder_decoder(config):
+    if is_encoder_decoder(config):
+        tensors = dict(remove_wrappers(tensors))
+    elif not is_own:
         tensors = unmark_own_head(rename_tensors(tensors))
     return Checkpoint(
         format="huggingface",

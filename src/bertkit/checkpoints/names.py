@@ -92,6 +92,8 @@ HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs", "ls
 # Names of layer norms in older files, such as `bert-base-uncased`.
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BACKBONE = ("embeddings", "encoder", "pooler")  # what a bare encoder stores without `bert.`
+# Where torch's DataParallel and torch.compile keep the model that they wrap.
+WRAPPERS = ("module.", "_orig_mod.")
 
 MAX_SHOWN_CHARS = 120
 
@@ -101,7 +103,7 @@ Named = TypeVar("Named")
 def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
     """Rename tensors to the table's names: with the `bert.` prefix and current norm names."""
     renamed: dict[str, Named] = {}
-    for name, tensor in tensors.items():
+    for name, tensor in remove_wrappers(tensors).items():
         for old, new in OLD_NORMS.items():
             name = name.replace(old, new)
         if name.partition(".")[0] in BACKBONE:
@@ -110,6 +112,14 @@ def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
             raise CheckpointError(f"two tensors mean {show(name)}; the file must have one of them")
         renamed[name] = tensor
     return renamed
+
+
+def remove_wrappers(tensors: Mapping[str, Named]) -> Mapping[str, Named]:
+    """Remove the prefixes that a wrapped model's `state_dict()` has before all of its names."""
+    for prefix in WRAPPERS * 2:  # each may wrap the other
+        if tensors and all(name.startswith(prefix) for name in tensors):
+            tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors
 
 
 def show(name: str) -> str:

@@ -110,6 +110,20 @@ def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
     assert all(torch.equal(again[name], tensors[name]) for name in tensors)
 
 
+@pytest.mark.parametrize("is_safetensors", [True, False])
+def test_weights_of_a_model_in_data_parallel_are_read(is_safetensors, folder):
+    model = BertForPreTraining.from_pretrained(folder)
+    tensors = read_safetensors(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    wrapped = {f"module.{name}": tensor.clone() for name, tensor in tensors.items()}
+    if is_safetensors:
+        save_file(wrapped, folder / "model.safetensors")
+    else:
+        torch.save(wrapped, folder / "pytorch_model.bin")
+    read = BertForPreTraining.from_pretrained(folder).state_dict()
+    assert all(torch.equal(read[name], tensor) for name, tensor in model.state_dict().items())
+
+
 def test_a_norm_under_both_names_is_refused(folder):
     rewrite(folder, **{"bert.embeddings.LayerNorm.gamma": torch.ones(4)})
     with pytest.raises(

@@ -26,6 +26,17 @@ def test_old_and_bare_names_become_todays() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "prefix", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."]
+)
+def test_the_prefix_of_a_wrapped_model_is_removed_if_all_tensors_have_it(prefix):
+    plain = {"embeddings.LayerNorm.gamma": 1, "classifier.bias": 2}
+    wrapped = {f"{prefix}{name}": number for name, number in plain.items()}
+    assert rename_tensors(wrapped) == rename_tensors(plain)
+    assert rename_tensors({**wrapped, "other.bias": 3}).keys() > {f"{prefix}classifier.bias"}
+    assert rename_tensors({}) == {}
+
+
 def test_two_tensors_of_one_name_are_refused() -> None:
     with pytest.raises(CheckpointError, match=r"two tensors mean bert.pooler.dense.bias"):
         rename_tensors({"pooler.dense.bias": 1, "bert.pooler.dense.bias": 2})

@@ -4,8 +4,10 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -149,6 +151,15 @@ def test_a_saved_model_comes_back(joined, tmp_path):
     assert shares == bool(joined.get("shares_embeddings"))
     is_fixed = not again.decoder.embeddings.position.weight.requires_grad
     assert is_fixed == (joined.get("positions") == "sinusoidal")
+
+
+def test_weights_of_a_model_in_data_parallel_are_read(tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file({f"module.{name}": each for name, each in read_safetensors(path).items()}, path)
+    again = EncoderDecoderModel.from_pretrained(tmp_path).state_dict()
+    assert all(torch.equal(again[name], each.float()) for name, each in model.state_dict().items())
 
 
 def test_the_old_name_of_dtype_is_not_written_again(tmp_path):

@@ -48,12 +48,18 @@ class IndexPlan:
         """Raise SettingsError if existing vectors were made with another model or settings."""
         earlier = VectorsFingerprint(embedding=found, input=None)
         changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
-        if changes:
-            raise SettingsError(
-                f"{self.folder} has vectors of {found.get('model')}, which differ from"
-                f" those of {self.embedding['model']} ({'; '.join(changes)}); use the earlier model"
-                " and settings, name another --index-folder, or rebuild the index with --rebuild"
-            )
+        if not changes:
+            return
+        model = self.embedding["model"]
+        if found.get("model_sha256") == self.embedding["model_sha256"]:  # under whatever name
+            vectors, earlier_use = f"{model} with other settings", "settings"
+        else:
+            vectors = f"{found.get('model')}, which differ from those of {model}"
+            earlier_use = "model and settings"
+        raise SettingsError(
+            f"{self.folder} has vectors of {vectors} ({'; '.join(changes)}); use the earlier"
+            f" {earlier_use}, name another --index-folder, or rebuild the index with --rebuild"
+        )
 
 
 def make_plan(

@@ -96,7 +96,10 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
     assert "Attention of bertkit-minilm-vectors" in (tmp_path / "attention.html").read_text()
     index = ["search", "the cat", "--corpus", "texts.txt", "--max-length", "9"]
     assert main(index) == 2
-    assert "has vectors of bertkit-minilm-vectors, which" in capsys.readouterr().err
+    assert (
+        "has vectors of bertkit-minilm-vectors with other settings (max_length:"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

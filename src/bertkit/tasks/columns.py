@@ -147,7 +147,7 @@ def read_label(value: object) -> str | None:
     """
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float | Decimal) and math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
         value = str(int(value)) if value == int(value) else str(value)
     return spell_label(str(value)) if isinstance(value, str | int) else None
 

@@ -1,6 +1,8 @@
 """Rows from Python: every kind gives the same records, and what can't be read is named."""
 
+import math
 from collections import namedtuple
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -9,10 +11,12 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_texts, name_files
+from bertkit.api.inputs import list_ids, list_texts, name_files
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records
+from bertkit.tasks.regress.examples import build_parser
+from bertkit.tasks.regress.settings import RegressSettings
 
 ROWS = [{"text": "one", "label": "x"}, {"text": "two", "label": "y"}]
 LabelFirst = namedtuple("LabelFirst", "label text")
@@ -113,6 +117,48 @@ def test_values_become_plain():
     assert read([row]) == [{"text": "a", "label": 3, "n": None, "v": [1, 2]}]
     frame = pd.DataFrame({"text": ["a", None], "day": [pd.NaT, pd.NaT]})
     assert read(frame)[1] == {"text": None, "day": None}
+
+
+DECIMALS = [
+    {"text": "one", "score": Decimal("3.25"), "id": Decimal(10**30), "parts": [Decimal("0.50")]},
+    {"text": "two", "score": Decimal("4.00"), "id": Decimal(7), "parts": []},
+    {"text": "three", "score": None, "id": Decimal(-8), "parts": [Decimal(2), None]},
+]
+NUMBERS = [
+    {"text": "one", "score": 3.25, "id": 10**30, "parts": [0.5]},
+    {"text": "two", "score": 4, "id": 7, "parts": []},
+    {"text": "three", "score": None, "id": -8, "parts": [2, None]},
+]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        DECIMALS,
+        pd.DataFrame(DECIMALS),
+        pa.Table.from_pylist(DECIMALS),
+        Dataset.from_list(DECIMALS),
+        Dataset.from_list(DECIMALS).to_iterable_dataset(),
+    ],
+    ids=["mappings", "pandas", "Arrow", "datasets", "streamed"],
+)
+def test_decimals_are_numbers_in_every_kind_of_rows(rows):
+    found = read(rows)
+    assert repr(found) == repr(NUMBERS)
+    assert list_ids(rows, "id") == [str(10**30), "7", "-8"]
+    parse = build_parser(
+        RegressSettings(label_column="score"), open_records(rows), needs_answer=True
+    )
+    targets = [parse(Record(values, "a row")).number for values in found[:2]]
+    assert targets == [3.25, 4.0]
+    with pytest.raises(BrokenRowError):
+        parse(Record(found[2], "a row"))
+
+
+def test_odd_decimals_take_no_more_than_a_number():
+    odd = ("1E+999999999999", "-1E+999999999999", "1E-999999999999", "NaN", "sNaN", "-0")
+    rows = [{"text": "one", "x": Decimal(value)} for value in odd]
+    assert [row["x"] for row in read(rows)] == [math.inf, -math.inf, 0.0, None, None, 0]
 
 
 def test_the_identity_follows_from_the_rows():

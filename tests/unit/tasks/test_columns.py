@@ -1,7 +1,6 @@
 """Cells as labels, whatever the file's format."""
 
 import math
-from decimal import Decimal
 
 import pytest
 from tests.unit.tasks.small import record_of, table_of
@@ -27,8 +26,8 @@ from bertkit.tasks.columns import (
         (True, "true"),
         (False, "false"),
         ("True", "True"),
-        *((whole, "-4") for whole in (-4, -4.0, Decimal("-4.00"), "-4", " -4.0 ", "-4.000")),
-        *((half, "2.5") for half in (2.5, Decimal("2.5"), "2.5")),
+        *((whole, "-4") for whole in (-4, -4.0, "-4", " -4.0 ", "-4.000")),
+        *((half, "2.5") for half in (2.5, "2.5")),
         ("-0.0", "0"),
         ("1.10", "1.10"),  # a version, and another one than 1.1
         ("007.0", "007.0"),

@@ -2,22 +2,24 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
 from bertkit.data.encodings import DecodingCounts
 
 NUM_SHOWN_BROKEN = 5
+MAX_DIGITS = 80  # of a whole number; Arrow's have at most 76
 
 
 class Record(NamedTuple):
     """The content of a row, independent of the file's format.
 
     Attributes:
-        values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet. For
-            CoNLL `tokens` and, if the file has them, `tags`; for SQuAD's JSON `id`, `title`,
-            `question`, `context`, `answers` (a list of `text` and `answer_start`) and
-            `is_impossible`.
+        values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet,
+            with decimals as int or float. For CoNLL `tokens` and, if the file has them, `tags`; for
+            SQuAD's JSON `id`, `title`, `question`, `context`, `answers` (a list of `text` and
+            `answer_start`) and `is_impossible`.
         place: file and line where the row begins, for messages.
     """
 
@@ -49,6 +51,27 @@ def has_column(columns: Collection[str], name: str) -> bool:
 def list_columns(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Return the columns that any of the rows has, in the order in which they occur."""
     return tuple(dict.fromkeys(str(name) for values in rows for name in values))
+
+
+def to_plain(value: object) -> object:
+    """Return a cell with NumPy's values and decimals as Python's, and a missing number as None."""
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: to_plain(item) for name, item in value.items()}
+    if isinstance(value, Decimal):
+        return _read_decimal(value)
+    return None if isinstance(value, float) and value != value else value
+
+
+def _read_decimal(value: Decimal) -> int | float | None:
+    """Return an int where the number is whole, because ids may have more digits than a float."""
+    if value.is_nan():
+        return None
+    is_small = value.is_finite() and value.adjusted() < MAX_DIGITS
+    return int(value) if is_small and value == value.to_integral_value() else float(value)
 
 
 class BrokenRowError(InputError):

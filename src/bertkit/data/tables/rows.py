@@ -14,7 +14,7 @@ from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.hub import HubOrigin
 from bertkit.data.tables.formats.parquet import read_batches
 from bertkit.data.tables.origins import Origin
-from bertkit.data.tables.record import Record, Rows, list_columns
+from bertkit.data.tables.record import Record, Rows, list_columns, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ class ListOrigin:
             if isinstance(row, tuple) and len(row) == len(self.columns_):
                 row = dict(zip(self.columns_, row, strict=True))
             if isinstance(row, Mapping):
-                values = {str(name): _to_plain(value) for name, value in row.items()}
+                values = {str(name): to_plain(value) for name, value in row.items()}
                 decoder.finish_row()
                 yield Record(values, decoder.place)
             else:
@@ -165,7 +165,7 @@ def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
     if isinstance(first, tuple) and len(first) in {2, 3}:
         if len(first) == 3:
             return LABELED_PAIRS
-        is_list = isinstance(_to_plain(first[0]), list)
+        is_list = isinstance(to_plain(first[0]), list)
         return TAGGED_WORDS if is_list else LABELED_TEXTS
     raise InputError(
         "a row must be a mapping from columns to values, a tuple (text, label), (text, pair,"
@@ -191,12 +191,3 @@ def _read_arrow(rows: ArrowTable) -> "pa.Table":
         raise InputError(f"{name} has a column of mixed types: {cause}") from None
     kept = [name for name in table.column_names if not name.startswith(INDEX_PREFIX)]
     return table.select(kept)
-
-
-def _to_plain(value: object) -> object:
-    """Return NumPy's values as Python's, and a missing number as None."""
-    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
-        value = value.tolist()
-    if isinstance(value, tuple):
-        value = list(value)
-    return None if isinstance(value, float) and value != value else value

@@ -1,6 +1,7 @@
 """Rows of Parquet as Python values, whatever their columns hold."""
 
 import datetime as dt
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +29,7 @@ def test_values_are_pythons(tmp_path):
         part=[{"a": 1}, None],
         n=[1, None],
         x=[0.5, 1.0],
+        price=[Decimal("2.50"), Decimal("3.00")],
         day=[dt.date(2026, 1, 2), None],
         nanos=pa.array([1, 2], pa.timestamp("ns")),
     )
@@ -39,10 +41,12 @@ def test_values_are_pythons(tmp_path):
         "part": {"a": 1},
         "n": 1,
         "x": 0.5,
+        "price": 2.5,
         "day": "2026-01-02",
         "nanos": "1970-01-01 00:00:00.000000001",
     }
     assert found[1].values["text"] is None
+    assert repr(found[1].values["price"]) == "3"
     assert report.num_undecodable == 1
 
 

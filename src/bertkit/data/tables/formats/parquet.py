@@ -12,7 +12,7 @@ from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
 from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder
-from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.record import Record, Rows, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,7 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RowDecoder) -> It
         _check_sizes(batch, decoder)
         decoder.report.num_bytes += batch.nbytes
         batch = _write_times(batch)
+        decimals = [field.name for field in batch.schema if "decimal" in str(field.type)]
         try:
             rows = batch.to_pylist()
         except (ValueError, OverflowError):  # one value is invalid; its row is found below
@@ -138,6 +139,7 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RowDecoder) -> It
             for name, value in values.items():
                 if isinstance(value, bytes):
                     values[name] = decoder.decode(value)
+            values |= {name: to_plain(values[name]) for name in decimals}
             decoder.finish_row()
             yield Record(values, decoder.place)
 

@@ -115,6 +115,9 @@ def test_texts_are_read_like_lines():
 def test_values_become_plain():
     row = {"text": np.str_("a"), "label": np.int64(3), "n": float("nan"), "v": np.array([1, 2])}
     assert read([row]) == [{"text": "a", "label": 3, "n": None, "v": [1, 2]}]
+    nested = {"labels": [np.int64(3)], "answers": {"text": ["a"], "answer_start": np.array([4])}}
+    plain = [{"labels": [3], "answers": {"text": ["a"], "answer_start": [4]}}]
+    assert repr(read([nested])) == repr(plain)
     frame = pd.DataFrame({"text": ["a", None], "day": [pd.NaT, pd.NaT]})
     assert read(frame)[1] == {"text": None, "day": None}
 

@@ -9,6 +9,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.encodings import DecodingCounts
 
 NUM_SHOWN_BROKEN = 5
+PLAIN = (str, int, bool)
 MAX_DIGITS = 80  # of a whole number; Arrow's have at most 76
 
 
@@ -55,6 +56,8 @@ def list_columns(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
 
 def to_plain(value: object) -> object:
     """Return a cell with NumPy's values and decimals as Python's, and a missing number as None."""
+    if type(value) in PLAIN:  # by far the most, and looking for an attribute takes time
+        return value
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -5,9 +5,9 @@ Only scikit-learn calls `__sklearn_tags__`; nothing else here needs it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ class TextTransformer(ABC):
 
     def __sklearn_clone__(self) -> Self:
         """Return an embedder with parameters of its own, which shares the loaded model."""
-        return cast("Self", replace(cast("Any", self)))
+        return copy(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return True: a loaded embedder is ready."""

@@ -160,7 +160,7 @@ def test_a_bug_is_no_failure_of_a_cell(tmp_path):
 
 def test_another_study_other_settings_and_other_data_are_refused(tmp_path):
     run(tmp_path, Told(), seeds=1)
-    with pytest.raises(ResumeError, match=r"--minutes not given → 2\.0"):
+    with pytest.raises(ResumeError, match=r"--minutes not given → 2;"):
         run(tmp_path, Told(), seeds=1, minutes=2)
     with pytest.raises(ResumeError, match="data: different data"):
         run(tmp_path, Told(data="other"), seeds=1)
@@ -258,7 +258,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
 
 
 def test_the_precision_that_is_noted_is_the_one_that_is_used(monkeypatch):
-    monkeypatch.setattr("bertkit.studies.run.choose_precision", lambda name, device: name)
+    monkeypatch.setattr("bertkit.studies.run.choose_precision", lambda name, device, work: name)
     assert find_versions(SmallStudy(StudySettings()))["precision"] == "auto"
     assert find_versions(Recurrent(RecurrentSettings()))["precision"] == "fp32"
 

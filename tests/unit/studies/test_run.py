@@ -160,7 +160,7 @@ def test_a_bug_is_no_failure_of_a_cell(tmp_path):
 
 def test_another_study_other_settings_and_other_data_are_refused(tmp_path):
     run(tmp_path, Told(), seeds=1)
-    with pytest.raises(ResumeError, match=r"--minutes not given → 2;"):
+    with pytest.raises(ResumeError, match=r"--minutes not given → 2\)"):
         run(tmp_path, Told(), seeds=1, minutes=2)
     with pytest.raises(ResumeError, match="data: different data"):
         run(tmp_path, Told(data="other"), seeds=1)

@@ -5,7 +5,7 @@ from pathlib import Path
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
-from bertkit.inference.engines.choice import choose_without_engine, find_device
+from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.causal import BertLMHeadModel
@@ -22,7 +22,7 @@ def load_causal(
 ) -> CausalModel:
     """Load a left-to-right model.
 
-    Arguments and errors are those of `LoadedModel.load` and `choose_without_engine`.
+    Arguments and errors are those of `LoadedModel.load` and `cast_whole`.
     """
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     is_bert = checkpoint.config.get("model_type", "bert") == "bert"
@@ -32,6 +32,5 @@ def load_causal(
             f" `bertkit pretrain --objective causal --from` it trains one that can"
         )
     loaded = LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)
-    if choose_without_engine(precision, find_device(loaded.model)) == "bf16":
-        loaded.model.bfloat16()
+    cast_whole(loaded.model, precision, find_device(loaded.model))
     return loaded

@@ -22,7 +22,7 @@ from bertkit.generation.cached_scorers import SourceSequences
 from bertkit.generation.seq2seq_file import KindName, Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import choose_device
-from bertkit.inference.engines.choice import choose_without_engine
+from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.stream import check_each, cut_windows, encode_ahead
@@ -145,7 +145,7 @@ class Seq2SeqGenerator:
             path: the folder, or the id of such a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-            precision: of the weights and matrix products, as in `choose_without_engine`.
+            precision: of the weights and matrix products, as in `cast_whole`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         folder = checkpoint.folder
@@ -165,8 +165,7 @@ class Seq2SeqGenerator:
                 f" {saved.max_target_length:,}, and its model takes {limits[0]:,} and"
                 f" {limits[1]:,}; its files don't belong together"
             )
-        if choose_without_engine(precision, place) == "bf16":
-            model.bfloat16()
+        cast_whole(model, precision, place)
         tokenizer = load_tokenizer(checkpoint, config.encoder)
         return cls(model, tokenizer, saved, read_metrics(folder))
 

@@ -17,7 +17,7 @@ from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, is_seq2seq_mode
 from bertkit.generation.seq2seq_generator import limit_written
 from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import choose_device
-from bertkit.inference.engines.choice import choose_without_engine
+from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import find_max_length, load_tokenizer
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
@@ -65,8 +65,7 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         """Load an open checkpoint; arguments and errors as in `load`."""
         place = choose_device(device)
         model = EncoderDecoderModel.from_checkpoint(checkpoint).to(place)
-        if choose_without_engine(precision, place) == "bf16":
-            model.bfloat16()
+        cast_whole(model, precision, place)
         halves = (model.config.encoder, model.config.decoder)
         smaller = min(halves, key=lambda half: half.vocab_size)
         tokenizer = load_tokenizer(checkpoint, smaller)

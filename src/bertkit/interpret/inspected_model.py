@@ -19,7 +19,7 @@ from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.hardware.device import choose_device
-from bertkit.inference.engines.choice import choose_without_engine, find_device
+from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import (
     describe_limit,
@@ -162,7 +162,7 @@ class LoadsFromFolder(ABC):
             path: the folder, or the id of a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-            precision: of the weights and matrix products, as in `choose_without_engine`; what is
+            precision: of the weights and matrix products, as in `cast_whole`; what is
                 observed is float32.
 
         Raises:
@@ -220,8 +220,7 @@ class InspectedModel(LoadsFromFolder):
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         place = choose_device(device)
         model = MODELS[architecture].from_checkpoint(checkpoint).to(place)
-        if choose_without_engine(precision, place) == "bf16":
-            model.bfloat16()
+        cast_whole(model, precision, place)
         tokenizer, model_max_length = load_tokenizer_and_length(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None

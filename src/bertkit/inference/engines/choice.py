@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from typing import Literal
 
 import torch
+from torch import nn
 
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.hardware.device import choose_precision
@@ -87,10 +87,8 @@ def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionN
     return choose_precision(precision, find_device(model), "inference")
 
 
-def choose_without_engine(
-    precision: PrecisionName, device: torch.device
-) -> Literal["fp32", "bf16"]:
-    """Return the precision of a model that no engine runs: one that writes texts, or is viewed.
+def cast_whole(model: nn.Module, precision: PrecisionName, device: torch.device) -> None:
+    """Cast a model that no engine runs, because it writes texts or is viewed, to a precision.
 
     auto is fp32, since what bf16 gives was measured for encoders only.
 
@@ -103,7 +101,8 @@ def choose_without_engine(
         )
     kind = "fp32" if precision == "auto" else choose_precision(precision, device, "inference")
     logger.info("computing on %s in %s", device, kind)
-    return kind
+    if kind == "bf16":
+        model.bfloat16()
 
 
 def find_device(model: HasEncoder) -> torch.device:

@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # folders too: their time changes when a file goes away
 SOURCES := $(shell find src ! -path '*/__pycache__*')
-MODEL := $(shell find models/minilm ! -path '*/__pycache__*')
+PACKAGES := models/minilm studies
+PACKAGE_SOURCES := $(shell find $(PACKAGES) ! -path '*/__pycache__*')
 
 # threads that wait without spinning: many times faster where something else runs beside the tests
 export OMP_WAIT_POLICY := PASSIVE
@@ -46,7 +47,7 @@ fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/oxlint --deny-warnings src tests
+	$(BIN)/oxlint --deny-warnings src studies tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/write_reference.py --check
@@ -103,11 +104,11 @@ $(VENV)/.torch: constraints.txt | $(VENV)/.created
 	$(PIP) install --constraint constraints.txt torch hatchling
 	@touch $@
 
-$(VENV)/.model: $(MODEL) | $(VENV)/.torch
-	$(PIP) install --quiet --no-build-isolation --no-deps ./models/minilm
+$(VENV)/.packages: $(PACKAGE_SOURCES) | $(VENV)/.torch
+	$(PIP) install --quiet --no-build-isolation --no-deps $(addprefix ./,$(PACKAGES))
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) $(VENV)/.model | $(VENV)/.torch
+$(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) $(VENV)/.packages | $(VENV)/.torch
 	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[tensorboard]'
 	@touch $@
 

@@ -25,7 +25,9 @@ def check_types(function: Any) -> Any:
 
 # Shapes and types in annotations are checked in tests only: as decorators they would break
 # torch.compile. The hook has to be there before anything imports these rooms.
-jaxtyping.install_import_hook(["bertkit.nn", "bertkit.models"], f"{__name__}.check_types")
+jaxtyping.install_import_hook(
+    ["bertkit.nn", "bertkit.models", "bertkit_studies.recurrent"], f"{__name__}.check_types"
+)
 
 # a slow machine is no failure: neither a deadline nor a limit to how long drawing takes
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}

@@ -18,7 +18,7 @@ from tests.e2e.documented_files import TEXTS, Shelf
 from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints import bundled
 from bertkit.recipes.pretrain import run as pretraining
-from bertkit.studies.baselines import run as baselines
+from bertkit_studies.baselines import run as baselines
 
 NUM_STEPS = 3
 LABELS = [0, 1, 0]

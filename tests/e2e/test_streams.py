@@ -11,9 +11,9 @@ from tests.unit.base.test_standard_error import Broken
 
 from bertkit.cli.main import COMMANDS, main
 from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.studies.table import STUDIES
 from bertkit.tasks.table import TASKS
 from bertkit.training.run import LOG_FILE
+from bertkit_studies.table import STUDIES
 
 # Commands that leave their result in files, and print what came of it.
 WRITING = {

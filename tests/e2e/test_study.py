@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bertkit.cli.main import main
-from bertkit.studies.experiments.bidirectional import Bidirectional
-from bertkit.studies.experiments.next_sentence import NextSentence
-from bertkit.studies.experiments.steps import Steps
-from bertkit.studies.probes import pretrained_arms
-from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import PretrainedArm, PretrainingScale
-from bertkit.studies.probes.probes import GAPS_PROBE, PAIRS_PROBE
-from bertkit.studies.study import Decision
+from bertkit_studies.experiments.bidirectional import Bidirectional
+from bertkit_studies.experiments.next_sentence import NextSentence
+from bertkit_studies.experiments.steps import Steps
+from bertkit_studies.probes import pretrained_arms
+from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.pretrained_arms import PretrainedArm, PretrainingScale
+from bertkit_studies.probes.probes import GAPS_PROBE, PAIRS_PROBE
+from bertkit_studies.study import Decision
 
 PEOPLE = ("the cat", "a dog", "my sister", "the captain", "her friend", "the doctor")
 DEEDS = ("saw a boat", "found the key", "left the house", "lost his hat", "sang a song")

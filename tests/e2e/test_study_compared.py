@@ -10,10 +10,10 @@ from tests.e2e.test_study import read_metric, write_told
 from bertkit.cli.main import main
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.studies.experiments import features, translation
-from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import PretrainingScale
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit_studies.experiments import features, translation
+from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 ENGLISH = ("one", "two", "three", "four", "five", ".")
 GERMAN = ("eins", "zwei", "drei", "vier", "acht", ".")

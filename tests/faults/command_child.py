@@ -13,11 +13,11 @@ from bertkit.batch_jobs.embed import unfinished
 from bertkit.cli.main import main
 from bertkit.inference import stream
 from bertkit.recipes.finetune.search import cells as search_cells
-from bertkit.studies.experiments.steps import Steps
-from bertkit.studies.probes import pretrained_arms
-from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import PretrainingScale
 from bertkit.training import job
+from bertkit_studies.experiments.steps import Steps
+from bertkit_studies.probes import pretrained_arms
+from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 WINDOW_TEXTS = 8
 SMALLEST = PretrainingScale(

@@ -6,15 +6,15 @@ import torch
 import torch.nn.functional as F
 from tests.parity.agreement import assert_close, randomize
 
-from bertkit.models.recurrent.config import (
+from bertkit.nn.packing import PackedBatch
+from bertkit_studies.recurrent.config import (
     LanguageModelConfig,
     SkipThoughtConfig,
     TranslatorConfig,
 )
-from bertkit.models.recurrent.language_model import RecurrentLanguageModel
-from bertkit.models.recurrent.skip_thought import SkipThought
-from bertkit.models.recurrent.translator import AttentionalTranslator
-from bertkit.nn.packing import PackedBatch
+from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
+from bertkit_studies.recurrent.skip_thought import SkipThought
+from bertkit_studies.recurrent.translator import AttentionalTranslator
 
 SENTENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 5, 6, 7, 8, 9, 10, 3], [2, 4, 4, 3]]
 WRITTEN = [[2, 11, 12], [2, 13, 14, 15, 16, 17], [2], [2, 11, 11]]

@@ -6,12 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 import bertkit
+import bertkit_studies
 from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS, build_app, list_commands
 from bertkit.data.readers import READERS
@@ -19,8 +21,8 @@ from bertkit.objectives.settings import ObjectiveName
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.curves import CURVES
 from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.studies.table import STUDIES
 from bertkit.tasks.table import TASKS
+from bertkit_studies.table import STUDIES
 
 PUBLIC_NAMES = [
     "Answerer",
@@ -82,6 +84,7 @@ PUBLIC_NAMES = [
 ]
 MAX_MODULES = 15
 MANY_MODULES = {"cli"}  # a file a command
+PACKAGES = (bertkit, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
 WATCH = """
@@ -103,22 +106,26 @@ def list_modules(package: str) -> set[str]:
     return {path.stem for path in folder.glob("*.py")} - {"__init__"}
 
 
+def list_sources():
+    return [path for one in PACKAGES for path in sorted(Path(one.__file__).parent.rglob("*.py"))]
+
+
 def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
-    of_tasks = {"finetune", "predict", "study"}
+    of_tasks = {"finetune", "predict"}
     shared = {"default_model", "main", "memory", "output", "results", "texts"}
     assert list_modules("bertkit.cli") - shared - of_tasks == set(expected.values())
 
 
 def test_nothing_goes_past_the_ways_to_the_standard_streams():
     """What is written elsewhere could end the work where a stream is broken."""
+    past = [
+        path for path in list_sources() if re.search(r"sys\.stderr|Console\(", path.read_text())
+    ]
     package = Path(bertkit.__file__).parent
-    sources = {
-        path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")
-    }
-    past = {name for name, text in sources.items() if re.search(r"sys\.stderr|Console\(", text)}
-    assert past == {"__main__.py", "base/progress.py", "base/standard_error.py", "cli/output.py"}
+    ways = ("__main__.py", "base/progress.py", "base/standard_error.py", "cli/output.py")
+    assert past == [package / way for way in ways]
 
 
 def test_each_task_is_a_folder_with_two_commands():
@@ -161,13 +168,8 @@ def test_each_checkpoint_format_is_a_file_or_folder_of_its_name():
 
 
 def test_a_folder_has_few_modules():
-    root = Path(bertkit.__file__).parent
-    sizes = {
-        str(folder.relative_to(root)): len(list(folder.glob("*.py"))) - 1  # less its __init__
-        for folder in root.rglob("*")
-        if folder.is_dir()
-    }
-    assert {name for name, size in sizes.items() if size > MAX_MODULES} == MANY_MODULES
+    sizes = Counter(path.parent for path in list_sources() if path.name != "__init__.py")
+    assert {path.name for path, size in sizes.items() if size > MAX_MODULES} == MANY_MODULES
 
 
 def test_public_names_are_these():
@@ -209,15 +211,13 @@ def test_import_and_help_load_nothing_heavy():
 def test_no_clock_is_read_that_can_be_set_back():
     """Budgets, rates and intervals go by a monotonic clock, and no file is named after the hour."""
     clock = re.compile(r"\btime\.(time|time_ns|localtime|gmtime|strftime)\b|\bdatetime\b")
-    folder = Path(bertkit.__file__).parent
-    found = [str(path) for path in folder.rglob("*.py") if clock.search(path.read_text("utf-8"))]
-    assert found == []
+    assert [path for path in list_sources() if clock.search(path.read_text("utf-8"))] == []
 
 
 def test_strings_stand_alone_only_as_docstrings():
     """A wrapped string without parentheses loses its second line without an error."""
     lost = []
-    for path in sorted(Path(bertkit.__file__).parent.rglob("*.py")):
+    for path in list_sources():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             body = getattr(node, "body", None)
             strings = [s for s in body if is_string(s)] if isinstance(body, list) else []

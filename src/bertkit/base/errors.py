@@ -56,10 +56,6 @@ class NonFiniteError(BertkitError, ArithmeticError):
     """A computation produced infinities or NaNs and can't continue."""
 
 
-class FailedRunsError(BertkitError, RuntimeError):
-    """Some of several runs failed; the others finished, and each failure's reason is recorded."""
-
-
 class ForkError(BertkitError, RuntimeError):
     """A process was forked too late to compute: its parent had used a model before."""
 

@@ -96,10 +96,6 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
 
 def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if description.num_attention_heads is None:
-        sizes = dict(description.config)
-        kind = str(sizes.pop("model_type", None))
-        if kind.startswith("bertkit-") and "encoder" not in sizes:  # a net of a study
-            yield "sizes", ", ".join(f"{name} {value}" for name, value in sizes.items())
         return
     config, num_heads = description.config, description.num_attention_heads
     if "encoder" in config:

@@ -5,15 +5,16 @@ import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnknownOptionError
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
 from bertkit._version import __version__
-from bertkit.base.errors import BertkitError, SettingsError
+from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
@@ -27,7 +28,6 @@ from bertkit.cli.output import (
     settle_standard_error,
 )
 from bertkit.cli.predict import build_predict
-from bertkit.cli.study import build_study
 from bertkit.cli.texts import MisspelledOptionError
 from bertkit.tasks.table import TASKS
 from bertkit.training.signals import interruptible
@@ -64,7 +64,8 @@ FINE_TUNING = Group("Fine-tuning and prediction", sort_key=2)
 ENCODERS = Group("Using and inspecting models", sort_key=3)
 FILES = Group("Model files", sort_key=4)
 STUDY_GROUP = Group("Studies", sort_key=5)
-OPTIONS = Group("Options", sort_key=6)
+OTHERS = Group("Commands of other packages", sort_key=6)
+OPTIONS = Group("Options", sort_key=7)
 # Of a command; further panels stand below, where settings name them with `in_panel`.
 ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
@@ -74,6 +75,20 @@ GROUPS = {
     ),
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
+}
+
+ENTRY_POINTS = "bertkit.commands"  # where a package names its commands
+
+
+class Package(NamedTuple):
+    """Where a command of a package of its own is listed, and the folder to install it from."""
+
+    group: Group
+    folder: str
+
+
+PACKAGES = {
+    "study": Package(STUDY_GROUP, "./studies"),
 }
 
 COMPLETION = "--install-completion"
@@ -107,12 +122,27 @@ def build_app() -> App:
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)
-    study = build_study()
-    study.group = (STUDY_GROUP,)
-    app.command(study)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
         app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)
+    add_commands_of_packages(app)
     return app
+
+
+def add_commands_of_packages(app: App) -> None:
+    """Add the commands that installed packages name by entry points, which aren't imported yet.
+
+    Raises:
+        SettingsError: a package has a command of a name that is taken.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name in app:
+            raise SettingsError(
+                f"two packages have a command `bertkit {entry.name}`, one of them in {entry.value};"
+                " uninstall one"
+            )
+        package = PACKAGES.get(entry.name)
+        group = OTHERS if package is None else package.group
+        app.command(entry.value, name=entry.name, sort_key=-1, group=group)
 
 
 def list_commands(app: App) -> dict[str, App]:
@@ -172,12 +202,23 @@ def run_command(words: Sequence[str]) -> None:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     app = build_app()
+    check_installed(words[:1], app)
     if config_path is not None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
     if not words or words[0] in app.help_flags:
         list_commands(app)  # so that the list shows what each is for
     with interruptible():
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
+
+
+def check_installed(names: Iterable[str], app: App) -> None:
+    """Raise MissingExtraError for a command whose package isn't installed."""
+    for name in names:
+        if (package := PACKAGES.get(name)) is not None and name not in app:
+            raise MissingExtraError(
+                f"`bertkit {name}` is a package of its own; install it from bertkit's source"
+                f" folder: pip install {package.folder}"
+            )
 
 
 def fail(message: str, exit_code: int) -> int:
@@ -250,6 +291,7 @@ def read_config(path: Path, app: App) -> dict[str, Any]:
         tables = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} isn't TOML: {error}") from None
+    check_installed(tables, app)
     check_tables(path, app, (), tables)
     return tables
 

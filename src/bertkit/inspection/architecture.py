@@ -1,4 +1,4 @@
-"""The architecture of a checkpoint: a BERT, an encoder-decoder or a recurrent network."""
+"""The architecture of a checkpoint: a BERT or an encoder-decoder."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,9 +19,6 @@ from bertkit.models.bert.architectures import (
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
-from bertkit.models.recurrent.config import NetConfig
-from bertkit.models.recurrent.net import OWN_NAMES, SavedNet
-from bertkit.models.recurrent.nets import NETS
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.models.seq2seq.weights import ARCHITECTURE
@@ -50,7 +47,7 @@ class Architecture(ABC):
         """The name of the model's class."""
 
     @abstractmethod
-    def read_config(self) -> BertConfig | EncoderDecoderConfig | NetConfig:
+    def read_config(self) -> BertConfig | EncoderDecoderConfig:
         """Read the config."""
 
     @abstractmethod
@@ -172,42 +169,7 @@ class EncoderDecoder(Architecture):
         return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
 
 
-@final
-@dataclass(frozen=True)
-class RecurrentNet(Architecture):
-    """A recurrent network of a study.
-
-    Attributes:
-        kind: its class.
-    """
-
-    kind: type[SavedNet]
-
-    @property
-    def names(self) -> NameTable:
-        """The table of its tensor names, which are bertkit's own."""
-        return OWN_NAMES
-
-    @property
-    def architecture(self) -> str:
-        """The name of its class."""
-        return self.kind.__name__
-
-    def read_config(self) -> NetConfig:
-        """Read the config; errors as in `NetConfig.from_dict`."""
-        return self.kind.config_kind.from_dict(self.checkpoint.config, self.checkpoint.folder)
-
-    def expected(self, config: NetConfig, architecture: str) -> Shapes:
-        """Return names and shapes of the network."""
-        del architecture
-        with without_memory():
-            states = self.kind(config).state_dict()
-        return {name: tuple(tensor.shape) for name, tensor in states.items()}
-
-
 def choose_anatomy(checkpoint: Checkpoint) -> Architecture:
     """Return the architecture that a checkpoint's config names."""
-    if is_encoder_decoder(checkpoint.config):
-        return EncoderDecoder(checkpoint)
-    kind = NETS.get(str(checkpoint.config.get("model_type")))
-    return SingleEncoder(checkpoint) if kind is None else RecurrentNet(checkpoint, kind)
+    kind = EncoderDecoder if is_encoder_decoder(checkpoint.config) else SingleEncoder
+    return kind(checkpoint)

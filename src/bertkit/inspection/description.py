@@ -28,14 +28,13 @@ from bertkit.inference.file_hashes import (
 )
 from bertkit.inspection.architecture import Architecture, choose_anatomy
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.recurrent.config import NetConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
 
 Found = TypeVar("Found")
-Config = BertConfig | EncoderDecoderConfig | NetConfig
+Config = BertConfig | EncoderDecoderConfig
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] |
     if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         return None
     vocabulary, settings = read_folder(folder)
-    for sizes in [config] if isinstance(config, NetConfig) else _list_sizes(config):
+    for sizes in _list_sizes(config):
         if len(vocabulary) > sizes.vocab_size:
             raise CheckpointError(
                 f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"

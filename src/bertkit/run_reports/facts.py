@@ -11,7 +11,6 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.models.recurrent.nets import NETS
 from bertkit.objectives.settings import ObjectiveName
 from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import SEARCH_FOLDER
@@ -25,6 +24,7 @@ from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
 NAMES_OF_MODELS = frozenset({"model", "start_from"})  # the settings that may have a path
+BERT = "bert"  # the `model_type` of a config
 SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
 
@@ -56,19 +56,10 @@ class RunFacts:
 
     @property
     def task(self) -> str | None:
-        """The task of a fine-tuning, kind of an encoder-decoder, or net of a study.
-
-        None for pre-training.
-        """
+        """The task of a fine-tuning, or the kind of an encoder-decoder; None for pre-training."""
         stored = self.record.settings
-        task = stored.get("task", stored.get("kind", self.net))
+        task = stored.get("task", stored.get("kind"))
         return None if task is None else str(task)
-
-    @property
-    def net(self) -> str | None:
-        """The kind of a study's recurrent net, in words; None for other models."""
-        kind = str(self.record.model.get("model_type"))
-        return kind.removeprefix("bertkit-").replace("-", " ") if kind in NETS else None
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -84,8 +75,6 @@ class RunFacts:
     @property
     def kind(self) -> str:
         """The command that made the run."""
-        if self.net is not None:
-            return f"study ({self.net})"
         return "pretrain" if self.task is None else f"finetune {self.task}"
 
     @property
@@ -112,8 +101,6 @@ class RunFacts:
     @property
     def defaults(self) -> dict[str, Any]:
         """The default settings of this version, with models named without parent folders."""
-        if self.net is not None:  # the study sets all of them
-            return self.settings
         source = str(self.run.folder / RECORD_FILE)
         return _without_folders(list_defaults(self.record, source))
 
@@ -136,7 +123,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         )
     facts = RunFacts(path, run, record, history)
     if facts.task is None:
-        check_objective(facts)
+        check_pretraining(facts)
         return replace(facts, shards=find_shards(facts, data))
     if data is not None:
         raise InputError(
@@ -166,8 +153,13 @@ def find_run(path: Path) -> Run:
     )
 
 
-def check_objective(facts: RunFacts) -> None:
-    """Raise InputError if this version doesn't know the run's pre-training objective."""
+def check_pretraining(facts: RunFacts) -> None:
+    """Raise InputError if the run isn't of a BERT, or of an objective that this version knows."""
+    if (kind := facts.record.model.get("model_type", BERT)) != BERT:
+        raise InputError(
+            f"{facts.path} trained a model of the type {kind!r:.80}; reports are of runs of"
+            " `bertkit pretrain`, `finetune` and `demo`"
+        )
     known = get_args(ObjectiveName)
     if facts.objective not in known:
         raise InputError(

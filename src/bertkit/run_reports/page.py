@@ -97,9 +97,6 @@ def summarize(facts: RunFacts) -> str:
         start = facts.settings.get("model")
         initial = "from random weights" if start is None else f"starting from {start}"
         made = f"An encoder-decoder trained to {facts.task}, {initial}"
-    elif facts.net is not None:
-        initial = "another net's weights" if facts.record.source else "random weights"
-        made = f"A net of a study ({facts.net}), trained from {initial}"
     elif facts.task is not None:
         made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
@@ -192,8 +189,6 @@ def list_commands(facts: RunFacts) -> list[str]:
     dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
     if facts.is_encoder_decoder and facts.is_finished:
         return [f"bertkit {facts.task} {output} --help", *dumps]
-    if facts.net is not None:
-        return [f"bertkit inspect {run}", *dumps]
     if facts.task is not None and facts.result is None:
         return ["bertkit finetune --help", *dumps]
     if facts.task is not None:

@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from pydantic import Field
@@ -144,6 +146,49 @@ def test_a_file_without_the_table_changes_nothing(calls, config):
 def test_a_file_with_a_mistake_is_refused(calls, capsys, config, text, message):
     assert message in fails(capsys, ["brew-coffee", "--config", config(text)])
     assert calls == []
+
+
+@pytest.fixture
+def packages(calls, monkeypatch):
+    """Lets installed packages have these commands, by their names."""
+
+    def install(**values):
+        found = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in values.items()]
+        monkeypatch.setattr(module, "entry_points", lambda group: found)
+
+    return install
+
+
+def test_a_command_of_another_package_is_one_of_ours(packages, calls, config, capsys):
+    packages(grind="tests_unit_cli_brew:brew_coffee")
+    assert main(["grind", "--config", config("[grind]\ndegrees = 70\n"), "a"]) == 0
+    assert calls == [(("a",), "pot", BrewSettings(degrees=70))]
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands of other packages")[2]
+    assert "grind  Brew coffee." in listed
+
+
+def test_a_command_of_another_package_is_imported_when_it_is_called(packages):
+    packages(grind="no_such_module:grind")
+    assert main(["wash-up"]) == 0
+    with pytest.raises(ImportError):
+        main(["grind"])
+
+
+def test_a_name_that_is_taken_is_refused(packages, capsys):
+    packages(**{"wash-up": "a_mill:wash_up"})
+    assert "two packages have a command `bertkit wash-up`" in fails(capsys, ["wash-up"])
+
+
+@pytest.mark.parametrize(("name", "package"), module.PACKAGES.items())
+def test_a_command_whose_package_is_not_installed_says_how(packages, config, capsys, name, package):
+    packages()
+    told = f"`bertkit {name}` is a package of its own; install it"
+    for words in ([name, "--help"], ["wash-up", "--config", config(f"[{name}]\n")]):
+        shown = fails(capsys, words)
+        assert told in shown
+        assert shown.endswith(f"pip install {package.folder}\n")
+    assert (Path(__file__).parents[3] / package.folder / "pyproject.toml").is_file()
 
 
 def test_a_settings_file_that_is_not_there(calls, capsys, tmp_path):

@@ -15,8 +15,6 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsErro
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.inspection.description import describe
 from bertkit.models.bert.encoder import BertModel
-from bertkit.models.recurrent.nets import NETS
-from bertkit.models.recurrent.translator import AttentionalTranslator
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
 BACKBONE = ["encoder.embeddings", "encoder.layers", "pooler"]
@@ -35,20 +33,6 @@ def rewrite_config(folder: Path, **changes: object) -> None:
 
 def count(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("kind", NETS.values(), ids=lambda kind: kind.__name__)
-def test_a_net_of_a_study_is_what_it_is(tmp_path, kind):
-    sizes = {"vocab_size": 20}
-    if kind is AttentionalTranslator:
-        sizes |= {"decoder_start_token_id": 2, "eos_token_id": 3}
-    net = kind(kind.config_kind(**sizes))
-    net.save_pretrained(tmp_path)
-    description = describe(tmp_path)
-    assert description.architecture == kind.__name__
-    assert description.config == net.config.to_dict()
-    assert description.num_parameters == sum(each.numel() for each in net.state_dict().values())
-    assert description.problems == ()
 
 
 def test_all_parts_are_counted_with_and_without_weights(folder):

@@ -439,22 +439,7 @@ def test_programs_get_the_run_in_numbers(tmp_path):
     json.dumps(summarize_run(facts), allow_nan=False)
 
 
-def test_a_net_of_a_study_is_called_what_it_is(tmp_path):
-    steps = [train_row(step, word_accuracy=0.5) for step in range(1, NUM_STEPS + 1)]
-    last = {"event": "eval", "step": NUM_STEPS, "tokens": 0, "loss": 2.0, "word_accuracy": 0.5}
-    path = write_run(
-        tmp_path / "run",
-        [*steps, last],
-        settings={"hidden_size": 8},
-        model={"model_type": "bertkit-recurrent-language-model", "vocab_size": 20},
-    )
-    html = render(path)
-    for words in (
-        "A net of a study (recurrent language model), trained from random weights: 40 of 40 steps",
-        "word_accuracy 0.5",
-        "bertkit inspect",
-    ):
-        assert words in html
-    assert "fill-mask" not in html
-    with pytest.raises(SettingsError, match=r"text is for .* of `bertkit study \(recurrent"):
-        render(path, text=("a [MASK]",))
+def test_a_run_of_another_kind_of_model_is_refused(tmp_path):
+    path = write_run(tmp_path / "run", [train_row(1)], model={"model_type": "skip-thought"})
+    with pytest.raises(InputError, match="a model of the type 'skip-thought'; reports are of runs"):
+        render(path)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bertkit.studies.outcome import Outcome
-from bertkit.studies.saved import CellResult, SavedFigure, StudyRecord
-from bertkit.studies.settings import StudySettings
-from bertkit.studies.study import (
+from bertkit_studies.outcome import Outcome
+from bertkit_studies.saved import CellResult, SavedFigure, StudyRecord
+from bertkit_studies.settings import StudySettings
+from bertkit_studies.study import (
     FIRST,
     LAST,
     Arm,

@@ -7,10 +7,10 @@ from dataclasses import replace
 from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
 
 from bertkit.base.checksummed_json import verify_row
-from bertkit.studies.outcome import write_results
-from bertkit.studies.saved import CellFailure, CellResult, SavedFigure
-from bertkit.studies.study import FIRST, LAST, Cell, Side
-from bertkit.studies.verdict import Standing
+from bertkit_studies.outcome import write_results
+from bertkit_studies.saved import CellFailure, CellResult, SavedFigure
+from bertkit_studies.study import FIRST, LAST, Cell, Side
+from bertkit_studies.verdict import Standing
 
 
 def test_spreads_are_taken_over_the_seeds():

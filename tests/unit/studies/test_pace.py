@@ -1,7 +1,7 @@
 """The time that is left is told by what was taken."""
 
-from bertkit.studies.pace import StudyPace
-from bertkit.studies.study import Cell
+from bertkit_studies.pace import StudyPace
+from bertkit_studies.study import Cell
 
 ONE, OTHER = Cell("one", 0), Cell("other", 0)
 

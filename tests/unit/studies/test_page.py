@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.unit.studies.small import build_outcome
 
-from bertkit.studies.page import align, build_markdown, build_report, describe_outcome, write_pages
-from bertkit.studies.saved import CellFailure
-from bertkit.studies.study import Cell
+from bertkit_studies.page import align, build_markdown, build_report, describe_outcome, write_pages
+from bertkit_studies.saved import CellFailure
+from bertkit_studies.study import Cell
 
 COMMAND = "bertkit study small --output 'a b'"
 

@@ -16,11 +16,11 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.base.output import open_output
-from bertkit.studies.experiments.recurrent import Recurrent
-from bertkit.studies.outcome import Outcome
-from bertkit.studies.run import count_seeds, find_versions, run_study
-from bertkit.studies.settings import RecurrentSettings, StudySettings
-from bertkit.studies.study import Cell
+from bertkit_studies.experiments.recurrent import Recurrent
+from bertkit_studies.outcome import Outcome
+from bertkit_studies.run import count_seeds, find_versions, run_study
+from bertkit_studies.settings import RecurrentSettings, StudySettings
+from bertkit_studies.study import Cell
 
 FILES = {"study.json", "results.jsonl", "table.md", "report.html"}
 
@@ -112,7 +112,7 @@ def test_a_disk_that_refuses_a_result_keeps_the_cell_to_be_done(tmp_path, monkey
         raise StorageError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bertkit.studies.run.write_result", refuse_write)
+        patch.setattr("bertkit_studies.run.write_result", refuse_write)
         with pytest.raises(StorageError, match="no space"):
             run(tmp_path, Told(), seeds=1)
     told = Told()
@@ -135,7 +135,7 @@ def test_too_little_memory_for_a_cell_is_its_failure(tmp_path, error, words):
 
 def test_the_seconds_of_a_cell_are_those_of_all_calls(tmp_path, monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("bertkit.studies.run.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("bertkit_studies.run.time", SimpleNamespace(monotonic=lambda: clock.now))
 
     def work(seconds: float, error: Exception | None = None) -> Told:
         def on_cell(cell: Cell) -> None:
@@ -240,7 +240,7 @@ def test_a_cell_that_was_interrupted_keeps_its_weights_and_why_it_failed(tmp_pat
 def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
     def move(**changes: str) -> None:
         versions = {"device": "cuda", "gpu": "A", "precision": "bf16", "torch": "2.11", **changes}
-        monkeypatch.setattr("bertkit.studies.run.find_versions", lambda study: versions)
+        monkeypatch.setattr("bertkit_studies.run.find_versions", lambda study: versions)
 
     move()
     run(tmp_path, Told(), seeds=1)
@@ -258,7 +258,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
 
 
 def test_the_precision_that_is_noted_is_the_one_that_is_used(monkeypatch):
-    monkeypatch.setattr("bertkit.studies.run.choose_precision", lambda name, device, work: name)
+    monkeypatch.setattr("bertkit_studies.run.choose_precision", lambda name, device, work: name)
     assert find_versions(SmallStudy(StudySettings()))["precision"] == "auto"
     assert find_versions(Recurrent(RecurrentSettings()))["precision"] == "fp32"
 

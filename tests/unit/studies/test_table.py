@@ -8,12 +8,12 @@ import pytest
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.studies.probes.pretraining import PretrainingStudy
-from bertkit.studies.probes.probes import BEST_EPOCH
-from bertkit.studies.probes.text_tasks import WRITERS
-from bertkit.studies.settings import PretrainingSettings
-from bertkit.studies.study import Study
-from bertkit.studies.table import STUDIES
+from bertkit_studies.probes.pretraining import PretrainingStudy
+from bertkit_studies.probes.probes import BEST_EPOCH
+from bertkit_studies.probes.text_tasks import WRITERS
+from bertkit_studies.settings import PretrainingSettings
+from bertkit_studies.study import Study
+from bertkit_studies.table import STUDIES
 
 OF_PRETRAINING = [name for name in STUDIES if STUDIES[name].settings is PretrainingSettings]
 
@@ -29,7 +29,7 @@ def test_a_study_is_a_file_and_a_class_of_its_name(name):
     kind = STUDIES[name].load()
     assert issubclass(kind, Study)
     assert kind.name == name
-    assert kind.__module__ == f"bertkit.studies.experiments.{name.replace('-', '_')}"
+    assert kind.__module__ == f"bertkit_studies.experiments.{name.replace('-', '_')}"
     assert importlib.import_module(kind.__module__).__doc__
     for words in (kind.question, kind.finding, kind.budget, kind.caution):
         assert words.endswith((".", "?"))

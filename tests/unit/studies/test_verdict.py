@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
-from bertkit.studies.verdict import Spread, Standing, Verdict, show_spread, show_value, summarize
+from bertkit_studies.study import FIRST, LAST, Claim, Measure, Side
+from bertkit_studies.verdict import Spread, Standing, Verdict, show_spread, show_value, summarize
 
 ACCURACY = Measure("accuracy", "Accuracy", "of all", is_percent=True)
 LOSS = Measure("loss", "Loss", "nats", is_higher_better=False)

@@ -9,8 +9,10 @@ import torch
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.nn.packing import PackedBatch
-from bertkit.studies.baselines import agreement_nets
-from bertkit.studies.baselines.agreement import (
+from bertkit.training.job import Machine
+from bertkit.training.settings import LoopSettings
+from bertkit_studies.baselines import agreement_nets
+from bertkit_studies.baselines.agreement import (
     CLS_ID,
     FIRST_CUE,
     FIRST_FILLER,
@@ -23,7 +25,7 @@ from bertkit.studies.baselines.agreement import (
     measuring_batch,
     training_batch,
 )
-from bertkit.studies.baselines.agreement_nets import (
+from bertkit_studies.baselines.agreement_nets import (
     NUM_TRACED,
     Net,
     Sizes,
@@ -35,8 +37,6 @@ from bertkit.studies.baselines.agreement_nets import (
     measure_gradients,
     train,
 )
-from bertkit.training.job import Machine
-from bertkit.training.settings import LoopSettings
 
 CPU = torch.device("cpu")
 KINDS = ("attention", "attention-both-ways", "lstm", "gru")

@@ -11,27 +11,27 @@ from tests.letters import letters_tokenizer
 
 from bertkit.base.errors import InputError, ResumeError, SettingsError
 from bertkit.data.shards import ShardSet
-from bertkit.models.recurrent.classifier import RecurrentClassifier
-from bertkit.models.recurrent.language_model import RecurrentLanguageModel
-from bertkit.models.recurrent.skip_thought import SkipThought
-from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
-from bertkit.studies.baselines.classifier import LabeledData, LabeledTexts, train_classifier
-from bertkit.studies.baselines.language_model import plan_language_model, train_language_model
-from bertkit.studies.baselines.settings import (
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.records.log import read_log
+from bertkit_studies.baselines.classifier import LabeledData, LabeledTexts, train_classifier
+from bertkit_studies.baselines.language_model import plan_language_model, train_language_model
+from bertkit_studies.baselines.settings import (
     ClassifierSettings,
     LanguageModelSettings,
     SkipThoughtSettings,
     TranslatorSettings,
 )
-from bertkit.studies.baselines.skip_thought import (
+from bertkit_studies.baselines.skip_thought import (
     SentencePlanner,
     plan_skip_thought,
     train_skip_thought,
 )
-from bertkit.studies.baselines.translator import train_translator
-from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.records.log import read_log
+from bertkit_studies.baselines.translator import train_translator
+from bertkit_studies.recurrent.classifier import RecurrentClassifier
+from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
+from bertkit_studies.recurrent.skip_thought import SkipThought
+from bertkit_studies.recurrent.translator import AttentionalTranslator
 
 SMALL = {
     "steps": 4,

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from tests.letters import letters_tokenizer
 
-from bertkit.models.recurrent.config import SkipThoughtConfig
-from bertkit.models.recurrent.skip_thought import SkipThought
 from bertkit.nn.packing import PackedBatch
-from bertkit.studies.baselines import text_vectors
-from bertkit.studies.baselines.text_vectors import encode_texts
+from bertkit_studies.baselines import text_vectors
+from bertkit_studies.baselines.text_vectors import encode_texts
+from bertkit_studies.recurrent.config import SkipThoughtConfig
+from bertkit_studies.recurrent.skip_thought import SkipThought
 
 TEXTS = ["a cat", "", "many dogs and one cat", "dogs"]
 

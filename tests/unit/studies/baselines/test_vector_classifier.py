@@ -10,14 +10,14 @@ from sklearn.preprocessing import StandardScaler
 
 from bertkit.base.errors import BertkitError
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.studies.baselines.vector_classifier import (
+from bertkit.tasks.texts import Texts
+from bertkit_studies.baselines.vector_classifier import (
     describe_texts,
     fit,
     score_vectors,
     standardize,
 )
-from bertkit.studies.probes.downstream import FineTuning, LabeledTask
-from bertkit.tasks.texts import Texts
+from bertkit_studies.probes.downstream import FineTuning, LabeledTask
 
 WORDS = ("good", "bad", "odd")
 

@@ -7,14 +7,14 @@ import torch
 
 from bertkit.base.errors import InputError, MissingExtraError, ResumeError
 from bertkit.data.shards import ShardSet
-from bertkit.models.recurrent.config import StaticVectorsConfig
-from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 from bertkit.nn.packing import PackedBatch
-from bertkit.studies.baselines.word_vectors import (
+from bertkit_studies.baselines.word_vectors import (
     ShardSentences,
     draw_sentences,
     train_word_vectors,
 )
+from bertkit_studies.recurrent.config import StaticVectorsConfig
+from bertkit_studies.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 
 SETTINGS = SkipGramSettings(vector_size=8, epochs=2, min_count=2)
 

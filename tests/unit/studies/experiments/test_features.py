@@ -9,28 +9,28 @@ import pytest
 
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.settings import validate
-from bertkit.studies.baselines import vector_sources
-from bertkit.studies.baselines.vector_sources import (
+from bertkit_studies.baselines import vector_sources
+from bertkit_studies.baselines.vector_sources import (
     LEARNERS,
     SKIP_GRAM,
     Learning,
     learn_skip_gram,
     learn_skip_thought,
 )
-from bertkit.studies.experiments import features
-from bertkit.studies.experiments.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
-from bertkit.studies.probes import downstream
-from bertkit.studies.probes.downstream import LabeledTask
-from bertkit.studies.probes.pretraining import (
+from bertkit_studies.experiments import features
+from bertkit_studies.experiments.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
+from bertkit_studies.probes import downstream
+from bertkit_studies.probes.downstream import LabeledTask
+from bertkit_studies.probes.pretraining import (
     NUM_PARTS,
     TASKS,
     TOKENS,
     PretrainingStudy,
     name_steps,
 )
-from bertkit.studies.probes.probes import LABELED
-from bertkit.studies.settings import FeaturesSettings
-from bertkit.studies.study import Cell, Decision
+from bertkit_studies.probes.probes import LABELED
+from bertkit_studies.settings import FeaturesSettings
+from bertkit_studies.study import Cell, Decision
 
 
 def build(**changes) -> Features:

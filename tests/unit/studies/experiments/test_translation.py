@@ -11,15 +11,15 @@ from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.generation import seq2seq_generator
-from bertkit.models.recurrent.config import TranslatorConfig
-from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.run import PairFiles, gather
-from bertkit.studies.baselines import translators
-from bertkit.studies.experiments import translation
-from bertkit.studies.experiments.translation import Translation
-from bertkit.studies.settings import TranslationSettings
 from bertkit.training.budget import StepPace
+from bertkit_studies.baselines import translators
+from bertkit_studies.experiments import translation
+from bertkit_studies.experiments.translation import Translation
+from bertkit_studies.recurrent.config import TranslatorConfig
+from bertkit_studies.recurrent.translator import AttentionalTranslator
+from bertkit_studies.settings import TranslationSettings
 
 
 def build(**changes) -> Translation:

@@ -7,15 +7,15 @@ import pytest
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import validate
-from bertkit.studies.experiments.bidirectional import Bidirectional
-from bertkit.studies.experiments.masking import Masking
-from bertkit.studies.experiments.recipe import Recipe
-from bertkit.studies.probes import pretraining
-from bertkit.studies.probes.downstream import MAX_LENGTH
-from bertkit.studies.probes.pretraining import PretrainingStudy
-from bertkit.studies.settings import PretrainingSettings
-from bertkit.studies.table import STUDIES
 from bertkit.training.budget import StepPace
+from bertkit_studies.experiments.bidirectional import Bidirectional
+from bertkit_studies.experiments.masking import Masking
+from bertkit_studies.experiments.recipe import Recipe
+from bertkit_studies.probes import pretraining
+from bertkit_studies.probes.downstream import MAX_LENGTH
+from bertkit_studies.probes.pretraining import PretrainingStudy
+from bertkit_studies.settings import PretrainingSettings
+from bertkit_studies.table import STUDIES
 
 TOKENS_PER_STEP = 700 / 32
 SLOW, QUICK = 3.0, 1.0

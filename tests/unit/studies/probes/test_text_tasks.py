@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.studies.probes.text_tasks import (
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit_studies.probes.text_tasks import (
     GAP,
     NO_GAP,
     Sentences,
@@ -18,7 +19,6 @@ from bertkit.studies.probes.text_tasks import (
     tag_gaps,
     write_text_tasks,
 )
-from bertkit.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{chr(97 + number)}" for number in range(20)]

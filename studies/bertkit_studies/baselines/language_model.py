@@ -1,0 +1,124 @@
+"""Train a recurrent language model on the examples of `pretrain --objective causal`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.data.order import PlannedExample
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.objectives.batch_tensors import batch_tensors
+from bertkit.objectives.causal import CausalObjective
+from bertkit.objectives.objective import Examples, WordBatch
+from bertkit.training.job import Scores
+from bertkit_studies.baselines.plan import BaselinePlan
+from bertkit_studies.baselines.run import RecurrentResult, train
+from bertkit_studies.baselines.settings import LanguageModelSettings
+from bertkit_studies.baselines.shard_batches import ShardBatches
+from bertkit_studies.recurrent.config import LanguageModelConfig
+from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
+
+NEXT, PREVIOUS = "clm", "previous"  # losses; the objective `causal` uses the first name too
+
+
+@dataclass(frozen=True)
+class NeighborBatch(WordBatch):
+    """Sequences whose tokens predict the next token, and optionally the previous one.
+
+    Attributes:
+        is_both: whether previous tokens are predicted too, as many as next tokens.
+    """
+
+    word_loss = NEXT
+    is_both: bool
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """Number of targets of each loss."""
+        names = (NEXT, PREVIOUS) if self.is_both else (NEXT,)
+        return dict.fromkeys(names, len(self.labels))
+
+
+@dataclass(frozen=True)
+class NeighborWords:
+    """Builds batches from the examples of the causal objective."""
+
+    causal: CausalObjective
+    is_both: bool
+
+    def plan(self, epoch: int, shard: int) -> Examples:
+        """Return the examples that the causal objective plans."""
+        return self.causal.plan(epoch, shard)
+
+    def batch(self, examples: Sequence[PlannedExample]) -> NeighborBatch:
+        """Pack examples into a batch, with the next tokens as labels."""
+        found = self.causal.batch(examples)
+        return NeighborBatch(
+            found.packed, found.positions, found.labels, found.keys, is_both=self.is_both
+        )
+
+
+def train_language_model(
+    data: Path, output: Path, settings: LanguageModelSettings
+) -> RecurrentResult:
+    """Train a language model on shards; raises what `run.train` raises.
+
+    Args:
+        data: a folder that `prepare` wrote.
+        output: the run's folder.
+        settings: model and training settings.
+    """
+    return train(lambda: plan_language_model(data, settings), output, settings)
+
+
+def plan_language_model(data: Path, settings: LanguageModelSettings) -> BaselinePlan:
+    """Assemble data, net and losses of a run."""
+    shards = ShardSet.open(data)
+    tokenizer = shards.load_tokenizer()
+    config = LanguageModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        **settings.model_dump(include=set(LanguageModelConfig.model_fields)),
+    )
+
+    def build(parts: Sequence[Shard], seed: int) -> NeighborWords:
+        causal = CausalObjective(
+            shards=parts,
+            seed=seed,
+            max_length=settings.max_length,
+            short_rate=settings.short_rate,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+        )
+        return NeighborWords(causal, settings.is_bidirectional)
+
+    batches = ShardBatches(shards, build, settings.seed)
+    return BaselinePlan(
+        config=config,
+        begin=lambda: RecurrentLanguageModel(config),
+        load=RecurrentLanguageModel.from_pretrained,
+        tokenizer=tokenizer,
+        data_fingerprint=shards.fingerprint,
+        batches_at=batches.training(settings.batch_size, settings.accumulate),
+        held_out=batches.held_out(settings.eval_sequences),
+        score=score,
+        judge=score,
+        count_operations=count_operations,
+        batch_tensors=batch_tensors,
+        shares={f"{NEXT}_accuracy": "next-word acc."},
+    )
+
+
+def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> Scores:
+    """Return loss and correct predictions of each direction."""
+    found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
+    if batch.is_both:
+        words = batch.packed.input_ids.index_select(0, batch.positions)
+        found[PREVIOUS] = model.previous_loss(batch.packed, batch.positions + 1, words)
+    return Scores(
+        losses={name: loss for name, (loss, _) in found.items()},
+        hits={name: num_hits for name, (_, num_hits) in found.items()},
+    )
+
+
+def count_operations(model: RecurrentLanguageModel, batch: NeighborBatch) -> float:
+    """Return the floating-point operations of a training step on a batch."""
+    return model.count_operations(batch.packed, len(batch.labels))

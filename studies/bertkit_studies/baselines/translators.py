@@ -1,0 +1,185 @@
+"""Train and evaluate the translators of the translation study."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.checkpoints.run_folder import RUN_FOLDER
+from bertkit.decoding.sequences import Sequences
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.hardware.device import mixed_precision
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.seq2seq.examples import identify
+from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
+from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.training.budget import StepPace, measure_pace
+from bertkit.training.records.log import read_log
+from bertkit.training.run import Run
+from bertkit_studies.baselines import run as recurrent_run
+from bertkit_studies.baselines.settings import TranslatorSettings
+from bertkit_studies.baselines.translator import plan_translator, train_translator
+from bertkit_studies.recurrent.sequences import TranslatorSequences
+from bertkit_studies.recurrent.translator import AttentionalTranslator
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The measured values of a translator.
+
+    Attributes:
+        bleu: BLEU on the held-out pairs.
+        chrf: chrF on the held-out pairs.
+        loss: cross-entropy of the reference tokens of the held-out pairs, in nats.
+        tokens_per_second: median training speed; tokens of both sides.
+        parameters: number of parameters.
+    """
+
+    bleu: float
+    chrf: float
+    loss: float
+    tokens_per_second: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Measurements that are made before the first run.
+
+    Attributes:
+        paces: the cost of a step of the Transformer and of the recurrent translator.
+        num_held_out: number of held-out pairs.
+    """
+
+    paces: tuple[StepPace, StepPace]
+    num_held_out: int
+
+
+@dataclass(frozen=True)
+class RecurrentGenerator(Seq2SeqGenerator):
+    """Generates with a recurrent translator instead of an encoder-decoder of Transformers."""
+
+    model: AttentionalTranslator  # type: ignore[assignment]  # both hooks below use this one
+
+    def _start(self, sources: PackedBatch) -> Sequences:
+        return TranslatorSequences(self.model, sources)
+
+    @property
+    def _num_scores(self) -> int:
+        return self.model.config.vocab_size
+
+
+def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
+    """Train an encoder-decoder, or load its result; raises what `train_seq2seq` raises."""
+    saved = train_seq2seq(files, output, settings).saved
+    values = {name: float("nan") if each is None else each for name, each in saved.metrics.items()}
+    return Translated(
+        bleu=values["bleu"],
+        chrf=values["chrf"],
+        loss=values["word_loss"],
+        tokens_per_second=read_speed(output / RUN_FOLDER),
+        parameters=count_parameters(EncoderDecoderModel.from_pretrained(output)),
+    )
+
+
+def train_recurrent(
+    files: PairFiles, output: Path, settings: TranslatorSettings, shared: TranslateSettings
+) -> Translated:
+    """Train a recurrent translator on the same tokens, or load its result.
+
+    Args:
+        files: pairs of texts.
+        output: the run's folder.
+        settings: settings of the translator.
+        shared: settings of the Transformer: they decide vocabulary, lengths and held-out pairs.
+    """
+    context, _ = gather(files, shared)
+    result = train_translator(context.train, context.dev, context.tokenizer, output, settings)
+    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(context.machine.device)
+    with mixed_precision(context.machine.device, context.machine.precision):
+        written = write_translations(net, context)
+    metrics = context.kind.load_measure()(written, context.data.dev.targets)
+    return Translated(
+        bleu=metrics["bleu"],
+        chrf=metrics["chrf"],
+        loss=result.metrics["word_loss"],
+        tokens_per_second=read_speed(output),
+        parameters=count_parameters(net),
+    )
+
+
+def write_translations(net: AttentionalTranslator, context: Seq2SeqContext) -> list[str]:
+    """Translate the held-out texts."""
+    generator = RecurrentGenerator(net, context.tokenizer, context.saved)
+    return [answer.text for answer in generator.stream(context.data.dev.sources)]
+
+
+def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
+    """Measure a few steps of the Transformer and of the recurrent translator."""
+    context, _ = gather(files, settings)
+    plan = plan_translator(context.train, context.dev, context.tokenizer, recurrent)
+    net = plan.begin().to(context.machine.device)
+    other = recurrent_run.build_job(plan, net, context.machine)
+    paces = (
+        measure_pace(build_job(context, settings), settings, context.machine),
+        measure_pace(other, recurrent, context.machine),
+    )
+    return Trial(paces, len(context.dev))
+
+
+def draw_encoder(name: str, folder: Path, seed: int) -> Path:
+    """Return an encoder of the same sizes and vocabulary with random weights.
+
+    Args:
+        name: the encoder, as in `resolve_model`.
+        folder: the folder of the random encoder; an existing one is kept.
+        seed: the seed of the weights.
+    """
+    if not (folder / "model.safetensors").exists():
+        checkpoint, config = open_encoder(name)
+        torch.manual_seed(seed)
+        load_tokenizer(checkpoint, config).save(folder)
+        BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+def open_encoder(name: str) -> tuple[Checkpoint, BertConfig]:
+    """Open an encoder's checkpoint and configuration; raises what `open_checkpoint` raises."""
+    checkpoint = open_checkpoint(resolve_model(name))
+    return checkpoint, BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+
+
+def identify_inputs(files: PairFiles, model: str | None) -> str:
+    """Return checksums of the pairs, and of the encoder if there is one, as JSON."""
+    files.check()
+    found: dict[str, Any] = {"train": identify(files.train)}
+    if files.dev is not None:
+        found["dev"] = identify(files.dev)
+    if model is not None:
+        path = resolve_model(model)
+        found["model"] = identify_checkpoint(open_checkpoint(path), path, None)["sha256"]
+    return json.dumps(found, sort_keys=True)
+
+
+def read_speed(run: Path) -> float:
+    """Return the median tokens per second of a run's logged steps."""
+    rows = read_log(Run(run).log_path)
+    return float(median(row["tokens_per_second"] for row in rows if row["event"] == "train"))
+
+
+def count_parameters(net: nn.Module) -> float:
+    """Return the number of parameters."""
+    return float(sum(parameter.numel() for parameter in net.parameters()))

@@ -119,7 +119,8 @@ def test_a_run_is_taken_up_bit_for_bit(kind, shards, tmp_path):
 def test_the_checkpoint_with_the_lowest_loss_is_the_result(tmp_path):
     data = labeled()
     wrong = LabeledTexts(data.train.texts, 1 - data.train.labels)  # learning makes these worse
-    settings = ClassifierSettings(**SMALL | {"steps": 8, "keep": 1, "learning_rate": 0.05})
+    choices = {"steps": 8, "keep": 1, "learning_rate": 0.05, "precision": "fp32"}
+    settings = ClassifierSettings(**SMALL | choices)
     result = train_classifier(replace(data, held_out=wrong), tmp_path / "run", settings)
     rows = [row for row in read_log(tmp_path / "run" / "log.jsonl") if row["event"] == "eval"]
     losses = {row["step"]: row["loss"] for row in rows[1:]}

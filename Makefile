@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # folders too: their time changes when a file goes away
 SOURCES := $(shell find src ! -path '*/__pycache__*')
-PACKAGES := models/minilm studies
+PACKAGES := models/minilm studies examples/demo
 PACKAGE_SOURCES := $(shell find $(PACKAGES) ! -path '*/__pycache__*')
 
 # threads that wait without spinning: many times faster where something else runs beside the tests
@@ -47,7 +47,7 @@ fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/oxlint --deny-warnings src studies tests
+	$(BIN)/oxlint --deny-warnings src studies examples tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/write_reference.py --check

@@ -46,6 +46,7 @@ from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.tokenization import fast
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit_demo import python_docs
 from program import build_parser, write_figures
 
 SETTINGS = PrepareSettings(language="en", sentences="split", held_out=0.02, seed=0)
@@ -93,8 +94,7 @@ def count_bytes(files: Sequence[Path]) -> int:
 
 def write_documentation(folder: Path) -> Path:
     """Python's own documentation as a text file."""
-    corpus = open_corpus(["python-docs:"], SETTINGS)
-    text = "\n\n".join("\n".join(document.lines) for document in corpus.documents())
+    text = "\n\n".join("\n".join(document.lines) for document in python_docs.read_documents([]))
     (folder / "text").mkdir()
     (folder / "text" / "python.txt.gz").write_bytes(gzip.compress(text.encode()))
     return folder / "text"

@@ -47,6 +47,7 @@ from bertkit.recipes.pretrain.evaluation import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit_demo.python_docs import write_corpus
 from devices import Place, show_memory
 from program import ask, build_parser, start_side, write_figures
 from turns import begin_table, order_turn
@@ -87,8 +88,16 @@ def main() -> None:
 def prepare_documentation(folder: Path) -> Path:
     """Shards of Python's own documentation with a vocabulary of the published size."""
     settings = TrainTokenizerSettings(vocab_size=30_522, min_frequency=1)
-    train_tokenizer(["python-docs:"], folder / "tokenizer", settings)
-    prepare(["python-docs:"], folder / "tokenizer", folder / "shards", PrepareSettings())
+    corpus = write_corpus(folder / "corpus", share=0.02)
+    training, held_out = [str(corpus.training)], [str(corpus.held_out)]
+    train_tokenizer([*training, *held_out], folder / "tokenizer", settings)
+    prepare(
+        training,
+        folder / "tokenizer",
+        folder / "shards",
+        PrepareSettings(held_out=0.0),
+        held_out_inputs=held_out,
+    )
     return folder / "shards"
 
 

@@ -6,10 +6,10 @@ from importlib.util import find_spec
 import pytest
 
 from bertkit.cli.main import main
-from bertkit.data.readers import python_docs
 from bertkit.inference.fill_mask import FillMask
 from bertkit.training import budget
 from bertkit.training.budget import StepPace
+from bertkit_demo import python_docs
 
 PACE = StepPace(
     step_seconds=50.0,
@@ -43,7 +43,7 @@ def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
     assert main([*command, "10", "--json"]) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)
-    assert "3/4  Pre-training" in captured.err
+    assert "4/5  Pre-training" in captured.err
     accuracies = result["accuracies"]
     assert accuracies["num_masked"] > 500
     assert 0.0 < accuracies["most_frequent"] < accuracies["neighbors"] < 1.0
@@ -59,14 +59,19 @@ def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
 
 def test_the_same_command_again_takes_up_what_is_there(demo, capsys):
     folder, command = demo
-    watched = ["tokenizer/vocab.txt", "shards/manifest.json", "run/log.jsonl"]
+    watched = [
+        "corpus/training.txt",
+        "tokenizer/vocab.txt",
+        "shards/manifest.json",
+        "run/log.jsonl",
+    ]
     before = {name: (folder / name).stat().st_mtime_ns for name in watched}
     (folder / "report.html").unlink()
     assert main([*command, "10"]) == 0
     captured = capsys.readouterr()
     assert {name: (folder / name).stat().st_mtime_ns for name in watched} == before
     assert (folder / "report.html").is_file()
-    assert "1/4" not in captured.err
+    assert "2/5" not in captured.err
     assert f"bertkit fill-mask {folder / 'run'}" in captured.out
     assert "blanks right" in captured.out
 

@@ -80,7 +80,7 @@ def fill(workshop, model, tmp_path):
 def test_each_command_is_of_a_kind():
     of_tasks = {f"finetune {name}" for name in (*TASKS, *KINDS)}
     assert WRITING | PRINTING.keys() == {
-        *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
+        "demo", *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
     }  # fmt: skip
 
 

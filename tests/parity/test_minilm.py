@@ -14,13 +14,10 @@ import torch
 import transformers
 from tests.parity.agreement import assert_close
 
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.python_docs import read_documents
-from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import split_sentences
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit_demo.python_docs import read_documents
 
 SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
 NUM_TEXTS = 1000
@@ -52,8 +49,7 @@ def corpus_texts() -> Iterator[str]:
 
 def documentation_texts() -> Iterator[str]:
     """Sentences of Python's own documentation, a few of each module."""
-    source = TextSource("python-docs:", "python-docs")
-    for document in read_documents(source, ReaderSettings(), ReadReport()):
+    for document in read_documents([]):
         sentences = chain.from_iterable(map(split_sentences, document.lines))
         yield from islice(sentences, 10)
 

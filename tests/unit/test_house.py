@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 import bertkit
+import bertkit_demo
 import bertkit_studies
 from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS, build_app, list_commands
@@ -84,7 +85,7 @@ PUBLIC_NAMES = [
 ]
 MAX_MODULES = 15
 MANY_MODULES = {"cli"}  # a file a command
-PACKAGES = (bertkit, bertkit_studies)
+PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
 WATCH = """
@@ -139,9 +140,9 @@ def test_each_task_is_a_folder_with_two_commands():
         assert (kind.name, kind.settings_kind) == (name, entry.settings)
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
-    of_studies = {f"study {name}" for name in STUDIES}
+    of_packages = {"demo", *(f"study {name}" for name in STUDIES)}
     of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *KINDS))}
-    assert commands.keys() == {*COMMANDS, *of_tasks, *of_studies}
+    assert commands.keys() == {*COMMANDS, *of_tasks, *of_packages}
 
 
 def test_each_objective_is_a_file_of_its_name():

@@ -9,7 +9,7 @@ from typing import Any, cast
 from bertkit.base.errors import InputError, MissingFileError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.readers.memory import CorpusInput, memory_source
-from bertkit.data.readers.sources import SCHEMES, STANDARD_INPUT
+from bertkit.data.readers.sources import STANDARD_INPUT
 from bertkit.data.tables.decoder import DEFAULT_FIELD
 from bertkit.data.tables.documents import read_documents
 from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
@@ -128,7 +128,7 @@ def check_name(name: str | Path) -> str:
         MissingFileError: nothing has this name.
     """
     text = str(name)
-    is_source = text in {STANDARD_INPUT, *SCHEMES} or text.startswith(HUB_SCHEME)
+    is_source = text == STANDARD_INPUT or text.startswith(HUB_SCHEME)
     if is_source or _exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207
         return text
     shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

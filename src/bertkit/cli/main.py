@@ -33,7 +33,6 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.signals import interruptible
 
 COMMANDS = {
-    "demo": "bertkit.cli.demo:demo",
     "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
     "prepare": "bertkit.cli.prepare:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
@@ -70,9 +69,7 @@ OPTIONS = Group("Options", sort_key=7)
 ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
-    **dict.fromkeys(
-        ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
-    ),
+    **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING),
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
@@ -88,6 +85,7 @@ class Package(NamedTuple):
 
 
 PACKAGES = {
+    "demo": Package(PRETRAINING, "./examples/demo"),
     "study": Package(STUDY_GROUP, "./studies"),
 }
 

@@ -42,7 +42,7 @@ def prepare(
         zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
 
     Args:
-        inputs: Files, folders, globs, - for standard input, or python-docs:.
+        inputs: Files, folders or globs; - for standard input.
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.

@@ -33,8 +33,7 @@ def train_tokenizer(
         bertkit train-tokenizer articles.jsonl --no-lowercase --no-strip-accents --output cased/
 
     Args:
-        inputs: Files, folders or globs; - for standard input; python-docs: for Python's own
-            documentation.
+        inputs: Files, folders or globs; - for standard input.
         output: Folder to write.
         settings: The settings of the command.
         overwrite: Replace an older tokenizer in that folder.

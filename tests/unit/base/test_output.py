@@ -176,7 +176,6 @@ def test_outputs_and_inputs_that_mix_are_refused(tmp_path, monkeypatch):
         ("texts-too", "texts"),
         ("texts/b.txt", "texts/a.txt"),
         ("new", "-"),
-        ("new", "python-docs:"),
         ("google-bert/base", "google-bert/base"),
         ("texts/new", "texts/*.txt"),
     ],

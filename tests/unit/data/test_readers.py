@@ -11,7 +11,7 @@ import pytest
 from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write, write_parquet
 
 from bertkit.base.errors import InputError
-from bertkit.data.readers import READERS, open_corpus, python_docs
+from bertkit.data.readers import READERS, open_corpus
 from bertkit.data.readers.document import FAULTS, MAX_PLACES, ReadReport
 from bertkit.data.readers.memory import memory_source
 from bertkit.data.readers.settings import ReaderSettings
@@ -199,8 +199,7 @@ FAULTY = {
 
 
 def test_each_fault_is_tested():
-    elsewhere = {"unreadable-source"}  # of `python-docs:`
-    assert FAULTY.keys() | elsewhere == FAULTS.keys()
+    assert FAULTY.keys() == FAULTS.keys()
 
 
 @pytest.mark.parametrize("name", FAULTY)
@@ -274,13 +273,7 @@ def test_texts_in_memory_are_documents():
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() - {"memory"}))
-def test_every_reader_takes_its_source_by_name(folder, monkeypatch, name):
-    if name == "python-docs":
-        module = python_docs.Module("a", "a.py", write(folder / "a.py", f'"""{PARAGRAPH}"""'))
-        monkeypatch.setattr(python_docs, "find_modules", lambda: [module])
-        monkeypatch.setattr(python_docs, "read_topics", lambda report: {})
-        assert read("python-docs:") == ([(PARAGRAPH,)], ReadReport())
-        return
+def test_every_reader_takes_its_source_by_name(folder, name):
     path = folder / "any.name"
     if name == "parquet":
         write_parquet(path, text=["One.\nTwo."])

@@ -196,4 +196,3 @@ def test_the_name_tells_the_format(name, expected):
 def test_a_chosen_format_wins(books):
     sources = find_sources([str(books), "-"], ReaderSettings(format="jsonl"))
     assert {source.format for source in sources} == {"jsonl"}
-    assert find_sources(["python-docs:"], ReaderSettings())[0].format == "python-docs"

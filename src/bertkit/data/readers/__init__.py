@@ -1,14 +1,13 @@
 """Corpus readers: from any source to documents of lines.
 
-A reader is a function `(source, settings, report) → documents`. Most read a file through
-`source.open(report)`; the source of one that doesn't read a file, such as `python-docs:`, has no
-path. To add a reader, write a module in this folder and add it to `READERS`.
+A reader is a function `(source, settings, report) → documents`, which reads a file through
+`source.open(report)`. To add a reader, write a module in this folder and add it to `READERS`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bertkit.data.readers import jsonl, mediawiki, memory, parquet, python_docs, text
+from bertkit.data.readers import jsonl, mediawiki, memory, parquet, text
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.memory import CorpusInput
 from bertkit.data.readers.settings import ReaderSettings
@@ -21,7 +20,6 @@ READERS: dict[str, Reader] = {
     "jsonl": jsonl.read_documents,
     "parquet": parquet.read_documents,
     "mediawiki": mediawiki.read_documents,
-    "python-docs": python_docs.read_documents,
     "memory": memory.read_documents,
 }
 
@@ -63,8 +61,8 @@ def open_corpus(
     """Find the sources of a corpus.
 
     Args:
-        inputs: files, folders, globs, `-` for standard input, `python-docs:`, or texts as returned
-            by `memory_source`.
+        inputs: files, folders, globs, `-` for standard input, or texts as returned by
+            `memory_source`.
         settings: how they are read.
         held_out_inputs: like `inputs`; all of their documents are held out.
     """

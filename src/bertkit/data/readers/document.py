@@ -23,7 +23,6 @@ FAULTS = {
     "wrong-type": "records whose field isn't a string: skipped",
     "broken-xml": "files with broken XML: what came before is kept",
     "broken-page": "pages whose wiki markup can't be parsed: skipped",
-    "unreadable-source": "Python files that can't be read or parsed: skipped",
 }
 NOTES = {
     "empty-file": "files without text: skipped",
@@ -36,7 +35,6 @@ NOTES = {
     "redirect": "redirects: skipped",
     "not-an-article": "pages outside the article namespace: skipped",
     "unended-line": "lines of articles that don't end like a sentence: left out",
-    "repeated-paragraph": "repeated paragraphs: left out",
 }
 OUTCOMES = FAULTS | NOTES
 
@@ -47,7 +45,7 @@ class Document:
 
     Attributes:
         lines: sentences or paragraphs in order, none of them blank.
-        group: its documents share a split, e.g. `books/austen.txt.gz#12`, or a Python package.
+        group: its documents share a split, e.g. `books/austen.txt.gz#12`.
     """
 
     lines: tuple[str, ...]

@@ -28,7 +28,6 @@ from bertkit.data.readers.settings import ReaderSettings
 STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"
 INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
-SCHEMES = {"python-docs:": "python-docs"}
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
 UNPACK, CONVERT, SAVE = "unpack it first", "make text of it first", "save it as CSV first"
 NOT_TEXT = {
@@ -47,7 +46,7 @@ class TextSource:
     Attributes:
         name: its name in messages and groups.
         format: a key of `READERS`.
-        path: the file; None for standard input and for sources without a file.
+        path: the file; None for standard input and texts in memory.
         size_bytes: bytes on disk, or characters in memory; None if unknown, as for a pipe.
         encoding: of its text; None: UTF-8, or UTF-16 by its byte order mark.
         texts: the texts, of a source in memory.
@@ -155,7 +154,7 @@ def find_sources(
     Held-out inputs come last, and what they name isn't read as part of the other inputs.
     """
     if not inputs:
-        raise InputError("no input: name files, folders, globs, - or python-docs:")
+        raise InputError("no input: name files, folders, globs or -")
     sources: list[TextSource] = []
     found: dict[object, str] = {}
     num_of_name: dict[str, int] = {}
@@ -191,8 +190,6 @@ def _find(
     """Yield the sources that one input names, each with its identity for finding duplicates."""
     if isinstance(argument, TextSource):
         yield argument, argument.sha256
-    elif argument in SCHEMES:
-        yield TextSource(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
         chosen = "text" if settings.format == "auto" else settings.format
         yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument

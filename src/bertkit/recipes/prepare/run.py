@@ -101,7 +101,7 @@ def prepare(
     worker imports the script. Files missing from finished shards are written again.
 
     Args:
-        inputs: files, folders, globs, `-`, `python-docs:`, or texts (`memory_source`).
+        inputs: files, folders, globs, `-`, or texts (`memory_source`).
         tokenizer_path: a tokenizer's folder or `vocab.txt`.
         output: the folder for the shards.
         settings: how to read, split and hold out.

@@ -53,7 +53,7 @@ def train_tokenizer(
     """Train a vocabulary on a corpus.
 
     Args:
-        inputs: files, folders, globs, `-`, `python-docs:`, or texts (`memory_source`).
+        inputs: files, folders, globs, `-`, or texts (`memory_source`).
         output: folder to write, atomically.
         settings: settings of the vocabulary and of reading.
         overwrite: replace an existing tokenizer in `output`.

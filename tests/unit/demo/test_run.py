@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from bertkit.recipes.demo.run import count_neighbors, measure_accuracies
+from bertkit_demo.run import count_neighbors, measure_accuracies
 
 VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d")
 CLS, SEP, MASK, A, B, C, D = 2, 3, 4, 5, 6, 7, 8

@@ -2,23 +2,27 @@
 
 Its text is the language reference's topics (`pydoc_data.topics`) and the docstrings of the standard
 library and of bertkit's own dependencies, if installed. Source files are read, never imported.
-A document is one topic, or all docstrings of one module; its group is the top-level package, so
-that whole packages go to the same split.
+A document is one topic, or all docstrings of one module; its group is the top-level package, and
+whole packages are held out.
 """
 
 import os
 import re
 import sysconfig
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.data.docstrings import find_docstrings, find_paragraphs
-from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.lines import replace_lone_surrogates
-from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import TextSource
+from bertkit.base.files import durable_file, durable_folder
+from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
+from bertkit.data.readers.document import Document
+from bertkit.data.readers.lines import SURROGATE
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.prepare.work_unit import choose_split
+from bertkit_demo.docstrings import find_docstrings, find_paragraphs
 
 TOPICS = "pydoc_data"
 TESTS = {"test", "tests"}
@@ -36,44 +40,86 @@ class Module(NamedTuple):
     path: Path
 
 
-def read_documents(
-    source: TextSource, settings: ReaderSettings, report: ReadReport
-) -> Iterator[Document]:
-    """Yield the topics, then modules by package and name; repeated paragraphs are dropped."""
+@dataclass(frozen=True)
+class Corpus:
+    """The text that `write_corpus` wrote.
+
+    Attributes:
+        training: the file of the packages that are trained on.
+        held_out: the file of those that aren't.
+    """
+
+    training: Path
+    held_out: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> "Corpus":
+        """The files of a folder."""
+        return cls(folder / "training.txt", folder / "held-out.txt")
+
+
+def write_corpus(folder: Path, share: float) -> Corpus:
+    """Write the documentation as two text files, a line a paragraph.
+
+    Args:
+        folder: the folder for both, written atomically; one that exists is kept as it is.
+        share: of the packages that are held out, each of them whole.
+
+    Raises:
+        StorageError: writing failed.
+    """
+    if not folder.exists():
+        settings, skipped = PrepareSettings(held_out=share), list[str]()
+        with (
+            durable_folder(folder) as place,
+            durable_file(Corpus.of(place).training) as training,
+            durable_file(Corpus.of(place).held_out) as held_out,
+        ):
+            for document in read_documents(skipped):
+                split = choose_split(document.group, settings)
+                text = "\n".join(document.lines) + "\n\n"
+                (training if split == "train" else held_out).write(text.encode())
+        if skipped:
+            sources = pluralize(len(skipped), "Python source")
+            announce(f"left out {sources} that can't be read or parsed, first {skipped[0]}")
+    return Corpus.of(folder)
+
+
+def read_documents(skipped: list[str]) -> Iterator[Document]:
+    """Yield the topics, then modules by package and name; repeated paragraphs are dropped.
+
+    Args:
+        skipped: takes the name and the fault of each source that can't be read.
+    """
     seen: set[str] = set()
-    for name, group, texts in _read_texts(source, report):
+    for group, texts in _read_texts(skipped):
         paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]
-        mended = (replace_lone_surrogates(text, name, report) for text in dict.fromkeys(paragraphs))
-        new = [text for text in mended if text not in seen]
+        mended = (SURROGATE.sub("\ufffd", text) for text in dict.fromkeys(paragraphs))
+        new = tuple(text for text in mended if text not in seen)
         seen.update(new)
-        if len(new) < len(paragraphs):
-            report.add("repeated-paragraph", name, len(paragraphs) - len(new))
         if new:
-            yield Document(tuple(new), group)
+            yield Document(new, group)
 
 
-def _read_texts(source: TextSource, report: ReadReport) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield name, group and raw texts of each document."""
-    for name, text in sorted(read_topics(report).items()):
-        yield f"{TOPICS}/{name}", TOPICS, [text]
+def _read_texts(skipped: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the group and the raw texts of each document."""
+    for _, text in sorted(read_topics(skipped).items()):
+        yield TOPICS, [text]
     for module in find_modules():
         try:
             content = module.path.read_bytes()
-            if source.advance is not None:
-                source.advance(len(content))
             if b'"""' in content or b"'''" in content:  # fast, and loses very little
-                texts = list(find_docstrings(content.decode("utf-8")))
-                yield module.name, module.package, texts
+                yield module.package, list(find_docstrings(content.decode("utf-8")))
         except (OSError, ValueError, SyntaxError) as error:
-            report.add("unreadable-source", f"{module.name} ({error})")
+            skipped.append(f"{module.name} ({error})")
 
 
-def read_topics(report: ReadReport) -> dict[str, str]:
+def read_topics(skipped: list[str]) -> dict[str, str]:
     """Return the language reference's topics by name; some systems ship Python without them."""
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
-        report.add("unreadable-source", f"{TOPICS} ({error})")
+        skipped.append(f"{TOPICS} ({error})")
         return {}
     return topics
 

@@ -1,4 +1,4 @@
-"""`python-docs:` reads what it says, in one order, once, and imports nothing."""
+"""The documentation of Python: read in one order, each paragraph once, and nothing imported."""
 
 import subprocess
 import sys
@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.base.errors import InputError
-from bertkit.data.readers import open_corpus, python_docs
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.python_docs import (
+from bertkit.base.errors import StorageError
+from bertkit_demo import python_docs
+from bertkit_demo.python_docs import (
+    Corpus,
     Module,
     find_dependencies,
     find_modules,
     read_documents,
+    write_corpus,
 )
-from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import TextSource
 
-SOURCE = TextSource("python-docs:", "python-docs")
 FIRST = "This sentence stands in both modules."
 SECOND = "This sentence stands in the second module only."
 
@@ -36,82 +34,92 @@ def modules(tmp_path, monkeypatch):
         found.append(Module(name.removesuffix(".py"), name, path))
 
     monkeypatch.setattr(python_docs, "find_modules", lambda: found)
-    monkeypatch.setattr(python_docs, "read_topics", lambda report: {})
+    monkeypatch.setattr(python_docs, "read_topics", lambda skipped: {})
     add("first.py", f'"""{FIRST}"""\ndef f():\n    """{FIRST}"""\n'.encode())
     add("second.py", f'"""{FIRST}\n\n{SECOND}\n"""\nraise SystemExit\n'.encode())
     return add
 
 
-def read(report: ReadReport) -> list[tuple[str, tuple[str, ...]]]:
-    return [
-        (document.group, document.lines)
-        for document in read_documents(SOURCE, ReaderSettings(), report)
-    ]
+def read(skipped: list[str]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(document.group, document.lines) for document in read_documents(skipped)]
 
 
-def test_a_paragraph_comes_once_and_repeats_are_counted(modules):
-    report = ReadReport()
-    assert read(report) == [("first", (FIRST,)), ("second", (SECOND,))]
-    assert report.counts == {"repeated-paragraph": 2}
-    assert report.places["repeated-paragraph"] == ["first.py", "second.py"]
+def test_a_paragraph_comes_once(modules):
+    skipped: list[str] = []
+    assert read(skipped) == [("first", (FIRST,)), ("second", (SECOND,))]
+    assert skipped == []
 
 
-def test_sources_that_cannot_be_read_are_counted_and_named(modules):
+def test_sources_that_cannot_be_read_are_named_and_the_rest_is_written(modules, tmp_path, capsys):
     modules("gone.py", None)
     modules("latin.py", b'"""Caf\xe9 au lait is not encoded as it should be."""\n')
     modules("escape.py", b'"""A path such as \\N{oops} is not one that parses here."""\n')
-    report = ReadReport()
-    assert [group for group, _ in read(report)] == ["first", "second"]
-    assert report.counts["unreadable-source"] == 3
-    assert [place.split(" ")[0] for place in report.places["unreadable-source"]] == [
-        "gone.py",
-        "latin.py",
-        "escape.py",
-    ]
+    skipped: list[str] = []
+    assert [group for group, _ in read(skipped)] == ["first", "second"]
+    assert [place.split(" ")[0] for place in skipped] == ["gone.py", "latin.py", "escape.py"]
+    write_corpus(tmp_path / "corpus", share=0.0)
+    assert "left out 3 Python sources that can't be read or parsed, first gone.py (" in (
+        capsys.readouterr().err
+    )
 
 
-def test_half_a_character_from_an_escape_is_replaced_and_counted(modules):
+def test_half_a_character_from_an_escape_is_replaced(modules):
     modules("half.py", b'"""This sentence has \\ud800 where a character should be."""\n')
-    report = ReadReport()
-    assert read(report)[-1][1] == ("This sentence has \ufffd where a character should be.",)
-    assert report.places["invalid-utf8"] == ["half.py"]
+    assert read([])[-1][1] == ("This sentence has \ufffd where a character should be.",)
 
 
-def test_strict_reading_stops_at_a_source_that_cannot_be_read(modules):
-    modules("gone.py", None)
-    with pytest.raises(InputError, match=r"gone\.py"):
-        read(ReadReport(is_strict=True))
+def test_whole_packages_are_held_out_and_the_files_are_written_once(modules, tmp_path):
+    modules("third.py", b'"""This sentence stands in the third module."""\n')
+    found = python_docs.find_modules()
+    found[1] = found[1]._replace(package="first")
+    texts = set()
+    for share in (0.0, 0.5, 0.99):
+        corpus = write_corpus(tmp_path / str(share), share)
+        assert corpus == Corpus.of(tmp_path / str(share))
+        training, held_out = corpus.training.read_text(), corpus.held_out.read_text()
+        assert (FIRST in training) == (SECOND in training)  # of one package
+        assert sorted((training + held_out).split("\n\n")) == [
+            "",
+            FIRST,
+            SECOND,
+            "This sentence stands in the third module.",
+        ]
+        texts.add(training)
+    assert "" in texts
+    modules("fourth.py", b'"""This sentence is too late to be read."""\n')
+    before = corpus.held_out.stat().st_mtime_ns
+    assert write_corpus(tmp_path / "0.99", 0.0) == corpus
+    assert corpus.held_out.stat().st_mtime_ns == before
 
 
-def test_progress_counts_the_bytes_of_sources(modules):
-    seen: list[int] = []
-    source = TextSource("python-docs:", "python-docs", advance=seen.append)
-    list(read_documents(source, ReaderSettings(), ReadReport()))
-    assert len(seen) == 2
-    assert min(seen) > len(FIRST)
+def test_a_corpus_is_whole_or_not_there(modules, tmp_path, monkeypatch):
+    def fail(name):
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(python_docs, "choose_split", lambda group, settings: fail(group))
+    with pytest.raises(StorageError):
+        write_corpus(tmp_path / "corpus", 0.1)
+    assert not (tmp_path / "corpus").exists()
 
 
 def test_topics_are_documents_of_one_group(modules, monkeypatch):
     topics = {"b": "The second topic is about loops.", "a": "The first topic is about names."}
-    monkeypatch.setattr(python_docs, "read_topics", lambda report: topics)
-    assert read(ReadReport())[:2] == [
+    monkeypatch.setattr(python_docs, "read_topics", lambda skipped: topics)
+    assert read([])[:2] == [
         ("pydoc_data", ("The first topic is about names.",)),
         ("pydoc_data", ("The second topic is about loops.",)),
     ]
 
 
-def test_python_without_its_topics_is_counted(monkeypatch):
+def test_python_without_its_topics_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
-    report = ReadReport()
-    assert python_docs.read_topics(report) == {}
-    assert report.counts == {"unreadable-source": 1}
+    skipped: list[str] = []
+    assert python_docs.read_topics(skipped) == {}
+    assert [place.split(" ")[0] for place in skipped] == ["pydoc_data"]
 
 
 def test_the_topics_of_this_python_have_text():
-    report = ReadReport()
-    topics = python_docs.read_topics(report)
-    assert len(topics) > 50
-    assert not report.counts
+    assert len(python_docs.read_topics([])) > 50
 
 
 def test_dependencies_are_followed_without_extras_and_each_once(tmp_path, monkeypatch):
@@ -155,15 +163,9 @@ def test_this_installation_is_found_in_one_order():
     assert not folders & python_docs.SKIPPED_FOLDERS
 
 
-def test_the_scheme_opens_the_reader(modules):
-    corpus = open_corpus(["python-docs:"], ReaderSettings())
-    assert [document.group for document in corpus.documents()] == ["first", "second"]
-    assert corpus.report.counts["repeated-paragraph"] == 2
-
-
 def test_nothing_that_is_read_is_imported():
     code = (
-        "import sys; from bertkit.data.readers.python_docs import find_modules; find_modules();"
+        "import sys; from bertkit_demo.python_docs import find_modules; find_modules();"
         "print(sorted({'torch', 'sympy', 'networkx'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

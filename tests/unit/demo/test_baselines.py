@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bertkit.recipes.demo.baselines import GuessTable, NeighborGuesser, neighbors
+from bertkit_demo.baselines import GuessTable, NeighborGuesser, neighbors
 
 CLS, SEP, MASK = 0, 1, 2
 A, B, C, D, E = range(3, 8)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import little_computing
 
-from bertkit.data.docstrings import find_docstrings, find_paragraphs
+from bertkit_demo.docstrings import find_docstrings, find_paragraphs
 
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 

@@ -1,7 +1,7 @@
 """The demo: from the documentation that comes with Python to a report on a small BERT.
 
-It calls the public recipes in order. Existing work is reused: a finished vocabulary and finished
-shards are kept, and an interrupted run resumes.
+It calls the public recipes in order. Existing work is reused: text, a finished vocabulary and
+finished shards are kept, and an interrupted run resumes.
 """
 
 import time
@@ -21,9 +21,6 @@ from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch
-from bertkit.recipes.demo.baselines import NeighborGuesser, neighbors
-from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_report
-from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
 from bertkit.recipes.pretrain.evaluation import held_out_batches
@@ -36,8 +33,11 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE
+from bertkit_demo.baselines import NeighborGuesser, neighbors
+from bertkit_demo.page import Accuracies, DemoFacts, Example, build_report
+from bertkit_demo.python_docs import write_corpus
+from bertkit_demo.settings import HELD_OUT, PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 
-SOURCE = "python-docs:"
 NUM_CANDIDATES = 3
 TEXTS = (
     "Return the number of [MASK] in the list.",
@@ -73,7 +73,7 @@ def run_demo(
     """Run the steps that aren't finished yet, and write the report.
 
     Args:
-        output: the folder for tokenizer, shards, run and report.
+        output: the folder for text, tokenizer, shards, run and report.
         settings: settings of the demo.
         say: called with a line of text when each step begins.
 
@@ -91,15 +91,20 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
     started = time.monotonic()
     tokenizer_folder, shard_folder = output / "tokenizer", output / "shards"
     run = output / RUN_FOLDER
+    say("1/5  Text: the documentation that comes with Python, whole packages held out")
+    corpus = write_corpus(output / "corpus", HELD_OUT)
+    training, held_out = str(corpus.training), str(corpus.held_out)
     if not tokenizer_folder.exists():
-        say("1/4  Vocabulary: reading the documentation that comes with Python")
-        train_tokenizer([SOURCE], tokenizer_folder, TOKENIZER_SETTINGS)
-    say("2/4  Shards: the same text as token ids, whole packages held out")
-    prepare([SOURCE], tokenizer_folder, shard_folder, PREPARE_SETTINGS)
+        say("2/5  Vocabulary: learning word pieces")
+        train_tokenizer([training, held_out], tokenizer_folder, TOKENIZER_SETTINGS)
+    say("3/5  Shards: the same text as token ids")
+    prepare(
+        [training], tokenizer_folder, shard_folder, PREPARE_SETTINGS, held_out_inputs=[held_out]
+    )
     pretrain_settings = settings.pretrain_settings()
-    say(f"3/4  Pre-training: {settings.minutes:g} minutes")
+    say(f"4/5  Pre-training: {settings.minutes:g} minutes")
     trained = pretrain(shard_folder, run, pretrain_settings)
-    say("4/4  Report")
+    say("5/5  Report")
     shards, tokenizer = ShardSet.open(shard_folder), Tokenizer.load(tokenizer_folder)
     batches = held_out_batches(shards, tokenizer, pretrain_settings)
     facts = DemoFacts(

@@ -4,8 +4,8 @@ import pytest
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import list_differences, validate
-from bertkit.recipes.demo.settings import DemoSettings
 from bertkit.training.settings import MAY_CHANGE
+from bertkit_demo.settings import DemoSettings
 
 
 def test_more_minutes_are_only_another_budget_so_that_a_run_can_grow():

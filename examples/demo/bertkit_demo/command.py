@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bertkit.base.progress import announce
-from bertkit.recipes.demo.settings import DemoSettings
+from bertkit_demo.settings import DemoSettings
 
 
 def demo(
@@ -31,12 +31,12 @@ def demo(
         bertkit demo --minutes 30 --output demo-30/
 
     Args:
-        output: Folder for the vocabulary, the shards, the run and report.html.
+        output: Folder for the text, the vocabulary, the shards, the run and report.html.
         settings: The settings of the command.
         json: Print the result as one JSON object.
     """
-    from bertkit.recipes.demo.page import describe_result
-    from bertkit.recipes.demo.run import run_demo
+    from bertkit_demo.page import describe_result
+    from bertkit_demo.run import run_demo
 
     result = run_demo(output, settings, say=announce)
     if json:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_report, describe_result
 from bertkit.reports.report import Bars, Charts, render_report
 from bertkit.training.records.history import TrainingHistory
+from bertkit_demo.page import Accuracies, DemoFacts, Example, build_report, describe_result
 
 ACCURACIES = Accuracies(
     num_masked=9876,

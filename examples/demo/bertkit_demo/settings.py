@@ -11,7 +11,8 @@ from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 
 TOKENIZER_SETTINGS = TrainTokenizerSettings(vocab_size=8192)
 # A tenth of the packages. The largest ones aren't among them, so it is only 3.5 % of the text.
-PREPARE_SETTINGS = PrepareSettings(held_out=0.1)
+HELD_OUT = 0.1
+PREPARE_SETTINGS = PrepareSettings(held_out=0.0)  # besides the file of the packages held out
 
 
 class DemoSettings(Settings):

@@ -25,11 +25,12 @@ from bertkit.nn.attention import SelfAttention
 def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """Switch heads off in all forward passes inside the `with` block.
 
-    A predictor made with `engine="torch"` runs the model's own encoder, so the heads are off there
-    too; ONNX Runtime runs its own exported graph, which this doesn't change.
+    A predictor loaded with `engine="torch", precision="fp32"` runs the model's own encoder, so the
+    heads are off there too. In bf16 it runs a copy, and ONNX Runtime a graph of its own: there they
+    stay on.
 
     Examples:
-        classifier = Classifier.load("sentiment/", engine="torch")
+        classifier = Classifier.load("sentiment/", engine="torch", precision="fp32")
         with ablate(classifier.loaded.model, [(5, 3), (5, 4)]):
             without = classifier("a gripping film")
 

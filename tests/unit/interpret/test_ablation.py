@@ -38,7 +38,9 @@ def test_gates_scale_what_a_head_gathers(model):
 
 
 def test_a_predictor_answers_without_a_head(tmp_path):
-    classifier = Classifier.load(save_classifier(tmp_path / "labels"), engine="torch")
+    classifier = Classifier.load(
+        save_classifier(tmp_path / "labels"), engine="torch", precision="fp32"
+    )
     whole = classifier("the cat saw the hat")
     with ablate(classifier.loaded.model, [(1, 1), (2, 2), (2, 2)]):
         without = classifier("the cat saw the hat")

@@ -40,7 +40,7 @@ PAIR = ("the cat saw a hat", "a dog lost the hat .")
 
 @torch.inference_mode()
 def outcome_of(folder, *texts, read_mask=False):
-    inspected = InspectedModel.load(folder)
+    inspected = InspectedModel.load(folder, precision="fp32")
     return find_outcome(inspected, inspected.read(*texts, read_mask=read_mask))
 
 
@@ -59,7 +59,9 @@ def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
     task = Classify(ClassifySettings(max_length=16), LABELS, {"temperature": 1.7})
     folder = save_model(tmp_path / "labels", task)
     for texts in ((TEXT,), PAIR):
-        expected = Classifier.load(folder, engine="torch")(texts if len(texts) > 1 else texts[0])
+        expected = Classifier.load(folder, engine="torch", precision="fp32")(
+            texts if len(texts) > 1 else texts[0]
+        )
         (decision,) = decisions_of(outcome_of(folder, *texts))
         assert decision["said"] == expected.label
         assert decision["token"] is None
@@ -69,7 +71,7 @@ def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
 def test_several_labels_are_a_decision_each(tmp_path):
     task = Classify(ClassifySettings(max_length=16, multi_label=True), LABELS)
     folder = save_model(tmp_path / "labels", task)
-    expected = Classifier.load(folder, engine="torch")(TEXT).probabilities
+    expected = Classifier.load(folder, engine="torch", precision="fp32")(TEXT).probabilities
     found = {
         decision["about"]: dict(decision["likeliest"])["yes"]
         for decision in decisions_of(outcome_of(folder, TEXT))
@@ -81,7 +83,7 @@ def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
     settings = ClassifySettings(max_length=16, multi_label=True, threshold=0.9)
     for numbers in ({}, {"threshold": 0.05}):
         folder = save_model(tmp_path / f"labels{len(numbers)}", Classify(settings, LABELS, numbers))
-        expected = Classifier.load(folder, engine="torch")(TEXT).labels
+        expected = Classifier.load(folder, engine="torch", precision="fp32")(TEXT).labels
         found = decisions_of(outcome_of(folder, TEXT))
         assert tuple(one["about"] for one in found if one["said"] == "yes") == expected
         assert any((one["said"] == "yes") != (one["likeliest"][0][0] == "yes") for one in found)
@@ -89,7 +91,7 @@ def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
 
 def test_tags_are_those_of_the_tagger_word_by_word(tmp_path):
     folder = save_tagger(tmp_path / "tags")
-    words = Tagger.load(folder, engine="torch")(TEXT).words
+    words = Tagger.load(folder, engine="torch", precision="fp32")(TEXT).words
     found = decisions_of(outcome_of(folder, TEXT))
     assert [decision["about"] for decision in found] == [word.text for word in words]
     assert [decision["token"] for decision in found] == [1, 2, 4, 5, 6, 7]
@@ -100,11 +102,11 @@ def test_tags_are_those_of_the_tagger_word_by_word(tmp_path):
 def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path):
     folder = save_answerer(tmp_path / "answers")
     question, context = "a dog", "the cats saw a hat ."
-    expected = Answerer.load(folder, engine="torch")((question, context))
+    expected = Answerer.load(folder, engine="torch", precision="fp32")((question, context))
     found = to_json(outcome_of(folder, question, context))["judgments"][0]
     assert found["answer"] == expected.text
     begins, ends = found["decisions"]
-    tokens = InspectedModel.load(folder).read(question, context).encoding
+    tokens = InspectedModel.load(folder, precision="fp32").read(question, context).encoding
     assert tokens.offsets[begins["token"]][0] == expected.start
     assert tokens.offsets[ends["token"]][1] == expected.stop
     assert begins["said"] == tokens.tokens[begins["token"]]
@@ -118,7 +120,7 @@ def test_numbers_are_those_of_the_regressor(tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
     outcome = outcome_of(folder, TEXT)
     assert outcome.predictions == ()
-    expected = Regressor.load(folder, engine="torch")(TEXT).value
+    expected = Regressor.load(folder, engine="torch", precision="fp32")(TEXT).value
     assert float(outcome.number) == pytest.approx(expected, rel=1e-4)
     assert outcome.loss is outcome.number
 
@@ -142,7 +144,7 @@ def test_it_is_known_of_every_task_what_it_says():
 
 def test_masks_are_filled_as_fill_mask_does(small):
     text = "the [MASK] saw a [MASK] ."
-    expected = FillMask.load(small, engine="torch")(text).blanks
+    expected = FillMask.load(small, engine="torch", precision="fp32")(text).blanks
     found = decisions_of(outcome_of(small, text, read_mask=True))
     assert [decision["token"] for decision in found] == [2, 5]
     for decision, blank in zip(found, expected, strict=True):
@@ -158,7 +160,7 @@ def test_without_a_mask_every_token_is_a_decision(small):
 
 def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
     save_kind(tmp_path / "next", BertForNextSentencePrediction)
-    expected = NextSentence.load(small)(*PAIR)
+    expected = NextSentence.load(small, precision="fp32")(*PAIR)
     for folder in (small, tmp_path / "next"):
         (decision,) = decisions_of(outcome_of(folder, *PAIR))
         assert dict(decision["likeliest"])["follows"] == pytest.approx(expected, rel=1e-4)
@@ -193,7 +195,7 @@ def test_a_long_text_is_read_whole(tmp_path):
 
 @torch.inference_mode()
 def test_a_change_is_that_of_what_was_said_before(small):
-    inspected = InspectedModel.load(small)
+    inspected = InspectedModel.load(small, precision="fp32")
     encoded = inspected.read("the [MASK] saw a hat", read_mask=True)
     before = find_outcome(inspected, encoded)
     with ablate(inspected.model, [(1, 1), (2, 2)]):
@@ -255,7 +257,7 @@ def test_the_surprise_is_the_loss_of_what_was_said(small):
 
 
 def test_states_that_are_not_finite_are_refused(small):
-    inspected = InspectedModel.load(small)
+    inspected = InspectedModel.load(small, precision="fp32")
     with torch.no_grad():
         inspected.model.encoder.layers[0].attention.output.bias[0] = torch.inf
     with pytest.raises(NonFiniteError, match="bertkit inspect"):
@@ -265,7 +267,7 @@ def test_states_that_are_not_finite_are_refused(small):
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_scores_that_are_not_finite_are_refused(save, tmp_path):
     save(tmp_path / "model")
-    inspected = InspectedModel.load(tmp_path / "model")
+    inspected = InspectedModel.load(tmp_path / "model", precision="fp32")
     with torch.no_grad():
         for name, parameter in inspected.model.named_parameters():
             if not name.startswith("encoder."):

@@ -46,7 +46,7 @@ def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
 
 
 def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, inspected, encoded):
-    fill = FillMask.load(folder, engine="torch")
+    fill = FillMask.load(folder, engine="torch", precision="fp32")
     found = predict_words(inspected, encoded, [1, 4, 7], top_k=4)
     texts = ["[MASK] cats saw a hat .", "the cats [MASK] a hat .", "the cats saw a hat [MASK]"]
     for words, text in zip(found, texts, strict=True):

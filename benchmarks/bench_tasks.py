@@ -34,7 +34,7 @@ from typing import Any
 import torch
 
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.file_hashes import hash_model
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -44,6 +44,7 @@ class HubLookalike:
         sent: what is sent instead of a file.
         drops: after how many bytes each of the next answers with a file breaks off.
         redirects: where a file is said to be.
+        etag: of every file, instead of its hash.
         statuses: status and headers with which the next requests are refused; None lets one pass.
         listing: what is answered instead of the list of files.
         token: without this one, nothing is answered.
@@ -60,6 +61,7 @@ class HubLookalike:
         self.sent: dict[str, bytes] = {}
         self.drops: list[int] = []
         self.redirects: dict[str, str] = {}
+        self.etag: str | None = None
         self.statuses: list[tuple[int, dict[str, str]] | None] = []
         self.listing: bytes | None = None
         self.token: str | None = None
@@ -148,10 +150,10 @@ class Handler(BaseHTTPRequestHandler):
     def describe(self, commit: str, name: str) -> dict[str, str]:
         content = self.hub.files[name]
         if not name.endswith(LARGE):
-            return {"ETag": f'"{git_sha1(content)}"', "X-Repo-Commit": commit}
+            return {"ETag": f'"{self.hub.etag or git_sha1(content)}"', "X-Repo-Commit": commit}
         return {
             "X-Repo-Commit": commit,
-            "X-Linked-ETag": f'"{sha256(content)}"',
+            "X-Linked-ETag": f'"{self.hub.etag or sha256(content)}"',
             "X-Linked-Size": str(len(content)),
         }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from huggingface_hub import close_session
+from huggingface_hub import close_session, constants
 from safetensors.torch import load_file
 from tests.hub_lookalike import COMMIT, HubLookalike, serve
 from tests.unit.inference.small import build_sentence_model, save_small
@@ -18,7 +18,6 @@ from bertkit import (
     Tokenizer,
 )
 from bertkit.base.checksummed_json import read_checksummed_json
-from bertkit.checkpoints.hub.client import load_constants
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.cli.main import main
 
@@ -138,7 +137,6 @@ def test_what_is_nowhere_is_told_in_a_line(tmp_path, capsys, command):
 
 
 def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, monkeypatch):
-    constants = load_constants()
     for name, value in (("HF_HUB_CACHE", tmp_path / "cache"), ("HF_TOKEN_PATH", tmp_path / "no")):
         monkeypatch.setattr(constants, name, str(value))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)

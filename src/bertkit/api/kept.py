@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 
 Loaded = TypeVar("Loaded")
 FileState = tuple[str, int, int, int]  # path, inode, bytes, time of the last change

@@ -15,7 +15,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.bundled import find_bundled
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table

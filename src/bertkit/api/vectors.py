@@ -20,7 +20,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.bundled import find_bundled
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import name_beside

@@ -17,3 +17,19 @@ ONNX_DATA_FILE = "model.onnx_data"  # weights of an ONNX file that would be too 
 INDEX_SUFFIX = ".index.json"  # suffix for either file name, where the weights are sharded
 CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's config names each label twice
 INDEX_LIMIT_BYTES = 16 << 20
+
+# Small files that describe a model, and the forms of its weights, of which the first is taken.
+DESCRIPTIONS = (
+    CONFIG_FILE,
+    *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
+    *("special_tokens_map.json", "added_tokens.json"),
+    *(TASK_FILE, REWRITER_FILE),
+    *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
+)
+WEIGHTS = (
+    SAFETENSORS_FILE,
+    SAFETENSORS_FILE + INDEX_SUFFIX,
+    PYTORCH_FILE,
+    PYTORCH_FILE + INDEX_SUFFIX,
+    ONNX_FILE,
+)

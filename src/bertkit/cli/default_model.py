@@ -42,7 +42,7 @@ def take_model(
     """
     if model is not None:
         return model, tuple(words)
-    from bertkit.checkpoints.hub.resolve import is_hub_id, is_on_disk
+    from bertkit.checkpoints.hub import is_hub_id, is_on_disk
 
     if words:
         first, *others = words

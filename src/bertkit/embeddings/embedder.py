@@ -17,7 +17,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.sentence_transformers.folder import (
     SentenceModel,

@@ -20,7 +20,7 @@ from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import name_model
 from bertkit.embeddings.feature_texts import PairEncoder, TextOrPair
 from bertkit.embeddings.settings import FeatureSettings

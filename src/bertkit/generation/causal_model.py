@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import LoadedModel

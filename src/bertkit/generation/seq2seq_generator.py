@@ -11,7 +11,7 @@ import torch
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.overrides import override_decoding

@@ -8,7 +8,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.generation.extractive import CentralSummarizer

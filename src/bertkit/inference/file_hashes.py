@@ -11,8 +11,8 @@ from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import MODULES_FILE
-from bertkit.checkpoints.hub.file_choice import DESCRIPTIONS, WEIGHTS, list_modules
+from bertkit.checkpoints.file_names import DESCRIPTIONS, WEIGHTS
+from bertkit.checkpoints.sentence_transformers.folder import list_module_folders
 
 PIECE_BYTES = 1 << 20
 
@@ -41,7 +41,7 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
     """
     home, prefixes = checkpoint.folder, [""]
     if checkpoint.format == "sentence_transformers":
-        home, prefixes = path, ["", *list_modules([MODULES_FILE], path)]
+        home, prefixes = path, ["", *list_module_folders(path)]
     others = [
         find_member(home, prefix + name)
         for prefix in prefixes

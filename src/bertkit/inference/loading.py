@@ -10,7 +10,7 @@ from bertkit.base.wording import pluralize
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.hardware.device import choose_device
 from bertkit.models.bert.config import BertConfig

@@ -12,7 +12,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine

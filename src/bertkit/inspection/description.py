@@ -15,7 +15,7 @@ from bertkit.base.members import has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model

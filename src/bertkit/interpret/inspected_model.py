@@ -14,7 +14,7 @@ from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.names import list_heads

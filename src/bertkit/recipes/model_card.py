@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertkit.checkpoints.hub.resolve import is_hub_id
+from bertkit.checkpoints.hub import is_hub_id
 from bertkit.checkpoints.identity import name_model
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord

@@ -20,7 +20,7 @@ import torch
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.engines.names import EngineName, PrecisionName

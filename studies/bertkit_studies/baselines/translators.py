@@ -11,7 +11,7 @@ from torch import nn
 
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.decoding.sequences import Sequences

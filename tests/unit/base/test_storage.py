@@ -12,7 +12,7 @@ from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
 WRITERS = {
-    *("base/files.py", "base/output.py", "checkpoints/hub/cache.py", "training/records/log.py"),
+    *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/records/log.py"),
     "batch_jobs/embed/unfinished.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what

@@ -15,7 +15,7 @@ from bertkit.batch_jobs.convert.tokenizer import write_companions
 from bertkit.batch_jobs.convert.weights import convert_weights, recast_modules
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import count_parameters
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, read_sentence_model

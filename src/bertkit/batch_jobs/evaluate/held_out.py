@@ -7,7 +7,7 @@ from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.data.shards import ShardSet
 from bertkit.inference.loading import LoadedModel

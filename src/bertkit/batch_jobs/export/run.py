@@ -14,7 +14,7 @@ from bertkit.batch_jobs.export.settings import ExportSettings
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, read_sentence_model
 from bertkit.checkpoints.sentence_transformers.modules import Pooling

@@ -116,6 +116,12 @@ def is_sentence_transformers(folder: Path) -> bool:
     return not (has_member(folder, CONFIG_FILE) and is_own_head(read_config(folder)))
 
 
+def list_module_folders(folder: Path) -> list[str]:
+    """Return the modules' own folders, with a slash at the end."""
+    paths = (PurePosixPath(entry.path) for entry in _read_entries(folder))
+    return list(dict.fromkeys(f"{path}/" for path in paths if path.parts))
+
+
 def open_sentence_transformers(folder: Path) -> Checkpoint:
     """Open the encoder; it and its tokenizer are in the model's folder or in a subfolder."""
     entries = _read_entries(folder)

@@ -13,7 +13,7 @@ from torch import Tensor
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.inference.engines.names import PrecisionName
 from bertkit.interpret.ablation import ablate

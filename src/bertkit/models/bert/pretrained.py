@@ -12,7 +12,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels

@@ -15,7 +15,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.bert.heads import MaskedLMHead

@@ -9,7 +9,7 @@ from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint, name_model
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.sentence_transformers.folder import (

@@ -11,7 +11,7 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import SNAPSHOTS, identify_checkpoint
 from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import BertConfig

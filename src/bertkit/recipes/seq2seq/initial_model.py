@@ -10,7 +10,7 @@ import torch
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import PRESETS, BertConfig

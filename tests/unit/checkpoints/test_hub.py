@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from unicodedata import normalize
 
 import pytest
 from filelock import FileLock, Timeout
@@ -23,8 +22,6 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base import storage
 from bertkit.base.errors import (
-    BertkitError,
-    DamagedFileError,
     HubError,
     MissingFileError,
     SettingsError,
@@ -32,11 +29,8 @@ from bertkit.base.errors import (
     UnsafeFileError,
 )
 from bertkit.base.members import find_member
-from bertkit.checkpoints.hub import cache as hub_cache
-from bertkit.checkpoints.hub import listing as hub_listing
-from bertkit.checkpoints.hub import resolve as hub_module
-from bertkit.checkpoints.hub.file_choice import list_modules
-from bertkit.checkpoints.hub.resolve import fetch_model, is_hub_id, resolve_model
+from bertkit.checkpoints import hub as hub_module
+from bertkit.checkpoints.hub import is_hub_id, resolve_model
 
 MODEL = "someone/tiny-bert"
 WEIGHTS = bytes(range(256)) * 512
@@ -85,7 +79,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubLookalik
     for name in [*os.environ]:
         if name.startswith(("HF_", "HUGGING")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(hub_cache, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(hub_module, "WAIT_SECONDS", 0)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", TIMEOUT_SECONDS)
     monkeypatch.setattr(storage, "sync", lambda descriptor: None)
     monkeypatch.setattr(storage, "sync_folder", lambda path: None)
@@ -117,7 +111,7 @@ def list_outside(tmp_path: Path) -> list[str]:
 def test_only_what_is_needed_is_fetched_and_all_of_one_commit(
     hub: HubLookalike, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert snapshot == folder / "snapshots" / COMMIT
     assert list_files(snapshot) == WANTED
     for name in WANTED:
@@ -132,20 +126,20 @@ def test_only_what_is_needed_is_fetched_and_all_of_one_commit(
 
 
 def test_what_is_there_is_not_fetched_again(hub: HubLookalike, folder: Path) -> None:
-    fetch_model(MODEL)
+    resolve_model(MODEL)
     hub.requests.clear()
-    assert fetch_model(MODEL, revision=COMMIT) == folder / "snapshots" / COMMIT
+    assert resolve_model(MODEL, revision=COMMIT) == folder / "snapshots" / COMMIT
     assert [request.path for request in hub.requests] == [f"/api/models/{MODEL}/revision/{COMMIT}"]
     assert [path.name for path in (folder / "refs").iterdir()] == ["main"]
 
 
 def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Path) -> None:
-    fetch_model(MODEL)
+    resolve_model(MODEL)
     hub.requests.clear()
     other = COMMIT[::-1]
     hub.commits |= {"main": other, other: other}
     hub.files["config.json"] = b"{ }"
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert (snapshot / "config.json").read_bytes() == b"{ }"
     assert [request.path for request in hub.requests if "/api/" not in request.path] == [
         f"/{MODEL}/resolve/{other}/config.json"
@@ -156,35 +150,73 @@ def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Pa
 
 def test_weights_stay_where_they_are_unless_they_are_wanted(hub: HubLookalike) -> None:
     hub.files["model.safetensors.index.json"] = b"{}"
-    snapshot = fetch_model(MODEL, for_weights=False)
+    snapshot = resolve_model(MODEL, for_weights=False)
     assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
 
 
 @pytest.mark.parametrize("stem", ["model{}.safetensors", "pytorch_model{}.bin"])
-def test_parts_of_weights_are_found_by_their_index(hub: HubLookalike, stem: str) -> None:
+def test_parts_of_weights_come_with_their_index(hub: HubLookalike, stem: str) -> None:
     shards = [stem.format(f"-0000{number}-of-00002") for number in (1, 2)]
     index = stem.format("") + ".index.json"
-    weight_map = {"a": shards[0], "b": shards[1], "c": shards[0]}
-    hub.files = {"config.json": b"{}", index: json_bytes({"weight_map": weight_map})}
-    hub.files |= {shard: shard.encode() for shard in shards}
-    hub.files["pytorch_model.bin.index.json"] = hub.files[index]
-    assert list_files(fetch_model(MODEL)) == sorted(["config.json", index, *shards])
+    hub.files = {name: name.encode() for name in ["config.json", index, *shards]}
+    others = [f"x{shards[0]}", f"old/{shards[0]}", stem.format("-1-of-2"), f"{shards[0]}.part"]
+    hub.files |= dict.fromkeys([*others, "pytorch_model.bin.index.json"], b"not wanted")
+    assert list_files(resolve_model(MODEL)) == sorted(["config.json", index, *shards])
 
 
 def test_modules_come_with_config_and_weights(hub: HubLookalike) -> None:
-    modules = [{"path": ""}, {"path": "1_Pooling"}, {"path": "./2_Dense/"}, {"path": "3_None"}]
-    hub.files["modules.json"] = json_bytes(modules)
     theirs = ["1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"]
     ours = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"]
-    hub.files |= {name: name.encode() for name in [*theirs, *ours[1:]]}
+    hub.files |= {name: name.encode() for name in [*theirs, *ours]}
     hub.files["2_Dense/pytorch_model.bin"] = b"not wanted"
-    assert list_files(fetch_model(MODEL)) == sorted([*WANTED, *theirs, *ours])
+    hub.files |= dict.fromkeys(["onnx/config.json", "1_a/b/config.json"], b"not wanted")
+    assert list_files(resolve_model(MODEL)) == sorted([*WANTED, *theirs, *ours])
+    del hub.files["modules.json"]
+    hub.commits |= {"main": COMMIT[::-1]}
+    assert list_files(resolve_model(MODEL)) == sorted([*WANTED, *ours[1:]])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../config.json", "/tmp/config.json", "1_a/../../config.json", "1_a\\..\\config.json"),
+        *(
+            "C:config.json",
+            "../1_a/config.json",
+            "1_../config.json",
+            "1_" + "x" * 99 + "/config.json",
+        ),
+    ],
+)
+def test_names_that_lead_elsewhere_are_never_asked_for(
+    hub: HubLookalike, tmp_path: Path, name: str
+) -> None:
+    hub.files["modules.json"] = b"[]"
+    hub.siblings[name] = {}
+    assert list_files(resolve_model(MODEL)) == sorted([*WANTED, "modules.json"])
+    assert list_outside(tmp_path) == []
+
+
+def test_an_etag_is_never_a_path(hub: HubLookalike, tmp_path: Path) -> None:
+    """An endpoint could otherwise write any file: see the docstring of `checkpoints/hub.py`."""
+    hub.etag = str(tmp_path / "outside")
+    assert list_files(resolve_model(MODEL)) == WANTED
+    assert list_outside(tmp_path) == []
+
+
+def test_too_many_files_are_refused(hub: HubLookalike) -> None:
+    hub.files |= {f"many/{number}": b"" for number in range(5_000)}
+    assert list_files(resolve_model(MODEL)) == WANTED
+    hub.files["modules.json"] = b"[]"
+    hub.files |= {f"1_{number}/config.json": b"" for number in range(1_000)}
+    with pytest.raises(UnsafeFileError, match="would have 1,010 files, and at most 1,000 are"):
+        resolve_model(MODEL)
 
 
 def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(
     hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert snapshot_download(MODEL, local_files_only=True) == str(snapshot)
     template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
@@ -193,14 +225,14 @@ def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(
     assert theirs.resolve() == folder / "blobs" / sha256(FILES["pytorch_model.bin"])
     hub.requests.clear()
     hub.files.pop("model.safetensors")
-    assert fetch_model(MODEL) == snapshot
+    assert resolve_model(MODEL) == snapshot
     assert not hub.asked("pytorch_model.bin")
 
 
 def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None:
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 50_000, 30_000]
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert (snapshot / "model.safetensors").read_bytes() == WEIGHTS
     ranges = [request.headers.get("range") for request in hub.asked("model.safetensors")]
     assert ranges == [None, None, *["bytes=50000-"] * 2, *["bytes=80000-"] * 2]
@@ -208,7 +240,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None
 
 def test_two_that_want_the_same_fetch_it_once(hub: HubLookalike) -> None:
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(fetch_model, [MODEL, MODEL])
+        first, second = pool.map(resolve_model, [MODEL, MODEL])
     assert first == second
     assert list_files(first) == WANTED
     assert [len(hub.asked(f"{COMMIT}/{name}")) for name in ("config.json", "vocab.txt")] == [1, 1]
@@ -218,12 +250,12 @@ def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folde
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 1_000, 1_000, 1_000]
     with pytest.raises(HubError, match=r"can't be reached.*check the network"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     partial = folder / "blobs" / f"{sha256(WEIGHTS)}.incomplete"
     assert partial.read_bytes() == WEIGHTS[:3_000]
     assert not (folder / "refs").exists()
     hub.requests.clear()
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert (snapshot / "model.safetensors").read_bytes() == WEIGHTS
     assert {request.headers["range"] for request in hub.asked("model.safetensors")} == {
         "bytes=3000-"
@@ -233,17 +265,17 @@ def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folde
 def test_attempts_that_bring_much_do_not_count(
     hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_cache, "PROGRESS_BYTES", 10_000)
+    monkeypatch.setattr(hub_module, "PROGRESS_BYTES", 10_000)
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, *[10_000] * 10]
-    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_a_server_that_begins_again_is_followed(hub: HubLookalike) -> None:
     hub.has_ranges = False
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 50_000]
-    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 @pytest.mark.parametrize("left", [WEIGHTS, WEIGHTS + b"more", WEIGHTS[:7]])
@@ -253,7 +285,7 @@ def test_what_others_left_unfinished_is_used_or_dropped(
     partial = folder / "blobs" / f"{sha256(WEIGHTS)}.incomplete"
     partial.parent.mkdir(parents=True)
     partial.write_bytes(left)
-    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
     assert bool(hub.asked("model.safetensors")) == (left != WEIGHTS)
 
 
@@ -268,17 +300,17 @@ def test_other_bytes_than_announced_are_thrown_away(
         f"{name} of {MODEL} isn't .*expected the hash {hash_of(content)}, got {hash_of(wrong)}"
     )
     with pytest.raises(HubError, match=message):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert not list(folder.glob(f"blobs/{hash_of(content)}*"))
     assert name not in list_files(folder / "snapshots")
     del hub.sent[name]
-    assert (fetch_model(MODEL) / name).read_bytes() == content
+    assert (resolve_model(MODEL) / name).read_bytes() == content
 
 
 def test_a_hash_that_is_announced_wrongly_is_told(hub: HubLookalike) -> None:
     hub.siblings["model.safetensors"] = {"lfs": {"size": len(WEIGHTS), "sha256": "0" * 64}}
     with pytest.raises(HubError, match=f"expected the hash {'0' * 64}, got {sha256(WEIGHTS)}"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_more_than_announced_is_never_written(
@@ -292,7 +324,7 @@ def test_more_than_announced_is_never_written(
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.sent["model.safetensors"] = WEIGHTS * 9
     with pytest.raises(HubError, match="longer than the 131,072 bytes that the Hub announced"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert sum(sizes) <= 2 + len(WEIGHTS)
     assert [path.name for path in (folder / "blobs").iterdir()] == [git_sha1(b"{}")]
 
@@ -300,13 +332,13 @@ def test_more_than_announced_is_never_written(
 def test_less_than_announced_is_told(hub: HubLookalike) -> None:
     hub.sent["model.safetensors"] = WEIGHTS[:1000]
     with pytest.raises(HubError, match="ended after 1,000 of 131,072 bytes; run the command again"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_a_file_of_another_size_in_the_cache_is_fetched_again(hub: HubLookalike) -> None:
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     (snapshot / "model.safetensors").resolve().write_bytes(b"cut")
-    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_a_blob_that_another_program_altered_is_fetched_again(
@@ -316,42 +348,22 @@ def test_a_blob_that_another_program_altered_is_fetched_again(
     blob = folder / "blobs" / sha256(WEIGHTS)
     blob.parent.mkdir(parents=True)
     blob.write_bytes(WEIGHTS[::-1])
-    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
     assert hub.asked("model.safetensors")
-
-
-@pytest.mark.parametrize("is_offline", [False, True])
-def test_a_snapshot_that_leads_elsewhere_is_refused(
-    hub: HubLookalike,
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_offline: bool,
-) -> None:
-    fetch_model(MODEL)
-    snapshot = folder / "snapshots" / COMMIT
-    elsewhere = snapshot.rename(tmp_path / "elsewhere")
-    (elsewhere / "config.json").unlink()
-    snapshot.symlink_to(elsewhere)
-    before = list_files(elsewhere)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", is_offline)
-    with pytest.raises(UnsafeFileError, match="is a link, and must be a folder of the cache"):
-        fetch_model(MODEL)
-    assert list_files(elsewhere) == before
 
 
 @pytest.mark.parametrize("commit", ["../../../elsewhere", "", "f" * 40, "\0" * 40])
 def test_a_ref_to_what_is_no_snapshot_is_none(
     hub: HubLookalike, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str
 ) -> None:
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     snapshot.rename(tmp_path / "elsewhere")
     (folder / "refs" / "main").write_text(commit)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match="at main isn't in the cache"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    assert list_files(fetch_model(MODEL)) == WANTED
+    assert list_files(resolve_model(MODEL)) == WANTED
     assert (folder / "refs" / "main").read_text() == COMMIT
 
 
@@ -375,33 +387,33 @@ def test_a_ref_to_what_is_no_snapshot_is_none(
 def test_refusals_say_what_to_do(hub: HubLookalike, status: int, code: str, message: str) -> None:
     hub.statuses = [(status, {"X-Error-Code": code})]
     with pytest.raises(HubError, match=message) as caught:
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert "\n" not in str(caught.value)
 
 
 def test_a_token_that_is_none_is_told(hub: HubLookalike) -> None:
     hub.statuses = [(401, {"X-Error-Message": "Invalid credentials in Authorization header"})]
     with pytest.raises(HubError, match=r"doesn't know the token .*hf auth login.*or remove it"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_a_model_that_has_moved_is_followed(hub: HubLookalike, folder: Path) -> None:
     path = f"/api/models/{MODEL}/revision/main?blobs=true"
     hub.statuses = [(307, {"Location": path})]
-    assert fetch_model(MODEL) == folder / "snapshots" / COMMIT
+    assert resolve_model(MODEL) == folder / "snapshots" / COMMIT
 
 
 def test_what_a_server_says_is_one_short_printable_line(hub: HubLookalike) -> None:
     hub.statuses = [(403, {"X-Error-Message": "no \x1b[31m" + "x" * 10_000})]
     with pytest.raises(HubError) as caught:
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
 
 
 def test_trouble_of_the_server_passes(hub: HubLookalike) -> None:
     hub.statuses = [None, (503, {}), (429, {})]
-    assert list_files(fetch_model(MODEL)) == WANTED
+    assert list_files(resolve_model(MODEL)) == WANTED
     assert len(hub.asked(f"{COMMIT}/config.json")) == 3
 
 
@@ -410,30 +422,30 @@ def test_the_token_opens_a_private_model_and_stays_with_the_hub(
 ) -> None:
     hub.token = "hf_secret"
     with pytest.raises(HubError, match=r"no public model on the Hub.*HF_TOKEN"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with serve(HubLookalike(MODEL, dict(FILES))) as elsewhere:
         hub.redirects["vocab.txt"] = f"{elsewhere.endpoint}/large/{COMMIT}/vocab.txt"
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert elsewhere.requests
     assert "hf_secret" not in repr(elsewhere.requests)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_IMPLICIT_TOKEN", True)
     with pytest.raises(HubError, match="no public model"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_another_revision_is_fetched_and_remembered(hub: HubLookalike, folder: Path) -> None:
     hub.commits["refs/pr/1"] = COMMIT
-    assert fetch_model(MODEL, revision="refs/pr/1").name == COMMIT
+    assert resolve_model(MODEL, revision="refs/pr/1").name == COMMIT
     assert (folder / "refs" / "refs" / "pr" / "1").read_text() == COMMIT
     with pytest.raises(HubError, match="no such revision"):
-        fetch_model(MODEL, revision="v9")
+        resolve_model(MODEL, revision="v9")
 
 
 @pytest.mark.parametrize("revision", ["", "../../outside", "/etc/passwd", "a\nb", "C:main"])
 def test_a_revision_that_is_none_is_refused(hub: HubLookalike, revision: str) -> None:
     with pytest.raises(SettingsError, match=r"revision .* must be a branch, a tag or a commit"):
-        fetch_model(MODEL, revision=revision)
+        resolve_model(MODEL, revision=revision)
     assert not hub.requests
 
 
@@ -445,7 +457,7 @@ def test_no_network_names_the_cache_and_offline_mode(
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
         with pytest.raises(HubError, match=r"can't be reached.*cache, .*HF_HUB_OFFLINE=1"):
-            fetch_model(MODEL)
+            resolve_model(MODEL)
 
 
 @pytest.mark.parametrize("endpoint", ["http://[", "huggingface.co", "file:///tmp"])
@@ -453,8 +465,8 @@ def test_an_endpoint_that_is_none_is_told(
     hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    with pytest.raises(HubError, match=f"^{re.escape(endpoint)} can't be reached"):
-        fetch_model(MODEL)
+    with pytest.raises(HubError, match=f"{re.escape(endpoint)} can't be reached"):
+        resolve_model(MODEL)
 
 
 def test_a_server_that_says_nothing_is_left(
@@ -463,7 +475,7 @@ def test_a_server_that_says_nothing_is_left(
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.05)
     hub.stalled = threading.Event()
     with pytest.raises(HubError, match=r"ReadTimeout.*raise HF_HUB_DOWNLOAD_TIMEOUT \(0.05 s\)"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     hub.stalled.set()
 
 
@@ -473,7 +485,7 @@ def test_a_full_disk_is_a_storage_error(hub: HubLookalike, monkeypatch: pytest.M
 
     monkeypatch.setattr(storage, "write", refuse)
     with pytest.raises(StorageError, match="can't be written: No space left on device"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_a_blob_has_its_name_only_when_it_is_safe(
@@ -486,7 +498,7 @@ def test_a_blob_has_its_name_only_when_it_is_safe(
         monkeypatch.setattr(
             storage, name, lambda *words, n=name, o=original: done.append(n) or o(*words)
         )
-    fetch_model(MODEL, for_weights=False)
+    resolve_model(MODEL, for_weights=False)
     assert done == ["write", "sync", "rename", "link", "write", "sync", "rename"]  # then the ref
 
 
@@ -497,11 +509,11 @@ def test_without_links_a_file_takes_its_blobs_place(
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(storage, "link", refuse)
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     assert list_files(snapshot) == WANTED
     assert not any(path.is_symlink() for path in snapshot.iterdir())
     hub.requests.clear()
-    assert fetch_model(MODEL) == snapshot
+    assert resolve_model(MODEL) == snapshot
     assert not hub.asked("config.json")
 
 
@@ -509,10 +521,10 @@ def test_without_links_a_file_takes_its_blobs_place(
 def test_offline_takes_what_is_in_the_cache(
     hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, revision: str | None
 ) -> None:
-    snapshot = fetch_model(MODEL)
+    snapshot = resolve_model(MODEL)
     hub.requests.clear()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert fetch_model(MODEL, revision=revision) == snapshot
+    assert resolve_model(MODEL, revision=revision) == snapshot
     assert not hub.requests
 
 
@@ -533,108 +545,10 @@ def test_offline_without_the_model_says_what_to_do(
     message: str,
 ) -> None:
     if is_begun:
-        fetch_model(MODEL, for_weights=False)
+        resolve_model(MODEL, for_weights=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match=f"{message}.*unset HF_HUB_OFFLINE once"):
-        fetch_model(MODEL, revision=revision)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("../outside", "'../outside', which leads out of its folder"),
-        ("a/../../outside", "leads out of its folder"),
-        ("/tmp/outside", "'/tmp/outside', which leads out of its folder"),
-    ],
-)
-def test_a_name_that_leads_out_is_refused(
-    hub: HubLookalike, tmp_path: Path, name: str, message: str
-) -> None:
-    hub.siblings[name] = {}
-    with pytest.raises(UnsafeFileError, match=message):
-        fetch_model(MODEL)
-    assert list_outside(tmp_path) == []
-    assert len(hub.requests) == 1
-
-
-@pytest.mark.parametrize("path", ["../../x", "/x", "a\\..\\x", "C:x", "x\0"])
-def test_a_module_that_lies_elsewhere_is_refused(
-    hub: HubLookalike, tmp_path: Path, path: str
-) -> None:
-    hub.files["modules.json"] = json_bytes([{"path": path}])
-    with pytest.raises(UnsafeFileError, match=r"modules\.json names .* expected a name inside"):
-        fetch_model(MODEL)
-    assert list_outside(tmp_path) == []
-
-
-def test_a_name_that_is_too_long_is_refused(hub: HubLookalike) -> None:
-    hub.files["modules.json"] = json_bytes([{"path": "x" * 250}])
-    hub.files["x" * 250 + "/config.json"] = b"{}"
-    with pytest.raises(UnsafeFileError, match=f"{MODEL} names 'x+' as one of its files"):
-        fetch_model(MODEL)
-    assert not hub.asked("x/config.json")
-
-
-@pytest.mark.parametrize("shard", ["../../x", "/x"])
-def test_a_part_that_lies_elsewhere_is_refused(hub: HubLookalike, shard: str) -> None:
-    del hub.files["model.safetensors"]
-    hub.files["model.safetensors.index.json"] = json_bytes({"weight_map": {"a": shard}})
-    with pytest.raises(UnsafeFileError, match=r"index\.json names .* expected a name inside"):
-        fetch_model(MODEL)
-
-
-def test_a_part_that_is_missing_is_told(hub: HubLookalike) -> None:
-    del hub.files["model.safetensors"]
-    hub.files["model.safetensors.index.json"] = json_bytes({"weight_map": {"a": "x"}})
-    with pytest.raises(HubError, match=f"{MODEL} on the Hub lacks x, which its index names"):
-        fetch_model(MODEL)
-
-
-@pytest.mark.parametrize("content", [[], {}, {"weight_map": []}, {"weight_map": {"a": 1}}])
-def test_an_index_that_is_none_is_refused(hub: HubLookalike, content: object) -> None:
-    del hub.files["model.safetensors"]
-    hub.files["model.safetensors.index.json"] = json_bytes(content)
-    with pytest.raises(DamagedFileError, match="must say under weight_map which file"):
-        fetch_model(MODEL)
-
-
-@pytest.mark.parametrize("content", [{}, [1], [{}], [{"path": 1}]])
-def test_modules_that_are_none_are_refused(hub: HubLookalike, content: object) -> None:
-    hub.files["modules.json"] = json_bytes(content)
-    with pytest.raises(DamagedFileError, match="must be a list of modules, each with its path"):
-        fetch_model(MODEL)
-
-
-def test_names_that_differ_only_by_case_are_refused(hub: HubLookalike) -> None:
-    hub.files["modules.json"] = json_bytes([{"path": "1_pooling"}, {"path": "1_Pooling"}])
-    hub.files |= {"1_pooling/config.json": b"{}", "1_Pooling/config.json": b"{ }"}
-    with pytest.raises(UnsafeFileError, match=r"1_pooling/config\.json and 1_Pooling/config\.json"):
-        fetch_model(MODEL)
-
-
-def test_names_that_differ_only_by_how_accents_are_written_are_refused(hub: HubLookalike) -> None:
-    names = [normalize(form, "é") for form in ("NFC", "NFD")]
-    hub.files["modules.json"] = json_bytes([{"path": name} for name in names])
-    hub.files |= {f"{name}/config.json": name.encode() for name in names}
-    with pytest.raises(UnsafeFileError, match="which are one file on some disks"):
-        fetch_model(MODEL)
-
-
-def test_a_module_that_is_listed_often_is_one_and_many_are_refused(hub: HubLookalike) -> None:
-    hub.files["1_Pooling/config.json"] = b"{}"
-    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}, {"path": "./1_Pooling/"}] * 8)
-    snapshot = fetch_model(MODEL)
-    assert list_modules(["modules.json"], snapshot) == ["1_Pooling/"]
-    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}] * 17)
-    with pytest.raises(UnsafeFileError, match="lists 17 modules; at most 16 may be"):
-        fetch_model(MODEL)
-
-
-def test_too_many_files_are_refused(hub: HubLookalike, tmp_path: Path) -> None:
-    hub.files |= {f"many/{number}": b"" for number in range(10_000)}
-    with pytest.raises(UnsafeFileError, match="has 10,019 files, and at most 1,000 are taken"):
-        fetch_model(MODEL)
-    assert list_outside(tmp_path) == []
+        resolve_model(MODEL, revision=revision)
 
 
 @pytest.mark.parametrize(
@@ -651,7 +565,7 @@ def test_too_much_is_refused_before_it_is_fetched(
     if name == "model.safetensors":
         hub.siblings[name] = {"lfs": {"size": size, "sha256": "0" * 64}}
     with pytest.raises(UnsafeFileError, match=message):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert not hub.asked(name)
 
 
@@ -661,14 +575,14 @@ def test_a_redirect_to_another_scheme_is_refused(
 ) -> None:
     hub.redirects["vocab.txt"] = scheme
     with pytest.raises(HubError, match=r"can't be reached \((Unsupported|Remote|Invalid)"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
     assert list_outside(tmp_path) == []
 
 
 def test_a_circle_of_redirects_ends(hub: HubLookalike) -> None:
     hub.redirects["vocab.txt"] = f"/{MODEL}/resolve/{COMMIT}/vocab.txt"
     with pytest.raises(HubError, match="TooManyRedirects"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 @pytest.mark.parametrize(
@@ -686,15 +600,15 @@ def test_a_circle_of_redirects_ends(hub: HubLookalike) -> None:
 def test_a_list_of_files_that_is_none_is_refused(hub: HubLookalike, listing: bytes) -> None:
     hub.listing = listing
     with pytest.raises(HubError, match=r"list of the files of .* isn't one .*is HF_ENDPOINT a Hub"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 def test_an_endless_list_of_files_is_refused(
     hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_listing, "LISTING_LIMIT_BYTES", 100)
+    monkeypatch.setattr(hub_module, "LISTING_LIMIT_BYTES", 100)
     with pytest.raises(HubError, match="answers with more than 100 bytes"):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 @pytest.mark.parametrize(
@@ -713,7 +627,7 @@ def test_what_is_no_model_is_not_fetched(
     for name in missing:
         del hub.files[name]
     with pytest.raises(HubError, match=message):
-        fetch_model(MODEL)
+        resolve_model(MODEL)
 
 
 IDS = ["bert-base-uncased", "google-bert/bert-base-uncased", "a", "A.b_c-1/d", "123"]
@@ -730,12 +644,6 @@ def test_an_id_is_what_the_hub_takes_for_one(text: str) -> None:
     assert is_hub_id(text) == expected
     assert expected or text not in IDS
     assert not expected or text not in NO_IDS
-
-
-def test_what_is_no_id_is_not_asked_for(hub: HubLookalike) -> None:
-    with pytest.raises(SettingsError, match=r"'\.\./x' isn't the id of a model"):
-        fetch_model("../x")
-    assert not hub.requests
 
 
 def test_what_is_on_the_disk_wins(hub: HubLookalike, tmp_path: Path) -> None:
@@ -780,7 +688,7 @@ def test_a_misspelled_folder_is_told_too(hub: HubLookalike) -> None:
 
 CHILD = """
 import sys
-from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.hub import resolve_model
 assert "huggingface_hub" not in sys.modules
 print(resolve_model(sys.argv[1]))
 assert "torch" not in sys.modules
@@ -812,14 +720,6 @@ def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(
         hub.token = "another one"
 
 
-def test_every_error_of_the_hub_is_one_line(hub: HubLookalike) -> None:
-    hub.model_id = "someone/else"
-    with pytest.raises(BertkitError) as caught:
-        resolve_model(MODEL)
-    assert re.fullmatch(r"[^\n]+", str(caught.value))
-    assert hub_module.DEFAULT_REVISION == "main"
-
-
 def test_what_a_branch_stands_for_is_written_under_a_lock(
     hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -829,6 +729,6 @@ def test_what_a_branch_stands_for_is_written_under_a_lock(
         path.write_bytes(data)
 
     locks = folder.parent / ".locks" / folder.name
-    monkeypatch.setattr(hub_cache, "write_file", write_held)
-    snapshot = fetch_model(MODEL)
+    monkeypatch.setattr(hub_module, "write_file", write_held)
+    snapshot = resolve_model(MODEL)
     assert (folder / "refs" / "main").read_text() == snapshot.name

@@ -1,1 +1,0 @@
-"""Hugging Face Hub models: file selection, download, cache; read `resolve.py` first."""

@@ -303,7 +303,7 @@ class _ModelCache:
         missing = [file for file in files if _size(snapshot / file.name) != file.size_bytes]
         if not missing:
             return
-        num_bytes = sum(file.size_bytes for file in missing)
+        num_bytes = sum(map(self._count_bytes_left, missing))
         with show_progress(f"fetching {self._model_id}", num_bytes, is_bytes=True) as bar:
             for file in missing:
                 url = f"{endpoint}/{self._model_id}/resolve/{commit}/{quote(file.name)}"
@@ -323,6 +323,12 @@ class _ModelCache:
         with storage_errors(path, "written"), FileLock(path):
             yield
 
+    def _count_bytes_left(self, file: HubFile) -> int:
+        """Return how many bytes are still to be fetched; another commit may have some already."""
+        blob = self._folder / "blobs" / file.digest
+        there = max(_size(blob) or 0, _size(_partial(blob)) or 0)
+        return max(0, file.size_bytes - there)
+
     def _place(self, file: HubFile, pointer: Path, url: str, bar: ProgressBar) -> None:
         """Link a file to its blob in a snapshot, downloading the blob first if necessary."""
         blob = self._folder / "blobs" / file.digest
@@ -339,7 +345,7 @@ class _ModelCache:
 
     def _download(self, file: HubFile, blob: Path, url: str, bar: ProgressBar) -> None:
         """Download a blob, resuming an earlier attempt, and check its hash."""
-        partial = blob.with_name(f"{blob.name}.incomplete")
+        partial = _partial(blob)
         num_failures = 0
         while (size := _size(partial)) != file.size_bytes:
             # A longer one is no part of this file.
@@ -391,6 +397,10 @@ class _ModelCache:
                 f"{file.name} of {self._model_id} ended after {num_bytes:,} of"
                 f" {file.size_bytes:,} bytes; run the command again to go on there"
             )
+
+
+def _partial(blob: Path) -> Path:
+    return blob.with_name(f"{blob.name}.incomplete")
 
 
 def _size(path: Path) -> int | None:

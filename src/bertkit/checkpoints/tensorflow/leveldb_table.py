@@ -13,7 +13,7 @@ from pathlib import Path
 import google_crc32c
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
-from bertkit.checkpoints.byte_reader import ByteReader
+from bertkit.checkpoints.protobuf_wire import ByteReader
 
 # BERT-Large with its optimizer state has 1,200 entries in 100 kB.
 TABLE_LIMIT_BYTES = 2 << 20

@@ -163,7 +163,7 @@ PARTS = (
     Part(
         "demo",
         "The demo",
-        ("-m", "bertkit", "demo", "--minutes", "2", "--device", "cuda", "--output", "{work}/demo"),
+        ("-m", "bertkit_demo", "--minutes", "2", "--device", "cuda", "--output", "{work}/demo"),
         6.0,
     ),
 )

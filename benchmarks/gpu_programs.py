@@ -142,8 +142,9 @@ def build_command(part: Part, place: Place, figures: Path) -> list[str]:
 
 
 def build_environment(place: Place) -> dict[str, str]:
-    """The source of bertkit, nothing from the network, and the model that is there."""
-    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    """The sources, nothing from the network, and the model that is there."""
+    sources = (str(ROOT / folder) for folder in ("src", "studies", "examples/demo"))
+    paths = [*sources, os.environ.get("PYTHONPATH", "")]
     stand_in = None if has_package() else find_stand_in(place)
     return {
         "OMP_WAIT_POLICY": "PASSIVE",

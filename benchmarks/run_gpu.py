@@ -86,7 +86,7 @@ def describe_gpu() -> dict[str, str]:
 def hash_code() -> str:
     """A few digits that tell one state of the code from another."""
     digest = sha256()
-    for folder in ("src", "benchmarks"):
+    for folder in ("src", "studies", "examples", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

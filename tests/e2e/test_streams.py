@@ -30,6 +30,7 @@ WRITING = {
 # The others, with a model that isn't there: what is wrong with standard output is found before.
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
+    "next-word": "next-word none a",
     "replay": "replay none",
     "fill-mask": "fill-mask --model none a[MASK]",
     "next-sentence": "next-sentence --model none a b",
@@ -80,7 +81,7 @@ def fill(workshop, model, tmp_path):
 def test_each_command_is_of_a_kind():
     of_tasks = {f"finetune {name}" for name in (*TASKS, *KINDS)}
     assert WRITING | PRINTING.keys() == {
-        "demo", *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
+        "demo", "next-word", *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
     }  # fmt: skip
 
 

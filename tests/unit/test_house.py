@@ -140,7 +140,7 @@ def test_each_task_is_a_folder_with_two_commands():
         assert (kind.name, kind.settings_kind) == (name, entry.settings)
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
-    of_packages = {"demo", *(f"study {name}" for name in STUDIES)}
+    of_packages = {"demo", "next-word", *(f"study {name}" for name in STUDIES)}
     of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *KINDS))}
     assert commands.keys() == {*COMMANDS, *of_tasks, *of_packages}
 

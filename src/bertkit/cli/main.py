@@ -86,6 +86,7 @@ class Package(NamedTuple):
 
 PACKAGES = {
     "demo": Package(PRETRAINING, "./examples/demo"),
+    "next-word": Package(STUDY_GROUP, "./studies"),
     "study": Package(STUDY_GROUP, "./studies"),
 }
 

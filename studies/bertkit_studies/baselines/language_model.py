@@ -67,7 +67,7 @@ def train_language_model(
         output: the run's folder.
         settings: model and training settings.
     """
-    return train(lambda: plan_language_model(data, settings), output, settings)
+    return train(lambda: plan_language_model(data, settings), output, settings, [data])
 
 
 def plan_language_model(data: Path, settings: LanguageModelSettings) -> BaselinePlan:

@@ -1,6 +1,6 @@
 """Train a recurrent net or resume a run, with bertkit's common loop, record and checkpoints."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,10 @@ class RecurrentResult:
 
 
 def train(
-    make_plan: Callable[[], BaselinePlan], output: Path, settings: NetSettings
+    make_plan: Callable[[], BaselinePlan],
+    output: Path,
+    settings: NetSettings,
+    inputs: Iterable[Path] = (),
 ) -> RecurrentResult:
     """Train, or resume the run in `output`; for a finished run, only return its result.
 
@@ -53,9 +56,10 @@ def train(
         make_plan: opens the data and returns the plan; a signal may interrupt it.
         output: the run's folder.
         settings: model and training settings; the budget can't change on resume.
+        inputs: files and folders that are read, which `output` must not mix with.
     """
     run = Run(output)
-    with open_run(run):
+    with open_run(run, inputs=inputs):
         return _train(run, make_plan(), settings)
 
 

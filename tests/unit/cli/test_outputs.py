@@ -39,6 +39,7 @@ WORKPLACES = {
     "evaluate": f"{MISSING} {TABLE} --output {{output}}",
     "demo": "--output {output}",
     "search": f"{MODEL} words --corpus {TEXTS} --index-folder {{output}}",
+    "next-word": f"--data {MISSING} --output {{output}}",
     "study recurrent": "--output {output}",
     "finetune translate": PAIRS,
     "finetune summarize": PAIRS,

@@ -11,7 +11,7 @@ import torch
 from tests.pickles import archive, state, stream, tensor
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
+from bertkit.checkpoints.pytorch_file import open_pytorch
 
 NUM_INPUTS = 7_000
 STATE = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.arange(6).t(), "c": torch.ones(2).half()}

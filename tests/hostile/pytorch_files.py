@@ -263,8 +263,8 @@ def _misused_names() -> Iterator[Case]:
     yield from _make(
         "an allowed name used for something else",
         (archive(state({BIAS: value})) for value in values),
-        UnsafeFileError,
-        r"asks to (call|set|append)",
+        CheckpointError,
+        "holds something other than tensors",
     )
 
 
@@ -272,29 +272,28 @@ def _bombs() -> Iterator[Case]:
     opened = b"}(" + text("a")
     yield from _make(
         "a bomb of memorized values",
-        _in_turn([PROTO + b"N" + b"\x94" * 50_001 + STOP, PROTO + b"]" + b"\x94" * 200_000]),
-        UnsafeFileError,
-        "keeps over 50,000 values",
+        _in_turn(
+            [PROTO + b"N" + b"\x94" * 200_000 + STOP, PROTO + b"]" + b"\x94" * 200_000 + STOP]
+        ),
+        CheckpointError,
+        "holds something other than tensors",
     )
     yield from _make(
         "deep nesting",
         _in_turn(
             [
-                PROTO + b"(" * 101,
-                PROTO + b"(" * 100_000,
-                PROTO + b"](" * 101,
-                PROTO + opened * 101,
+                PROTO + b"(" * 101 + STOP,
+                PROTO + b"(" * 100_000 + STOP,
+                PROTO + b"](" * 101 + STOP,
+                PROTO + opened * 101 + STOP,
                 PROTO + b"](" * 100 + b"(" + b"e" * 100 + STOP,
+                PROTO + opened * 30_000 + b"N" + b"u" * 30_000 + STOP,
+                *(PROTO + start + b"\x85" * 249_000 + STOP for start in (b"N", b"]", b"}")),
+                PROTO + b"}N" + b"\x85" * 240_000 + b"Ns" + STOP,  # the key of a dict, to be hashed
             ]
         ),
-        UnsafeFileError,
-        "nested over 100 deep",
-    )
-    yield from _make(
-        "deep nesting without marks",
-        _in_turn([PROTO + start + b"\x85" * 249_000 + STOP for start in (b"N", b"]", b"}")]),
         CheckpointError,
-        "holds a tuple; expected a dict of tensors",
+        "holds something other than tensors",
     )
     yield from _make(
         "too many operations",
@@ -305,10 +304,13 @@ def _bombs() -> Iterator[Case]:
     yield from _make(
         "too many values under way",
         _in_turn(
-            [PROTO + b"N" * 10_001, PROTO + b"}" * 100_000, PROTO + b"Nq\x00" + b"h\x00" * 10_000]
+            [
+                PROTO + program + STOP
+                for program in (b"N" * 10_001, b"}" * 100_000, b"Nq\x00" + b"h\x00" * 10_000)
+            ]
         ),
-        UnsafeFileError,
-        "over 10,000 values under way",
+        CheckpointError,
+        "holds something other than tensors",
     )
     doubled = b")" + b"".join(b"q%ch%c\x86" % (index, index) for index in range(200))
     yield from _make(
@@ -318,21 +320,23 @@ def _bombs() -> Iterator[Case]:
             *_in_turn([PROTO + mapping((doubled, b"N")) + STOP]),
         ],
         CheckpointError,
-        "holds a (tuple|list)|key of type tuple",
+        "holds something other than tensors",
     )
     yield from _make(
         "long integers",
         _in_turn([PROTO + b"\x8a" + bytes([size]) + b"\x7f" * size for size in (17, 100, 255)]),
         UnsafeFileError,
-        "has an integer of .* bytes; no weights need over 16",
+        "has an integer of over 128 bits",
     )
-    same = [text(f"t{number}") + b"h\x00" for number in range(10_000)]
-    groups = (b"(" + b"".join(same[start : start + 4000]) + b"u" for start in (0, 4000, 8000))
+    same = [text(f"t{number}") + b"h\x00" for number in range(20_000)]
+    groups = (
+        b"(" + b"".join(same[start : start + 4000]) + b"u" for start in range(0, 20_000, 4000)
+    )
     yield from _make(
         "too many tensors",
         _in_turn([state({"a": tensor() + b"q\x00"})[:-1] + b"".join(groups) + STOP]),
         UnsafeFileError,
-        "has 10,001 tensors; no model needs over 10,000",
+        "has 20,001 tensors; no model needs over 20,000",
     )
 
 
@@ -340,28 +344,36 @@ def _broken_pickles() -> Iterator[Case]:
     programs = [
         b"",
         b"N",
-        STOP,
-        b"(" + STOP,
         b"h\x00" + STOP,
         b"j\xff\xff\xff\x7f" + STOP,
-        b"t" + STOP,
-        b"}(" + text("a") + b"u" + STOP,
         b"NN\x93" + STOP,
         b"cos\nsystem",
-        b"c" + b"a" * 1000 + b"\nb\n" + STOP,
         b"X" + struct.pack("<I", (1 << 32) - 1) + b"a" + STOP,
         b"T" + struct.pack("<I", 1 << 31) + b"a" + STOP,
+        b"T" + struct.pack("<I", 1 << 30) + b"a" + STOP,
         b"X\x01\x00\x00\x00\xff" + STOP,
+    ]
+    yield from _make(
+        "a pickle that isn't whole",
+        (archive(PROTO + program) for program in programs),
+        DamagedFileError,
+        "has a pickle",
+    )
+    without = [
+        STOP,
+        b"(" + STOP,
+        b"t" + STOP,
+        b"}(" + text("a") + b"u" + STOP,
         b"U\x01\xff" + STOP,
         b"\x95" + struct.pack("<Q", HUGE) + b"N" + STOP,
         b"Q" + STOP,
         b"R" + STOP,
     ]
     yield from _make(
-        "a pickle that isn't whole",
-        (archive(PROTO + program) for program in programs),
-        DamagedFileError,
-        "has a (pickle|string)|has no name",
+        "a pickle that takes what isn't there",
+        (archive(PROTO + program) for program in without),
+        CheckpointError,
+        "holds something other than tensors",
     )
     yield from _make(
         "a pickle of another protocol",
@@ -373,7 +385,8 @@ def _broken_pickles() -> Iterator[Case]:
         "has no pickle of protocol 2 to 4",
     )
     twice = mapping((text(BIAS), tensor()), (text(BIAS), tensor()))
-    ordered = b"](](" + text("a\x1b[2J") + b"Ne](" + text("a\x1b[2J") + b"Nee"
+    pair = b"](" + text("a\x1b[2J") + tensor() + b"e"
+    ordered = b"](" + pair + pair + b"e"
     yield from _make(
         "a key twice in a dict",
         _in_turn(
@@ -483,10 +496,17 @@ def _types() -> Iterator[Case]:
         "a storage that is none",
         _in_turn(
             state({BIAS: tensor(value)})
+            for value in (storage(num_elements=-1), storage().replace(b"storage", b"modules"))
+        ),
+        UnsafeFileError,
+        "asks for",
+    )
+    yield from _make(
+        "a storage of another form",
+        _in_turn(
+            state({BIAS: tensor(value)})
             for value in (
                 storage(kind="collections.OrderedDict"),
-                storage(num_elements=-1),
-                storage().replace(b"storage", b"modules"),
                 storage()[:-2] + group(text("1"), integer(0), integer(1)) + b"tQ",
                 text("0") + b"Q",
                 group() + b"Q",
@@ -494,8 +514,8 @@ def _types() -> Iterator[Case]:
                 storage().replace(integer(4), text("4")),
             )
         ),
-        UnsafeFileError,
-        "asks for",
+        CheckpointError,
+        "holds something other than tensors",
     )
     twice = [
         {"a": tensor(), "b": tensor(storage(kind="torch.IntStorage"))},
@@ -537,14 +557,14 @@ def _meanings() -> Iterator[Case]:
     one = tensor()
     values: dict[str, tuple[str, list[bytes]]] = {
         "keys that aren't strings": (
-            "a key of type",
+            "holds something other than tensors",
             [
                 mapping((key, one))
                 for key in (integer(1), b"N", b"\x88", group(), b"G" + bytes(8), one)
             ],
         ),
         "values that aren't tensors": (
-            "holds a .* under .*; expected tensors only",
+            "holds (something other than|a dict of) tensors.* under ",
             [
                 mapping((text("state_dict"), mapping((text(BIAS), one)))),
                 mapping((text("epoch"), integer(3)), (text(BIAS), one)),
@@ -557,7 +577,7 @@ def _meanings() -> Iterator[Case]:
             ],
         ),
         "no dict at all": (
-            "expected a dict of tensors",
+            "holds something other than tensors.*; expected a dict of tensors",
             [one, storage(), b"]", group(one), b"N", text("weights"), name("torch.FloatStorage")],
         ),
     }
@@ -585,7 +605,7 @@ def _archives() -> Iterator[Case]:
         "compressed entries",
         [*(pack(members, kind) for kind in kinds), pack(bomb, zipfile.ZIP_DEFLATED)],
         UnsafeFileError,
-        "has a compressed entry",
+        "compressed",
     )
     one = pack({"model/data.pkl": whole, "model/data/0": bytes(99), "model/data/1": bytes(99)})
     yield from _make(
@@ -595,22 +615,13 @@ def _archives() -> Iterator[Case]:
             pack({**members, "model/data.pkk": b"x"}).replace(b"data.pkk", b"data.pkl"),
         ],
         UnsafeFileError,
-        "has two entries with the name 'model/data",
+        "or two of one name",
     )
     yield from _make(
         "entries that overlap",
-        (_overlapping(count) for count in (2, 3, 100, 5000)),
+        (_overlapping(count) for count in (100, 5000)),
         UnsafeFileError,
-        "has entries that overlap",
-    )
-    yield from _make(
-        "versions and byte orders",
-        (
-            archive(whole, _data(), version=value)
-            for value in (b"", b"0", b"11", b"-1", b"3.0", b"x", b"9" * 16)
-        ),
-        DamagedFileError,
-        "is of version",
+        "entries that are compressed or overlap",
     )
     yield from _make(
         "numbers of another byte order",
@@ -618,10 +629,9 @@ def _archives() -> Iterator[Case]:
         CheckpointError,
         "has numbers in byte order",
     )
-    long = {key: bytes(size) for size in (17, 1 << 20) for key in ("version", "byteorder")}
     yield from _make(
         "more bytes than the member needs",
-        (archive(whole, _data(), **{key: value}) for key, value in long.items()),
+        (archive(whole, _data(), byteorder=bytes(size)) for size in (17, 1 << 20)),
         UnsafeFileError,
         "no weights need over",
     )
@@ -667,45 +677,57 @@ def _directories() -> Iterator[Case]:
     modern = _saved(dict(tensors()))
     end, modern_end = len(whole) - 22, len(modern) - 22
     directory = whole.index(b"PK\x01\x02")
-    patches = [
-        (whole, end + 8, "<2H", (9999, 9999)),
-        (whole, end + 8, "<2H", (1, 1)),
-        (whole, end + 8, "<2H", (0, 0)),
-        (whole, end + 12, "<L", (1 << 31,)),
-        (whole, end + 16, "<L", (0,)),
-        (whole, end + 4, "<H", (1,)),
-        (whole, end + 20, "<H", (100,)),
-        (whole, directory, "<H", (0,)),
-        (whole, directory + 28, "<H", (0xFFFF,)),
-        (whole, directory + 20, "<2L", (1 << 30, 1 << 30)),
-        (whole, directory + 20, "<2L", (0xFFFFFFFF, 0xFFFFFFFF)),
-        (whole, directory + 42, "<L", (1 << 30,)),
-        (whole, directory + 42, "<L", (7,)),
-        (whole, directory + 8, "<H", (1,)),
-        (whole, 30, "<H", (0,)),
-        (modern, modern_end - 20 + 8, "<Q", (HUGE,)),
-        (modern, modern_end - 76 + 4, "<Q", (HUGE,)),
-        (modern, modern_end - 76 + 24, "<2Q", (HUGE, HUGE)),
-        (modern, modern_end - 76 + 40, "<Q", (HUGE,)),
-        (modern, modern_end - 76 + 48, "<Q", (HUGE,)),
+    kinds: list[tuple[str, type[BertkitError] | None, str, list[tuple[bytes, int, str, int]]]] = [
+        (
+            "a directory that isn't where it should be",
+            DamagedFileError,
+            "a whole zip archive|an entry that isn't where it should be",
+            [
+                (whole, end + 12, "<L", 1 << 31),
+                (whole, end + 16, "<L", 0),
+                (modern, modern_end - 76 + 40, "<Q", HUGE),
+                (whole, directory, "<H", 0),
+                (whole, directory + 28, "<H", 0xFFFF),
+                (whole, directory + 42, "<L", 1 << 30),
+                (whole, directory + 42, "<L", 7),
+                (modern, modern_end - 76 + 48, "<Q", HUGE),
+            ],
+        ),
+        (
+            "an entry that isn't as torch writes it",
+            UnsafeFileError,
+            "compressed or (overlap|encrypted)",
+            [
+                (whole, directory + 20, "<Q", (1 << 62) + (1 << 30)),
+                (whole, directory + 24, "<L", 0xFFFFFFFF),
+                (whole, directory + 8, "<H", 1),
+            ],
+        ),
+        (
+            "numbers of a directory that nobody needs",
+            None,
+            "",
+            [
+                (whole, end + 8, "<L", 0),
+                (whole, end + 8, "<L", 0xFFFFFFFF),
+                (whole, end + 20, "<H", 100),
+                (whole, 30, "<H", 0),
+            ],
+        ),
     ]
-    contents = []
-    for data, place, form, values in patches:
-        changed = bytearray(data)
-        struct.pack_into(form, changed, place, *values)
-        contents.append(bytes(changed))
-    yield from _make(
-        "a directory that lies",
-        contents,
-        DamagedFileError,
-        "directory|entry|zip64|tells its size|part of a zip|entries, and more",
-    )
+    for defect, error, match, patches in kinds:
+        contents = []
+        for data, place, form, value in patches:
+            changed = bytearray(data)
+            struct.pack_into(form, changed, place, value)
+            contents.append(bytes(changed))
+        yield from _make(defect, contents, error, match)
     many = {f"model/data/{number}": b"" for number in range(10_001)}
     yield from _make(
         "more entries than any model",
         [pack(many), pack({"model/data.pkl": state({}), **many})],
         UnsafeFileError,
-        r"entries listed in [\d,]+ bytes; no weights need more",
+        r"has [\d,]+ entries, or two of one name; expected at most 10,000",
     )
 
 
@@ -760,7 +782,7 @@ def _streams() -> Iterator[Case]:
             *(stream(content, magic=value) for value in (0, "torch", [1], None, -1)),
         ],
         DamagedFileError,
-        "isn't of protocol 1001|torch.save didn't write it",
+        "not of torch.save in its protocol 1001",
     )
     yield from _make(
         "a stream of a big-endian machine",
@@ -808,14 +830,14 @@ def _alterations() -> Iterator[Case]:
         "an archive cut short",
         (modern[:end] for end in parts),
         DamagedFileError,
-        "no end of a zip archive|isn't what torch.save writes",
+        "isn't a whole zip archive|isn't what torch.save writes",
     )
     parts = [1, 2, 10, 16, 100, *(len(old) * part // 15 for part in range(1, 15)), len(old) - 1]
     yield from _make(
         "a stream cut short",
         (old[:end] for end in parts),
         DamagedFileError,
-        "wants .* bytes at byte|should have .* elements",
+        "has (a|no) pickle|should have .* elements",
     )
     start = modern.index(b"\x80\x02")
     places = [start + 7 * number for number in range(20)]
@@ -861,7 +883,6 @@ def _accepted() -> Iterator[Case]:
     parts = [
         b"r" + struct.pack("<I", (1 << 32) - 1),
         b"\x94" * 40_000,
-        b"}b" * 100_000,
         mapping((text("_metadata"), text("x" * 1_000_000))) + b"b",
     ]
     yield from _make(

@@ -34,7 +34,7 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
 from bertkit.checkpoints.onnx_file import open_onnx
-from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
+from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
     MAX_TENSORS,
     open_safetensors,

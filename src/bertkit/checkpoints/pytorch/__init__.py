@@ -1,1 +1,0 @@
-"""Safe reader of `pytorch_model.bin`; read `pytorch_file.py` first."""

@@ -2,16 +2,38 @@
 
 Tensors have the names of Hugging Face's `BertForPreTraining` and related classes
 (`bert.encoder.layer.0.…`); each format has its own table that maps its names to these.
+
+Weight files are memory-mapped: pages are read on first use and are private to this process.
+Writing to a tensor over the mapping never changes the file. If another program changes the file
+in place, the change is visible; bertkit's own writers replace files and leave the old bytes alone.
 """
 
 import math
+import mmap
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+
+# Files often found in place of weights, by their first bytes.
+STRANGERS = {
+    b"version https://git-lfs": "it is a pointer of git-lfs; `git lfs pull` fetches the file",
+    b"<!DOCTYPE": "it is a web page",
+    b"<!doctype": "it is a web page",
+    b"{": "it is JSON",
+    b"<html": "it is a web page",
+    b"PK\x03\x04": "it begins like a zip archive, as pytorch_model.bin does",
+    b"\x80": "it begins like a pickle, as an old pytorch_model.bin does",
+    b"\x89HDF": "it is an HDF5 file, of Keras",
+}
 
 
 def _keep() -> None:
@@ -58,3 +80,65 @@ class Checkpoint:
     config: dict[str, Any]
     tensors: Mapping[str, LazyTensor]
     files: tuple[Path, ...]
+
+
+def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
+    """Free the pages of a mapped file that weren't written to, as far as the system can."""
+    begin = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (start + num_bytes) // mmap.PAGESIZE * mmap.PAGESIZE - begin
+    if length > 0 and sys.platform == "linux":  # elsewhere madvise is weaker or missing
+        memory.madvise(mmap.MADV_DONTNEED, begin, length)
+
+
+@dataclass(frozen=True)
+class MappedFile:
+    """A memory-mapped file of known size.
+
+    Attributes:
+        path: for messages.
+        size_bytes: of the file when it was opened.
+        memory: its bytes, copy-on-write.
+    """
+
+    path: Path
+    size_bytes: int
+    memory: mmap.mmap
+
+    @classmethod
+    def open(cls, path: Path) -> "MappedFile":
+        """Map a file."""
+        if not path.is_file():
+            raise MissingFileError(f"{path} doesn't exist; a model folder has one")
+        with storage_errors(path, "read"), path.open("rb") as stream:
+            if not stream.seek(0, os.SEEK_END):
+                raise DamagedFileError(f"{path} is empty; fetch it again")
+            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        return cls(path, len(memory), memory)
+
+    def read(self, start: int, num_bytes: int) -> bytes:
+        """Return a copy of some bytes; the caller has checked that the range is valid."""
+        return bytes(self.memory[start : start + num_bytes])
+
+    def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
+        """Return a lazy tensor whose elements begin at byte `start`; nothing is read yet."""
+        num_bytes = math.prod(shape) * dtype.itemsize
+        view, release = self._view, partial(release_pages, self.memory, start, num_bytes)
+        return LazyTensor(shape, dtype, partial(view, start, shape, dtype), release)
+
+    def describe_start(self) -> str:
+        """Describe what the file seems to be, from its first bytes."""
+        start = self.read(0, min(32, self.size_bytes))
+        for beginning, meaning in STRANGERS.items():
+            if start.startswith(beginning):
+                return meaning
+        return f"it begins with {start[:8]!r}"
+
+    def _view(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        num_elements = math.prod(shape)
+        if not num_elements:
+            return torch.empty(shape, dtype=dtype)
+        if start % dtype.itemsize:  # unaligned, which some processors don't support
+            piece = bytearray(self.memory[start : start + num_elements * dtype.itemsize])
+            return torch.frombuffer(piece, dtype=dtype).reshape(shape)
+        flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)
+        return flat.reshape(shape)

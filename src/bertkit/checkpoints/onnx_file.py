@@ -17,9 +17,8 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.base.members import find_member
-from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
 from bertkit.checkpoints.file_names import ONNX_DATA_FILE
-from bertkit.checkpoints.mapped_file import MappedFile
 from bertkit.checkpoints.protobuf_wire import Message
 
 PRODUCER = "bertkit"

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.mapped_file import MappedFile, release_pages
+from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile, release_pages
 from bertkit.checkpoints.safetensors_file import MAX_DIMENSIONS, MAX_TENSORS
 
 MAX_PICKLE_BYTES = 8 << 20  # BERT-Large's 400 tensors take 60 kB

@@ -18,8 +18,7 @@ from torch import Tensor
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.base.files import durable_file, parse_json
-from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.mapped_file import MappedFile
+from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
 
 HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB
 MAX_TENSORS = 20_000  # BERT-Large has 400

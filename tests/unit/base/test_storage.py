@@ -23,7 +23,7 @@ EXCEPTIONS = {
     ("data/readers/parquet.py", "shutil.copyfileobj"),
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named
     ("cli/output.py", "os.open"),
-    ("checkpoints/mapped_file.py", "mmap.mmap"),  # a private copy: the file never changes
+    ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes
     ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/frozen/state_file.py", "np.memmap"),  # to be read only
     ("recipes/finetune/frozen/state_file.py", "shutil.disk_usage"),  # asks

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.checkpoints.mapped_file import MappedFile
+from bertkit.checkpoints.checkpoint import MappedFile
 
 NUMBERS = torch.arange(6, dtype=torch.int32)
 

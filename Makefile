@@ -28,7 +28,7 @@ test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package 
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 PROCESSOR ?= other
-AUTO_TESTS := $(addprefix tests/unit/,cli embeddings inference interpret retrieval scoring) \
+AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/finetune) \
   $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py)
 test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto takes another precision (PROCESSOR=zen4|amx|plain)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --processor $(PROCESSOR) $(AUTO_TESTS)

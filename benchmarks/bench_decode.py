@@ -27,13 +27,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bertkit.decoding.limits import DecodingLimits
-from bertkit.decoding.search import decode
-from bertkit.decoding.sequences import Sequences
-from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.cached_scorers import PromptSequences, SourceSequences
-from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.inference.decoding.beam import DecodingLimits, Sequences
+from bertkit.inference.decoding.search import decode
+from bertkit.inference.decoding.settings import DecodingSettings
+from bertkit.inference.generation.generator import PromptSequences, SourceSequences
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch

@@ -26,9 +26,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bertkit.inference.engines.names import EngineName
-from bertkit.inference.fill_mask import FilledText, FillMask
-from bertkit.inference.masked_texts import MASK
+from bertkit.inference.fill_mask import MASK, FilledText, FillMask
+from bertkit.inference.settings import EngineName
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ side first each time: bertkit's loop with its log, and the `Trainer` with dynami
 attention and fused AdamW,
 
 - `transformers`: on the same batches as bertkit, in random order;
-- `kept`: the same with freed memory kept as bertkit keeps it (`hardware/allocator.py`), not on a
+- `kept`: the same with freed memory kept as bertkit keeps it (`training/device.py`), not on a
   GPU;
 - `grouped`: with its own batches of similar length (`train_sampling_strategy="group_by_length"`).
 
@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 
-from bertkit.data.epochs import EpochOrder
+from bertkit.data.order import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from devices import Place, show_memory
 from finetune_peers import (

@@ -26,8 +26,8 @@ import torch
 from playwright.sync_api import Page, sync_playwright
 from tests.chromium import FLAGS, find_chromium
 
+from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.build import build_page
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.settings import EmbedderSettings
-from bertkit.inference.engines.names import EngineName, Precision
-from bertkit.inference.predictors import Classifier
-from bertkit.metrics.correlation import spearman
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.predictor import Classifier
+from bertkit.inference.settings import EngineName, Precision
+from bertkit.tasks.metrics.correlation import spearman
 from embedding_peers import Floats
 from minilm import MINILM, find_minilm
 from program import build_parser, write_figures

@@ -33,8 +33,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 from transformers import pipeline
 
-from bertkit.inference.engines.names import EngineName
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.settings import EngineName
 from devices import Place
 from finetune_peers import be_quiet
 from minilm import find_minilm

@@ -35,16 +35,15 @@ from bertkit.data.readers.document import ReadReport
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.work_unit import (
     SHARD_TOKENS,
     ShardWriter,
     batch_documents,
     split_document,
 )
-from bertkit.recipes.train_tokenizer.run import train_tokenizer
-from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
-from bertkit.tokenization import fast
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
+from bertkit.tokenization import engine
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_demo import python_docs
 from program import build_parser, write_figures
@@ -139,7 +138,7 @@ def compare(
 def is_fast_installed() -> bool:
     """Whether bertkit uses nanotoken here."""
     try:
-        return version("nanotoken") == fast.TESTED_VERSION
+        return version("nanotoken") == engine.TESTED_VERSION
     except PackageNotFoundError:
         return False
 
@@ -152,10 +151,10 @@ def measure(run: Callable[[Path], None], place: Path) -> tuple[float, float]:
 
 
 def run_ours(
-    files: Sequence[Path], tokenizer: Path, place: Path, fast_version: str = fast.TESTED_VERSION
+    files: Sequence[Path], tokenizer: Path, place: Path, fast_version: str = engine.TESTED_VERSION
 ) -> None:
     """Prepare with one worker."""
-    with mock.patch.object(fast, "TESTED_VERSION", fast_version):
+    with mock.patch.object(engine, "TESTED_VERSION", fast_version):
         prepare([str(path) for path in files], tokenizer, place / "shards", SETTINGS, workers=1)
 
 
@@ -251,7 +250,7 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
     """Processor time of each part of ours by itself."""
     (place / "parts").mkdir(parents=True)
     loaded = {name: Tokenizer.load(tokenizer) for name in ("tokenizing", "tokenizing, [fast]")}
-    with mock.patch.object(fast, "TESTED_VERSION", "none"):
+    with mock.patch.object(engine, "TESTED_VERSION", "none"):
         loaded["tokenizing"].piece_arrays(["a"])  # it chooses now
     sources = open_corpus([str(path) for path in files], SETTINGS).sources
     seconds: dict[str, float] = {}

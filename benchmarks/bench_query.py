@@ -34,8 +34,8 @@ import numpy as np
 import torch
 import transformers
 
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place

@@ -25,9 +25,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bertkit.checkpoints.bundled import find_bundled
-from bertkit.inference.engines.names import Precision
-from bertkit.scoring.text_scorer import TextScorer
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.inference.settings import Precision
+from bertkit.inference.text_scorer import TextScorer
 from program import build_parser, write_figures
 from turns import begin_table, fastest, show_ratio, summarize, take_turns
 

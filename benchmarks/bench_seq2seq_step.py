@@ -30,7 +30,7 @@ import numpy as np
 
 from bench_finetune import compare_speeds, find_speeds
 from bertkit.recipes.seq2seq.examples import encode_training, read_data
-from bertkit.recipes.seq2seq.initial_model import begin
+from bertkit.recipes.seq2seq.run import begin
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from devices import Place, show_memory
 from program import DATA, ask, build_parser, start_side, write_figures

@@ -9,7 +9,7 @@ GPU; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
 `BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
-keeps it (`hardware/allocator.py`), and `compiled`: under `torch.compile`. Before timing, the losses
+keeps it (`training/device.py`), and `compiled`: under `torch.compile`. Before timing, the losses
 without dropout are compared on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
@@ -34,19 +34,18 @@ from torch import Tensor
 
 from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
-from bertkit.hardware.device import measure_peak
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.weights import without_memory
-from bertkit.nn.head_layout import length_mask
-from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.bert import PreTrainingBatch
+from bertkit.nn.attention import length_mask
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.pretrain.evaluation import build_objective
+from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.train_tokenizer.run import train_tokenizer
-from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
+from bertkit.tasks.objectives.bert import PreTrainingBatch
+from bertkit.tasks.objectives.objective import batch_tensors
+from bertkit.training.device import measure_peak
 from bertkit_demo.python_docs import write_corpus
 from devices import Place, show_memory
 from program import ask, build_parser, start_side, write_figures

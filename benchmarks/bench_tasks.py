@@ -35,7 +35,7 @@ import torch
 
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.inference.file_hashes import hash_model
+from bertkit.inference.loading import hash_model
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm

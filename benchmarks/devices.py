@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.hardware.device import choose_device, mixed_precision, synchronize
+from bertkit.training.device import choose_device, mixed_precision, synchronize
 
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}

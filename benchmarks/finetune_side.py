@@ -20,12 +20,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, set_seed
 
-from bertkit.hardware.allocator import prepare_memory
 from bertkit.recipes.finetune.job import FineTuningContext, build_job
 from bertkit.recipes.finetune.run import Sources, gather
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.table import TASKS
+from bertkit.training.device import prepare_memory
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from devices import Place

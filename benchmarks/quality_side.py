@@ -21,12 +21,11 @@ from torch import Tensor, nn
 from bench_step import pad_batch
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.objectives.bert import PreTrainingBatch, score
-from bertkit.recipes.pretrain.evaluation import held_out_batches
-from bertkit.recipes.pretrain.job import build_job, gather
+from bertkit.recipes.pretrain.job import build_job, gather, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.optimization.optimizer import build_optimizer
-from bertkit.training.optimization.schedule import learning_rate_at
+from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.settings import learning_rate_at
 from bertkit.training.step import derive_seed, evaluate_batches
 
 CPU = torch.device("cpu")

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.data.token_batches import TokenBatchOrder
-from bertkit.hardware.allocator import prepare_memory
+from bertkit.data.order import TokenBatchOrder
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
+from bertkit.training.device import prepare_memory
 from devices import Place
 
 NUM_CHECKED = 64  # pairs whose loss is compared

@@ -16,10 +16,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from bertkit.hardware.allocator import prepare_memory
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.objectives.batch_tensors import batch_from_tensors
-from bertkit.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.objective import batch_from_tensors
+from bertkit.training.device import prepare_memory
 from devices import Place
 
 Losses = list[Callable[[], Tensor]]

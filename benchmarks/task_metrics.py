@@ -6,9 +6,9 @@ The parity tests hold these metrics against the official scorers.
 from collections.abc import Sequence
 from typing import Any
 
-from bertkit.metrics.classification import accuracy, count_labels, matthews
-from bertkit.metrics.entities import count_entities
-from bertkit.metrics.squad import score_answers, total_squad_1
+from bertkit.tasks.metrics.classification import accuracy, count_labels, matthews
+from bertkit.tasks.metrics.entities import count_entities
+from bertkit.tasks.metrics.texts import score_answers, total_squad_1
 
 
 def measure(task: str, gold: Sequence[Any], found: Sequence[Any]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Adapters as in `bertkit.generation.cached_scorers`, which recompute all tokens at each step.
+"""Adapters as in `bertkit.inference.generation.generator`, which recompute all tokens at each step.
 
 They are the reference in tests and benchmarks of the cache.
 """
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import find_sources
 from bertkit.nn.packing import PackedBatch

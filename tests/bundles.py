@@ -10,7 +10,7 @@ import google_crc32c
 import torch
 from torch import Tensor
 
-from bertkit.checkpoints.tensorflow.checkpoint_reader import LAYER, TENSORFLOW_NAMES, THEIR_LAYER
+from bertkit.checkpoints.tensorflow import LAYER, TENSORFLOW_NAMES, THEIR_LAYER
 
 PREFIX = "bert_model.ckpt"
 MAGIC = bytes.fromhex("57fb808b247547db")

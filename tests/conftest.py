@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Show bertkit the kind of processor that was asked for, in child processes too."""
     if (name := config.getoption("--processor")) is None:
         return
-    from bertkit.hardware import processor
+    from bertkit.training import processor
 
     if CHOSEN not in os.environ:  # a worker of pytest-xdist has it from the process before it
         if name == "other":
@@ -83,7 +83,7 @@ def signals_are_put_back() -> Iterator[None]:
 def _no_lines_by_the_clock() -> Iterator[None]:
     """On a slow machine work tells how far it is, in lines that no test expects."""
     from bertkit.base import progress
-    from bertkit.training.records import display
+    from bertkit.training import display
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (progress, display):

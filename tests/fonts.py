@@ -4,7 +4,7 @@ import pytest
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.reports.figures.attention_figure import AttentionFigure
-from bertkit.reports.figures.picture_files import render_png
+from bertkit.reports.figures.picture import render_png
 
 
 def need_font() -> None:

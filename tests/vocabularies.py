@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from bertkit.tokenization.settings import VocabularySettings
-from bertkit.tokenization.training import build_vocabulary
-from bertkit.tokenization.word_counts import count_words
+from bertkit.tokenization.training import build_vocabulary, count_words
 
 
 def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.attention_view import AttentionView
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.settings import ViewSettings
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 SENTENCE = "The animal didn't cross the street because it was too tired."

@@ -19,18 +19,18 @@ from cyclopts import App
 from cyclopts.argument import Argument
 
 import bertkit
-from bertkit.api import training, using
+from bertkit.api import training, vectors
 from bertkit.api.inputs import SeveralTexts
 from bertkit.api.settings import add_fields
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
 from bertkit.data.tables.rows import Table
-from bertkit.embeddings.embedder import Vectors
-from bertkit.embeddings.similarity import Rows
+from bertkit.inference.embeddings.embedder import Vectors
+from bertkit.inference.embeddings.similarity import Rows
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
-from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
-from bertkit.training.records.observers import OnEvent
+from bertkit.training.log import OnEvent
 
 TRAINING_KINDS: tuple[type[Settings], ...] = (FineTuneSettings, SearchSettings)
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,13 +39,13 @@ TYPED = ROOT / "src" / "bertkit" / "api" / "typed.pyi"
 
 # Types that signatures call by their names.
 ALIASES: dict[str, dict[str, Any]] = {
-    "bertkit.training.records.observers": {"OnEvent": OnEvent},
+    "bertkit.training.log": {"OnEvent": OnEvent},
     "bertkit.api.inputs": {"SeveralTexts": SeveralTexts},
     "bertkit.data.tables.rows": {"Table": Table},
-    "bertkit.embeddings.similarity": {"Rows": Rows},
+    "bertkit.inference.embeddings.similarity": {"Rows": Rows},
     "bertkit.api.training": {"Texts": training.Texts},
-    "bertkit.api.using": {"Model": using.Model},
-    "bertkit.embeddings.embedder": {"Vectors": Vectors},
+    "bertkit.api.vectors": {"Model": vectors.Model},
+    "bertkit.inference.embeddings.embedder": {"Vectors": Vectors},
 }
 TYPED_INTRODUCTION = """# Signatures of the functions of `import bertkit`, for editors and checkers.
 # Written by tools/write_reference.py; don't edit.

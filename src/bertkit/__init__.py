@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from bertkit.api.typed import translate as translate
     from bertkit.api.typed import view as view
     from bertkit.base.errors import BertkitError as BertkitError
-    from bertkit.embeddings.embedder import Embedder as Embedder
-    from bertkit.embeddings.features import FeatureExtractor as FeatureExtractor
-    from bertkit.embeddings.settings import EmbedderSettings as EmbedderSettings
-    from bertkit.embeddings.word_vectors import WordVectors as WordVectors
-    from bertkit.generation.extractive import CentralSummarizer as CentralSummarizer
-    from bertkit.generation.generator import Generator as Generator
-    from bertkit.generation.generator_settings import GeneratorSettings as GeneratorSettings
-    from bertkit.generation.translator import Translator as Translator
+    from bertkit.inference.embeddings.embedder import Embedder as Embedder
+    from bertkit.inference.embeddings.features import FeatureExtractor as FeatureExtractor
+    from bertkit.inference.embeddings.settings import EmbedderSettings as EmbedderSettings
+    from bertkit.inference.embeddings.word_vectors import WordVectors as WordVectors
     from bertkit.inference.fill_mask import FillMask as FillMask
+    from bertkit.inference.generation.extractive import CentralSummarizer as CentralSummarizer
+    from bertkit.inference.generation.generator import Generator as Generator
+    from bertkit.inference.generation.settings import GeneratorSettings as GeneratorSettings
+    from bertkit.inference.generation.translator import Translator as Translator
     from bertkit.inference.next_sentence import NextSentence as NextSentence
+    from bertkit.inference.predictor import Answerer as Answerer
+    from bertkit.inference.predictor import Chooser as Chooser
+    from bertkit.inference.predictor import Classifier as Classifier
     from bertkit.inference.predictor import Predictor as Predictor
-    from bertkit.inference.predictors import Answerer as Answerer
-    from bertkit.inference.predictors import Chooser as Chooser
-    from bertkit.inference.predictors import Classifier as Classifier
-    from bertkit.inference.predictors import Regressor as Regressor
-    from bertkit.inference.predictors import Tagger as Tagger
-    from bertkit.interpret.page.attention_view import AttentionView as AttentionView
-    from bertkit.interpret.page.settings import ViewSettings as ViewSettings
-    from bertkit.models.bert.causal import BertLMHeadModel as BertLMHeadModel
+    from bertkit.inference.predictor import Regressor as Regressor
+    from bertkit.inference.predictor import Tagger as Tagger
+    from bertkit.inference.text_scorer import TextScorer as TextScorer
+    from bertkit.interpret.attention_view import AttentionView as AttentionView
+    from bertkit.interpret.settings import ViewSettings as ViewSettings
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
     from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
@@ -64,17 +64,17 @@ if TYPE_CHECKING:
         BertForNextSentencePrediction as BertForNextSentencePrediction,
     )
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
+    from bertkit.models.bert.heads import BertLMHeadModel as BertLMHeadModel
     from bertkit.models.seq2seq.config import EncoderDecoderConfig as EncoderDecoderConfig
     from bertkit.models.seq2seq.model import EncoderDecoderModel as EncoderDecoderModel
     from bertkit.retrieval.search_index import SearchIndex as SearchIndex
     from bertkit.retrieval.settings import SearchSettings as SearchSettings
     from bertkit.retrieval.vector_index import VectorIndex as VectorIndex
-    from bertkit.scoring.text_scorer import TextScorer as TextScorer
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
-    "Answerer": "bertkit.inference.predictors",
-    "AttentionView": "bertkit.interpret.page.attention_view",
+    "Answerer": "bertkit.inference.predictor",
+    "AttentionView": "bertkit.interpret.attention_view",
     "BertConfig": "bertkit.models.bert.config",
     "BertForPreTraining": "bertkit.models.bert.heads",
     "BertForMaskedLM": "bertkit.models.bert.heads",
@@ -83,39 +83,39 @@ _HOMES = {
     "BertForQuestionAnswering": "bertkit.models.bert.fine_tuning",
     "BertForSequenceClassification": "bertkit.models.bert.fine_tuning",
     "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
-    "BertLMHeadModel": "bertkit.models.bert.causal",
+    "BertLMHeadModel": "bertkit.models.bert.heads",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
-    "CentralSummarizer": "bertkit.generation.extractive",
-    "Chooser": "bertkit.inference.predictors",
-    "Classifier": "bertkit.inference.predictors",
-    "Embedder": "bertkit.embeddings.embedder",
-    "EmbedderSettings": "bertkit.embeddings.settings",
+    "CentralSummarizer": "bertkit.inference.generation.extractive",
+    "Chooser": "bertkit.inference.predictor",
+    "Classifier": "bertkit.inference.predictor",
+    "Embedder": "bertkit.inference.embeddings.embedder",
+    "EmbedderSettings": "bertkit.inference.embeddings.settings",
     "EncoderDecoderConfig": "bertkit.models.seq2seq.config",
     "EncoderDecoderModel": "bertkit.models.seq2seq.model",
-    "FeatureExtractor": "bertkit.embeddings.features",
+    "FeatureExtractor": "bertkit.inference.embeddings.features",
     "FillMask": "bertkit.inference.fill_mask",
-    "Generator": "bertkit.generation.generator",
-    "GeneratorSettings": "bertkit.generation.generator_settings",
+    "Generator": "bertkit.inference.generation.generator",
+    "GeneratorSettings": "bertkit.inference.generation.settings",
     "NextSentence": "bertkit.inference.next_sentence",
     "Predictor": "bertkit.inference.predictor",
-    "Regressor": "bertkit.inference.predictors",
+    "Regressor": "bertkit.inference.predictor",
     "SearchIndex": "bertkit.retrieval.search_index",
     "SearchSettings": "bertkit.retrieval.settings",
-    "Tagger": "bertkit.inference.predictors",
-    "TextScorer": "bertkit.scoring.text_scorer",
+    "Tagger": "bertkit.inference.predictor",
+    "TextScorer": "bertkit.inference.text_scorer",
     "Tokenizer": "bertkit.tokenization.tokenizer",
-    "Translator": "bertkit.generation.translator",
+    "Translator": "bertkit.inference.generation.translator",
     "VectorIndex": "bertkit.retrieval.vector_index",
-    "ViewSettings": "bertkit.interpret.page.settings",
-    "WordVectors": "bertkit.embeddings.word_vectors",
-    "view": "bertkit.api.using",
+    "ViewSettings": "bertkit.interpret.settings",
+    "WordVectors": "bertkit.inference.embeddings.word_vectors",
+    "view": "bertkit.api.vectors",
     "train_tokenizer": "bertkit.api.training",
     "pretrain": "bertkit.api.training",
     "prepare": "bertkit.api.training",
-    "predict": "bertkit.api.using",
+    "predict": "bertkit.api.vectors",
     "finetune": "bertkit.api.training",
-    "evaluate": "bertkit.api.using",
+    "evaluate": "bertkit.api.vectors",
     "translate": "bertkit.api.language",
     "summarize": "bertkit.api.language",
     "similarity": "bertkit.api.vectors",

@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from bertkit.base.standard_error import StandardError
+from bertkit.base.progress import StandardError
 from bertkit.cli.output import settle_standard_error
 from bertkit.training.signals import STOP_SIGNALS
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from bertkit.base.errors import SettingsError
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import describe_metrics
-from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
 from bertkit.training.signals import stop_at_once
 from bertkit_studies.baselines.settings import LanguageModelSettings
 

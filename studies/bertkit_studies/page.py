@@ -6,7 +6,6 @@ from typing import Any
 
 from bertkit.base.files import write_file
 from bertkit.recipes.model_card import tabulate as tabulate_markdown
-from bertkit.reports.cells import Cell as TableCell
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import (
     Bar,
@@ -19,7 +18,8 @@ from bertkit.reports.report import (
     Table,
     write_report,
 )
-from bertkit.training.records.sections import tabulate_environment, tabulate_settings
+from bertkit.reports.text import Cell as TableCell
+from bertkit.training.sections import tabulate_environment, tabulate_settings
 from bertkit_studies.outcome import Outcome
 from bertkit_studies.study import Measure, Side
 from bertkit_studies.verdict import Spread, show_spread, show_value

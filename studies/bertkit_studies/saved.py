@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.output import list_names

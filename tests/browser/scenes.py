@@ -4,9 +4,9 @@ from pathlib import Path
 
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName
+from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.build import build_page
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 

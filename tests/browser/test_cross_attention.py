@@ -7,9 +7,9 @@ from tests.browser.scenes import HOSTILE
 from tests.browser.test_heads import in_words
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
+from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
-from bertkit.interpret.page.attention_view import AttentionView
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.settings import ViewSettings
 
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."
 READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]

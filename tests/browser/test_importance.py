@@ -6,16 +6,15 @@ import pytest
 from tests.unit.inference.small import save_kind
 from tests.unit.inference.small_task import save_classifier, save_model, save_tagger
 
-from bertkit.interpret.ablation import ablate
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName, ablate
+from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.build import build_page
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 
 TEXT = "the cat saw a hat ."

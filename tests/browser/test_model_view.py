@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from tests.browser.scenes import PIXELS, load_small, observe, write_scene
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE, PIXELS, load_small, observe, write_scene
 
-from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.page.build import build_page
+from bertkit.interpret.ablation import HeadName
+from bertkit.interpret.build import build_page
 from bertkit.reports.interactive import write_page
 
 TEXT = "the cats saw a hat ."

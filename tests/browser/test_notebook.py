@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.page.attention_view import AttentionView
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.attention_view import AttentionView
+from bertkit.interpret.settings import ViewSettings
 
 HOSTILE = "the cat </script></iframe><img src=x onerror=alert(1)>\"'&quot; saw"
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
 
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.interactive import InteractivePage, page_modules, write_page
 

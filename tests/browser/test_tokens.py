@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
 
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.patterns import find_patterns
 
 TEXT = "the cats saw the hat ."

@@ -3,9 +3,9 @@
 import pytest
 from tests.unit.inference.small import save_small
 
+from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.build import build_page
-from bertkit.interpret.views import words as view_module
+from bertkit.interpret.views import attention as view_module
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 

@@ -18,15 +18,15 @@ from tests.unit.inference.small_rewriter import SAVED
 from tests.unit.inference.small_task import save_answerer, save_model, save_tagger
 from tests.unit.recipes.finetune.small import make_rows, write_rows
 
-from bertkit.checkpoints.sentence_transformers.folder import SentenceModel, write_sentence_model
-from bertkit.checkpoints.sentence_transformers.modules import Pooling
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
-from bertkit.generation.seq2seq_file import write_seq2seq_file
-from bertkit.tasks.choose.settings import ChooseSettings
+from bertkit.inference.generation.settings import write_seq2seq_file
+from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
-from bertkit.tasks.extract.settings import ExtractSettings
+from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.task import Extract
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -18,7 +18,7 @@ from bertkit import (
     Tokenizer,
 )
 from bertkit.base.checksummed_json import read_checksummed_json
-from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.cli.main import main
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"

@@ -16,7 +16,7 @@ from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.documented_files import TEXTS, Shelf
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.checkpoints import bundled
+from bertkit.checkpoints import hub
 from bertkit.recipes.pretrain import run as pretraining
 from bertkit_studies.baselines import run as baselines
 
@@ -120,9 +120,9 @@ def test_the_examples_of_a_page_run(page, shelf, tmp_path: Path, monkeypatch):
     given = GIVEN.get(page, Given())
     shelf.lay_out(given.files, tmp_path)
     if given.is_quick:
-        shelf.lay_out(["bundled"], tmp_path)
+        shelf.lay_out(["hub"], tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(bundled, "PACKAGE", "bundled")
+        monkeypatch.setattr(hub, "PACKAGE", "hub")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__", **given.names}
     for block in EXAMPLES[page]:

@@ -12,9 +12,9 @@ from tests.unit.inference.small import build_sentence_model, save_small
 from tests.unit.inference.small_task import save_classifier, save_tagger
 from transformers import AutoTokenizer
 
-from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.cli.main import main
-from bertkit.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.bert.encoder import BertModel
 
 TEXTS = ["the cat saw a hat .", "a dog", "the dogs lost the hat - the cats saw a dog"]
@@ -79,7 +79,7 @@ def test_minilm_is_exported_and_agrees(tmp_path, capsys):
     texts = ["A man eats food.", "Somebody is at a table, and eats", "", "naïve café 北京 " * 30]
     found = run(tmp_path / "minilm", texts)["sentence_embedding"]
     for engine in ("torch", "onnx"):
-        from bertkit.embeddings.settings import EmbedderSettings
+        from bertkit.inference.embeddings.settings import EmbedderSettings
 
         expected = Embedder.load(folder, EmbedderSettings(engine=engine)).encode(texts)
         np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows, write_tables
 
 from bertkit.cli.main import main
-from bertkit.metrics.calibration import CalibrationError
+from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.training import loop
 
 

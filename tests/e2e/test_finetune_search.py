@@ -6,7 +6,7 @@ import pytest
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
 from bertkit.cli.main import main
-from bertkit.recipes.finetune.search import cells as search_cells
+from bertkit.recipes.finetune import comparison as search_cells
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
 from bertkit.cli.main import main
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
 
 TEXTS = ["the cat saw a hat .", "a dog", "the dogs lost the hat - the cats saw a dog"]
 

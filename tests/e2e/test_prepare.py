@@ -13,7 +13,7 @@ from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.prepare import preparation_plan
+from bertkit.recipes.prepare import plan
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "The first sentence. The second one.\nA third.\n\nAnother document. It ends.\n"
@@ -94,7 +94,7 @@ STOPPED = """
 import os, sys
 from bertkit.base import progress
 from bertkit.cli.main import main
-from bertkit.recipes.prepare import preparation_plan, worker_pool
+from bertkit.recipes.prepare import plan, work_unit
 
 def prepare_unit(folder, number, *rest):
     *rest, advance = rest
@@ -104,8 +104,8 @@ def prepare_unit(folder, number, *rest):
         advance(num_bytes)
     original(folder, number, *rest, send)
 
-original, worker_pool.prepare_unit = worker_pool.prepare_unit, prepare_unit
-preparation_plan.UNIT_BYTES = 1  # a unit for each file
+original, work_unit.prepare_unit = work_unit.prepare_unit, prepare_unit
+plan.UNIT_BYTES = 1  # a unit for each file
 progress.LINE_INTERVAL_SECONDS = float("inf")  # however slow it is, it says one thing
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
@@ -129,7 +129,7 @@ def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, s
     assert "run the same command to resume" in stopped.stderr
     assert len(stopped.stderr.strip().splitlines()) == 1, stopped.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 1)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
     for name in ("out", "whole"):
         rest = (tmp_path / name, tmp_path / "many", "--workers", "1")
         assert run(tmp_path / "tokenizer", *rest) == 0

@@ -14,11 +14,11 @@ from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Token
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.pretrain.evaluation import held_out_batches
+from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training import budget as training_budget
 from bertkit.training.budget import StepPace
-from bertkit.training.records.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import CLOCK_FIELDS, read_log
 
 
 def rows(run: Path) -> list[dict]:

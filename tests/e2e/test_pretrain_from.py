@@ -14,7 +14,7 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.recipes.pretrain.job import begin_model, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.records.log import read_log
+from bertkit.training.log import read_log
 
 
 def from_words(workshop: Path, source: Path | str, output: Path, *more: str) -> list[str]:

@@ -12,8 +12,8 @@ from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.tokenization.folder import read_max_length
-from bertkit.training.dump import list_dumps
-from bertkit.training.records.log import read_log
+from bertkit.training.log import read_log
+from bertkit.training.step import list_dumps
 
 STEPS = 80
 

@@ -13,9 +13,9 @@ from tests.e2e.small import pretrain_words
 from tests.unit.training.jobs import seal_again
 
 from bertkit.cli.main import main
-from bertkit.objectives.bert import BertObjective, score
+from bertkit.tasks.objectives.bert import BertObjective, score
 from bertkit.training import step
-from bertkit.training.dump import dump_path, list_dumps
+from bertkit.training.step import dump_path, list_dumps
 
 BROKEN = "encoder.layers.1.feed_forward.up"
 HEAD_BIAS = "masked_lm.bias"

@@ -10,9 +10,9 @@ from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.cli.main import main
+from bertkit.inference.text_scorer import TextScorer
 from bertkit.recipes.pretrain.job import begin_model, build_job, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.scoring.text_scorer import TextScorer
 
 PAIRS = [
     {"sentence_good": "the cat saw", "sentence_bad": "saw the cat", "linguistics_term": "order"},

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.small import without_precision
 
-from bertkit.batch_jobs.embed import run as embed_run
 from bertkit.cli.main import main
+from bertkit.retrieval import embed as embed_run
 
 TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat", "a " * 200]
 

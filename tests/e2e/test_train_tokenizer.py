@@ -144,7 +144,7 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertkit.recipes.train_tokenizer.run.open_corpus", None)
+    monkeypatch.setattr("bertkit.recipes.train_tokenizer.open_corpus", None)
     (tmp_path / "file").write_text("")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -18,7 +18,7 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.files import read_json
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.training.records.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.run import LOG_FILE
 
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
@@ -35,20 +35,20 @@ PROCESSES.set_forkserver_preload(
         "bertkit.recipes.pretrain.run",
         "bertkit.cli.pretrain",
         "bertkit.cli.main",
-        "bertkit.cli.prepare",
+        "bertkit.cli.pretrain",
         "bertkit.recipes.prepare.run",
         "tests.faults.command_child",
         "rouge_score.rouge_scorer",
         "sacrebleu.metrics",
         "bertkit.cli.embed",
-        "bertkit.cli.features",
-        "bertkit.cli.report",
+        "bertkit.cli.embed",
+        "bertkit.cli.pretrain",
         "bertkit.cli.view",
-        "bertkit.interpret.page.attention_view",
-        "bertkit.batch_jobs.embed.run",
-        "bertkit.batch_jobs.features.run",
-        "bertkit.recipes.finetune.search.run",
-        "bertkit.run_reports.run",
+        "bertkit.interpret.attention_view",
+        "bertkit.retrieval.embed",
+        "bertkit.retrieval.features",
+        "bertkit.recipes.finetune.search",
+        "bertkit.recipes.report.run",
         "bertkit.recipes.seq2seq.run",
         "pyarrow.parquet",
         "pandas",

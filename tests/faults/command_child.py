@@ -9,10 +9,10 @@ import sys
 import torch
 from tests.faults.prepare_child import Errand, watch_storage
 
-from bertkit.batch_jobs.embed import unfinished
 from bertkit.cli.main import main
 from bertkit.inference import stream
-from bertkit.recipes.finetune.search import cells as search_cells
+from bertkit.recipes.finetune import comparison as search_cells
+from bertkit.retrieval import unfinished
 from bertkit.training import job
 from bertkit_studies.experiments.steps import Steps
 from bertkit_studies.probes import pretrained_arms

@@ -17,7 +17,7 @@ from tests.faults.disk import OPENING_OPERATIONS, OPERATIONS
 
 from bertkit.base import files, storage
 from bertkit.cli.main import main
-from bertkit.recipes.prepare import preparation_plan, work_unit
+from bertkit.recipes.prepare import plan, work_unit
 
 UNIT_BYTES = 3000  # two files of the tests' corpus
 SHARD_TOKENS = 600
@@ -57,7 +57,7 @@ def carry_out(errand: Errand) -> None:
     descriptor = os.open(errand.trace.with_suffix(".messages"), os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, sys.stderr.fileno())
     os.dup2(descriptor, sys.stdout.fileno())
-    preparation_plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, SHARD_TOKENS
+    plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, SHARD_TOKENS
     if errand.is_written_in_place:
         write_in_place()
     watch_storage(errand)

@@ -20,29 +20,28 @@ from tests.faults.children import SEED, Ending, Workshop
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
-from bertkit.base import checksummed_json, checksummed_model
+from bertkit.base import checksummed_json
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
 from bertkit.base.files import read_json
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
-from bertkit.data.mapped_array import MappedArray
-from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
+from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, MappedArray, ShardSet
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import TOKENIZER_FILES
-from bertkit.inspection.description import describe
+from bertkit.jobs.inspect import describe
 from bertkit.recipes.prepare import run as prepare_module
-from bertkit.recipes.prepare.preparation_plan import is_finished, make_plan
+from bertkit.recipes.prepare.plan import is_finished, make_plan
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.work_unit import UNITS_FOLDER, read_unit
+from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization import folder as tokenizer_folder
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.dump import DumpRecord, read_dump, write_dump
-from bertkit.training.records.log import read_log
+from bertkit.training.log import read_log
 from bertkit.training.run import Run
 from bertkit.training.settings import TrainingSettings
+from bertkit.training.step import DumpRecord, read_dump, write_dump
 
 NUM_FLIPS = int(os.environ.get("BERTKIT_NUM_FLIPS", "10000"))
 HEADER_BYTES = 512
@@ -225,8 +224,8 @@ def read_unsealed(path: Path, **_: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name", "stand_in", "unseen_in"),
     [
-        (checksummed_model, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
-        (checksummed_model, "read_checksummed_json", read_unsealed, "/manifest.json"),
+        (checksummed_json, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
+        (checksummed_json, "read_checksummed_json", read_unsealed, "/manifest.json"),
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
         (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),

@@ -27,9 +27,9 @@ from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
+from bertkit.training import log as log_module
 from bertkit.training.lifecycle import open_run
 from bertkit.training.loop import Machine, fit
-from bertkit.training.records import log as log_module
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
 from bertkit.training.settings import TrainingSettings
 

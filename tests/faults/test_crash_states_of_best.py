@@ -12,10 +12,10 @@ from tests.unit.training.jobs import build_job, load_weights
 
 from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, verify_checkpoint
+from bertkit.training import log as log_module
 from bertkit.training import loop
 from bertkit.training.job import Machine, Watched
 from bertkit.training.lifecycle import open_run
-from bertkit.training.records import log as log_module
 from bertkit.training.run import Run, RunRecord, RunState
 from bertkit.training.settings import LoopSettings
 

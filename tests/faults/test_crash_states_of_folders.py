@@ -19,9 +19,9 @@ from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
 from bertkit.base.output import LOCK_FILE
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.recipes.prepare import preparation_plan
+from bertkit.recipes.prepare import plan
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.settings import PrepareSettings
 
 OLD, NEW = ({"a": content * PAGE_BYTES, "b": content} for content in (b"old", b"new"))
 
@@ -95,7 +95,7 @@ def aside(tree: dict) -> dict:
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 3000)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
     write_letters(tmp_path / "corpus", "ab", 40)
     letters_tokenizer().save(tmp_path / "tokenizer")
     return tmp_path / "corpus"

@@ -18,13 +18,13 @@ from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError
-from bertkit.batch_jobs.embed import unfinished
-from bertkit.batch_jobs.embed.run import embed
-from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, record_path
 from bertkit.cli.main import main
-from bertkit.embeddings.embedder import Embedder
 from bertkit.inference import stream
-from bertkit.inference.text_encoder import TextCounts
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.stream import TextCounts
+from bertkit.retrieval import unfinished
+from bertkit.retrieval.embed import embed
+from bertkit.retrieval.unfinished import UnfinishedVectors, record_path
 
 NUM_TEXTS, NUM_STOPS = 21, 8
 EXIT_STOPPED = 75

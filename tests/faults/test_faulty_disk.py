@@ -21,10 +21,10 @@ from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.training import log as log_module
 from bertkit.training.lifecycle import open_run
-from bertkit.training.records import log as log_module
-from bertkit.training.records.log import RunLog, read_log
+from bertkit.training.log import RunLog, read_log
 from bertkit.training.run import LOG_FILE, Run, RunRecord, RunState
 
 KEEP = 2

@@ -21,9 +21,9 @@ from bertkit.base import storage
 from bertkit.base.errors import MissingFileError, StoppedError
 from bertkit.cli.main import main
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.recipes.prepare import preparation_plan, work_unit, worker_pool
+from bertkit.recipes.prepare import plan, work_unit
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.settings import PrepareSettings
 
 NUM_STOPS = int(os.environ.get("BERTKIT_NUM_STOPS", "50"))
 EXIT_STOPPED = 75
@@ -116,7 +116,7 @@ def find_problem(errand: Errand, stop: Stop, expected: dict[str, bytes]) -> str 
 def call_again(errand: Errand) -> int:
     """The same call in this process, which is quicker; its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preparation_plan, "UNIT_BYTES", UNIT_BYTES)
+        patch.setattr(plan, "UNIT_BYTES", UNIT_BYTES)
         patch.setattr(work_unit, "SHARD_TOKENS", SHARD_TOKENS)
         patch.setattr(storage, "sync", lambda descriptor: None)
         patch.setattr(storage, "sync_folder", lambda path: None)
@@ -146,7 +146,7 @@ def test_files_that_are_written_in_place_are_noticed(folder, whole, tmp_path):
 
 
 def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
 
     def call(name: str, workers: int) -> dict[str, bytes]:
         settings = PrepareSettings(held_out=0.2)
@@ -158,7 +158,7 @@ def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(folder, tmp_p
     assert call("two", 2) == expected
     assert call("four", 4) == expected
     with monkeypatch.context() as patch:
-        patch.setattr(worker_pool, "wait", kill_workers)
+        patch.setattr(work_unit, "wait", kill_workers)
         with pytest.raises(StoppedError, match="a worker process was killed"):
             call("killed", 2)
     assert call("killed", 1) == expected
@@ -168,7 +168,7 @@ def kill_workers(*arguments: Any, **options: Any) -> Any:
     """Wait for the first unit, then kill the workers: none can finish the rest unnoticed."""
     done, pending = wait(*arguments, **options)
     if done:
-        worker_pool.wait = wait  # killed once: a process that was waited for has no number any more
+        work_unit.wait = wait  # killed once: a process that was waited for has no number any more
         for worker in multiprocessing.active_children():
             os.kill(worker.pid, signal.SIGKILL)
     return done, pending

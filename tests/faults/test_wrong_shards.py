@@ -12,11 +12,10 @@ from tests.faults.children import Workshop
 from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
 from bertkit.recipes.prepare import work_unit
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.train_tokenizer.run import train_tokenizer
-from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
 
 FIRST, SECOND = "train-00000-000", "train-00000-001"
 PARTS = ("tokens", "sentences", "documents")

@@ -13,7 +13,7 @@ from tests.hostile.sentence_files import (
 )
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model
+from bertkit.checkpoints.sentence_transformers import read_sentence_model
 
 NUM_INPUTS = 2_000
 FILES = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)

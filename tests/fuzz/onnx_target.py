@@ -10,8 +10,8 @@ import torch
 from bertkit.base.errors import BertkitError
 from bertkit.checkpoints.names import rename_tensors
 from bertkit.checkpoints.onnx_file import open_onnx
-from bertkit.exporters.onnx import write_onnx
-from bertkit.exporters.onnx_models import EXPORTED
+from bertkit.inference.onnx.export import write_onnx
+from bertkit.inference.onnx.models import EXPORTED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 

@@ -19,8 +19,8 @@ from tests.bundles import (
 )
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.tensorflow.checkpoint_reader import open_tensorflow
-from bertkit.checkpoints.tensorflow.leveldb_table import read_table
+from bertkit.checkpoints.tensor_bundle import read_table
+from bertkit.checkpoints.tensorflow import open_tensorflow
 
 NUM_INPUTS = 2_000
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"

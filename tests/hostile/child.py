@@ -30,9 +30,9 @@ from tests.waiting import end_when_stuck
 import bertkit
 from bertkit.base.errors import BertkitError
 from bertkit.checkpoints import huggingface, safetensors_file
-from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model
+from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.inference.loading import LoadedModel
-from bertkit.inspection.description import describe
+from bertkit.jobs.inspect import describe
 
 MAX_MESSAGE_CHARS = 2000
 ADDRESS_SPACE_BYTES = 600 << 20  # beside the files: less than what is refused shows as an error

@@ -18,7 +18,7 @@ from tests.hostile.whole import (
 from torch import Tensor
 
 from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError
-from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED
+from bertkit.checkpoints.names import ENCODER_DECODER, SHARED
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig

@@ -33,7 +33,7 @@ from bertkit.base.errors import (
     UnsafeFileError,
 )
 from bertkit.checkpoints.protobuf_wire import Message
-from bertkit.checkpoints.tensorflow.leveldb_table import read_table
+from bertkit.checkpoints.tensor_bundle import read_table
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 FILES = {

@@ -11,8 +11,8 @@ import transformers
 from tests.parity.agreement import SIZES, assert_close, randomize
 
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
+from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
-from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import TaskBatch, pack_sequences
 from bertkit.tokenization.engine import SPECIAL_TOKENS

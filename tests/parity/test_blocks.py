@@ -5,11 +5,15 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.block import EncoderBlock, FeedForward
+from bertkit.nn.block import (
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    PreNormDecoderBlock,
+    PreNormEncoderBlock,
+)
 from bertkit.nn.cross_attention import CrossAttention, Memory
-from bertkit.nn.decoder_block import DecoderBlock
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 
 SIZE, NUM_HEADS, INNER, EPSILON = 12, 3, 20, 1e-6
 READ = PackedBatch.from_single([[5] * length for length in (4, 1, 7)])

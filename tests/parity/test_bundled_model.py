@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import bertkit
-from bertkit.embeddings.embedder import Embedder, EmbedderSettings
+from bertkit.inference.embeddings.embedder import Embedder, EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.scoring.text_scorer import TextScorer
+from bertkit.inference.text_scorer import TextScorer
 
 pytest.importorskip("bertkit_minilm")
 

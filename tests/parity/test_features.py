@@ -6,8 +6,8 @@ from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
-from bertkit.embeddings.features import FeatureExtractor
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.embeddings.features import FeatureExtractor
+from bertkit.inference.engines.engine import TorchEngine
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS

@@ -17,19 +17,16 @@ from tests.parity.agreement import assert_close
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
-from bertkit.batch_jobs.convert.run import convert
-from bertkit.batch_jobs.export.run import export
-from bertkit.checkpoints.bundled import find_bundled
-from bertkit.checkpoints.sentence_transformers.folder import (
-    SentenceModel,
-    write_sentence_model,
-)
-from bertkit.checkpoints.sentence_transformers.modules import Pooling
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.predictor import Predictor
+from bertkit.jobs.convert import convert
+from bertkit.jobs.export import export
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.table import TASKS
 
 SETTINGS = FineTuneSettings(epochs=1, batch_size=4, learning_rate=1e-2, device="cpu")

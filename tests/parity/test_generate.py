@@ -5,13 +5,12 @@ import torch
 from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
 
-from bertkit.decoding.limits import DecodingLimits, DecodingSource
-from bertkit.decoding.sampling import sharpen
-from bertkit.decoding.search import decode
-from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.cached_scorers import PromptSequences, SourceSequences
-from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource
+from bertkit.inference.decoding.search import decode, sharpen
+from bertkit.inference.decoding.settings import DecodingSettings
+from bertkit.inference.generation.generator import PromptSequences, SourceSequences
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch

@@ -23,14 +23,7 @@ from seqeval.metrics import sequence_labeling as seqeval
 from seqeval.scheme import BILOU, IOBES, Entities
 from sklearn import metrics as sklearn_metrics
 
-from bertkit.metrics import (
-    calibration,
-    classification,
-    correlation,
-    entities,
-    multilabel,
-    squad,
-)
+from bertkit.tasks.metrics import calibration, classification, correlation, entities, texts
 
 IS_FULL = os.environ.get("BERTKIT_FULL") == "1"
 NUM_CASES = 10_000 if IS_FULL else 2_000
@@ -105,11 +98,11 @@ def test_sets_of_labels_score_as_in_scikit_learn():
     for _ in range(NUM_SLOW_CASES):
         shape = generator.integers(1, 8), generator.integers(2, 5)
         truth, guess = generator.random((2, *shape)) < generator.random((2, 1, 1))
-        counts = multilabel.count_label_sets(truth, guess).add_up()
+        counts = classification.count_label_sets(truth, guess).add_up()
         ours = [
             counts.pool().f1,
             counts.f1.mean(axis=-1),
-            multilabel.subset_accuracy(truth, guess),
+            classification.subset_accuracy(truth, guess),
         ]
         theirs = [
             sklearn_metrics.f1_score(truth, guess, average="micro", zero_division=0),
@@ -245,7 +238,7 @@ def test_answers_score_as_in_squad_1():
     generator = random.Random(6)
     texts = draw_texts(generator, NUM_CASES, NUM_CASES)
     golds = [draw_texts(generator, 1, 3) for _ in texts]
-    scores = squad.score_answers(texts, golds, "1.1")
+    scores = texts.score_answers(texts, golds, "1.1")
     exact = [
         max(float(bare_words(text) == bare_words(gold)) for gold in choices)
         for text, choices in zip(texts, golds, strict=True)
@@ -257,7 +250,7 @@ def test_answers_score_as_in_squad_1():
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
     expected = {"exact_match": sum(exact) / len(exact) * 100, "f1": sum(f1) / len(f1) * 100}
-    assert squad.total_squad_1(scores) == pytest.approx(expected, rel=1e-12)
+    assert texts.total_squad_1(scores) == pytest.approx(expected, rel=1e-12)
 
 
 def test_answers_score_as_in_squad_2():
@@ -269,7 +262,7 @@ def test_answers_score_as_in_squad_2():
         choices = [gold for gold in choices if bare_words(gold)] or [""]
         exact.append(float(any(bare_words(text) == bare_words(gold) for gold in choices)))
         f1.append(max(official_f1(text, gold, "2.0") for gold in choices))
-    scores = squad.score_answers(texts, golds, "2.0")
+    scores = texts.score_answers(texts, golds, "2.0")
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
 
@@ -282,12 +275,12 @@ def test_totals_are_those_of_squad_2():
         has = [generator.random() < 0.5 for _ in questions]
         odds = [round(generator.gauss(0, 1), 1) for _ in questions]
         threshold = generator.choice([*odds, min(odds) - 1.0])
-        scores = squad.AnswerScores(np.floor(values), np.array(values))
-        scores = squad.apply_threshold(scores, has, odds, threshold)
+        scores = texts.AnswerScores(np.floor(values), np.array(values))
+        scores = texts.apply_threshold(scores, has, odds, threshold)
         for number in questions:
             if odds[number] > threshold:
                 values[number] = 0.0 if has[number] else 1.0
-        assert squad.total_squad_2(scores, has) == pytest.approx(official_totals(values, has))
+        assert texts.total_squad_2(scores, has) == pytest.approx(official_totals(values, has))
 
 
 def official_totals(values: list[float], has: list[bool]) -> dict[str, float]:

@@ -12,20 +12,15 @@ import torch
 from transformers import BertConfig, BertModel
 
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.sentence_transformers.folder import (
+from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Dense, Pooling
+from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
     open_sentence_transformers,
     read_sentence_model,
     write_sentence_model,
 )
-from bertkit.checkpoints.sentence_transformers.modules import (
-    ACTIVATIONS,
-    POOLING_FLAGS,
-    Dense,
-    Pooling,
-)
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.tokenization.settings import UNCASED
 from bertkit.tokenization.tokenizer import Tokenizer
 

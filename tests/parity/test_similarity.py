@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sentence_transformers import util
 
-from bertkit.embeddings.similarity import compare_all
-from bertkit.embeddings.similarity_names import SIMILARITIES
+from bertkit.inference.embeddings.settings import SIMILARITIES
+from bertkit.inference.embeddings.similarity import compare_all
 
 THEIRS = {
     "cosine": util.cos_sim,

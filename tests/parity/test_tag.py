@@ -9,11 +9,11 @@ import torch
 import transformers
 from tests.parity.agreement import SIZES, assert_close, randomize
 
-from bertkit.inference.predictors import Tagger
+from bertkit.inference.predictor import Tagger
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
-from bertkit.tasks.tag.settings import TagSettings
 from bertkit.tasks.tag.task import Tag
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

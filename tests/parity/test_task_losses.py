@@ -10,15 +10,13 @@ from torch.nn.functional import cross_entropy
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
-from bertkit.tasks.choose.examples import ChooseExample
-from bertkit.tasks.choose.settings import ChooseSettings
-from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose, ChooseExample
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.regress.examples import RegressExample
-from bertkit.tasks.regress.settings import RegressSettings
-from bertkit.tasks.regress.task import Regress
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.regress.task import Regress, RegressExample
 from bertkit.tasks.task import Task
 from bertkit.tasks.texts import Texts
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import BertConfig, BertModel
 from transformers import BertForPreTraining as TheirModel
 
-from bertkit.checkpoints.tensorflow.checkpoint_reader import open_tensorflow
+from bertkit.checkpoints.tensorflow import open_tensorflow
 from bertkit.models.bert.heads import BertForPreTraining
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"

@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
 
-from bertkit.tokenization.engine import SPECIAL_TOKENS, KnownChunks
-from bertkit.tokenization.fast import find_fast_encoder
-from bertkit.tokenization.segments import cut_segments, find_segments
+from bertkit.tokenization.engine import (
+    SPECIAL_TOKENS,
+    KnownChunks,
+    cut_segments,
+    find_fast_encoder,
+    find_segments,
+)
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.word_counts import WordSplitter
+from bertkit.tokenization.training import WordSplitter
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tokenizer.md"
 UNICODE_VERSION = "14.0.0"

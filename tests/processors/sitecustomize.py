@@ -3,6 +3,6 @@
 import os
 from pathlib import Path
 
-from bertkit.hardware import processor
+from bertkit.training import processor
 
 processor.CPU_INFO = Path(os.environ["BERTKIT_TEST_PROCESSOR"])

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
-from bertkit.nn.attention import attend_spelled_out
-from bertkit.nn.attention_kernels import attend_fused
-from bertkit.nn.head_layout import length_mask
+from bertkit.nn.attention import attend_fused, attend_spelled_out, length_mask
 from bertkit.nn.packing import PackedBatch, pad
 
 CONFIG = BertConfig(

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import gather, open_records
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import build_parser
-from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.columns import LIST_BEGINS
 from bertkit.tasks.texts import Texts
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bertkit.embeddings.similarity import compare
-from bertkit.embeddings.similarity_names import SIMILARITIES
+from bertkit.inference.embeddings.settings import SIMILARITIES
+from bertkit.inference.embeddings.similarity import compare
 from bertkit.retrieval.vector_index import VectorIndex
 
 # Few values give equal scores, small steps scores that float32 can't tell apart.

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.tasks.tag.windows import cut_windows
+from bertkit.tasks.tag.examples import cut_windows
 
 
 @given(st.data(), st.integers(1, 12), st.integers(0, 20))

@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.vocabularies import train_vocabulary
 
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
+from bertkit.tokenization.engine import SPECIAL_TOKENS, Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.word_counts import WordSplitter
+from bertkit.tokenization.training import WordSplitter
 
 LETTERS = "abcdeéèÉßİΣςжक्षิกا한中文\u0301\u0323\u200b.,—’[]_ \t\x0b\x0c\x1c\x85\xa0\u2028\u3000\n"
 VOCABULARY = (

@@ -6,10 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from bertkit.recipes.pretrain.curves import MASKED_WORDS, NEXT_SENTENCE
+from bertkit.recipes.pretrain.corpus import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
-from bertkit.training.records.history import TrainingHistory
-from bertkit.training.records.sections import SPEED, draw_curves, tabulate_settings
+from bertkit.training.history import TrainingHistory
+from bertkit.training.sections import SPEED, draw_curves, tabulate_settings
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
+from bertkit.base.errors import pluralize
 from bertkit.base.files import durable_file, durable_folder
 from bertkit.base.progress import announce
-from bertkit.base.wording import pluralize
 from bertkit.data.readers.document import Document
-from bertkit.data.readers.lines import SURROGATE
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.data.readers.text import SURROGATE
 from bertkit.recipes.prepare.work_unit import choose_split
+from bertkit.recipes.settings import PrepareSettings
 from bertkit_demo.docstrings import find_docstrings, find_paragraphs
 
 TOPICS = "pydoc_data"

@@ -14,24 +14,23 @@ import numpy as np
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.output import open_output
-from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
-from bertkit.recipes.pretrain.evaluation import held_out_batches
-from bertkit.recipes.pretrain.job import build_config, build_new_model
+from bertkit.recipes.pretrain.job import build_config, build_new_model, held_out_batches
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.train_tokenizer.run import train_tokenizer
+from bertkit.recipes.train_tokenizer import train_tokenizer
 from bertkit.reports.report import write_report
+from bertkit.tasks.objectives.bert import PreTrainingBatch
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.records.history import TrainingHistory
-from bertkit.training.records.log import read_log
+from bertkit.training.history import TrainingHistory
+from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE
 from bertkit_demo.baselines import NeighborGuesser, neighbors
 from bertkit_demo.page import Accuracies, DemoFacts, Example, build_report

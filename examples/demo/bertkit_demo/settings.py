@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from bertkit.base.settings import Settings
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 
 TOKENIZER_SETTINGS = TrainTokenizerSettings(vocab_size=8192)
 # A tenth of the packages. The largest ones aren't among them, so it is only 3.5 % of the text.

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 from bertkit.base.errors import InputError, MissingFileError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.data.readers.memory import CorpusInput, memory_source
+from bertkit.data.readers.jsonl import CorpusInput, memory_source
 from bertkit.data.readers.sources import STANDARD_INPUT
 from bertkit.data.tables.decoder import DEFAULT_FIELD
-from bertkit.data.tables.documents import read_documents
 from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import ArrowTable, Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
+from bertkit.data.tables.texts import read_documents
 
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
 SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path

@@ -4,26 +4,24 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
-from bertkit.api.interrupts import ends_in_one_line
-from bertkit.api.kept import take_model, take_object
+from bertkit.api.kept import ends_in_one_line, take_model, take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
-from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.overrides import DecodingOverrides, check_seed
-from bertkit.embeddings.settings import EmbedderSettings
-from bertkit.generation.generator import ContinuedText, Generator
-from bertkit.generation.generator_settings import GeneratorSettings
-from bertkit.generation.seq2seq_generator import GeneratedText
-from bertkit.generation.summarizer import AbstractiveSummarizer, load_summarizer
-from bertkit.generation.summary import ExtractiveSummary
-from bertkit.generation.summary_settings import SummarySettings
-from bertkit.generation.translator import Translator
-from bertkit.inference.engines.names import EngineName, PrecisionName
+from bertkit.inference.decoding.settings import DecodingOverrides, check_seed
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FilledText, FillMask
+from bertkit.inference.generation.extractive import ExtractiveSummary
+from bertkit.inference.generation.generator import ContinuedText, Generator
+from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
+from bertkit.inference.generation.summarizer import AbstractiveSummarizer, load_summarizer
+from bertkit.inference.generation.translator import Translator
 from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.text_scorer import TextScore, TextScorer
 from bertkit.reports.notebook import ResultList
-from bertkit.scoring.text_scorer import TextScore, TextScorer
 
 Loaded = TypeVar("Loaded")
 

@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.api.inputs import take_path
-from bertkit.api.interrupts import ends_in_one_line
+from bertkit.api.kept import ends_in_one_line
 from bertkit.api.settings import build, takes_settings
-from bertkit.batch_jobs.export.run import ExportResult
-from bertkit.batch_jobs.export.run import export as run_export
-from bertkit.batch_jobs.export.settings import ExportSettings
-from bertkit.inspection.description import ModelDescription, describe
-from bertkit.run_reports.run import ReportResult
-from bertkit.run_reports.run import report as run_report
-from bertkit.run_reports.settings import ReportSettings
+from bertkit.jobs.export import ExportResult
+from bertkit.jobs.export import export as run_export
+from bertkit.jobs.inspect import ModelDescription, describe
+from bertkit.jobs.settings import ExportSettings
+from bertkit.recipes.report.run import ReportResult
+from bertkit.recipes.report.run import report as run_report
+from bertkit.recipes.settings import ReportSettings
 
 
 @ends_in_one_line
@@ -56,7 +56,7 @@ def export(
         The result with `folder`, `outputs` and `files`.
 
     Raises:
-        BertkitError: as in `bertkit.batch_jobs.export.run.export`.
+        BertkitError: as in `bertkit.jobs.export.export`.
 
     Examples:
         >>> bertkit.export("sentiment/", output="onnx/").outputs  # doctest: +SKIP
@@ -85,7 +85,7 @@ def report(
         The result with `report`, the page's path, and `runs`.
 
     Raises:
-        BertkitError: as in `bertkit.run_reports.run.report`.
+        BertkitError: as in `bertkit.recipes.report.run.report`.
 
     Examples:
         >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP

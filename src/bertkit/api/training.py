@@ -9,39 +9,37 @@ from pathlib import Path
 from typing import Any, Literal, cast, overload
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
-from bertkit.api.interrupts import ends_in_one_line
+from bertkit.api.kept import ends_in_one_line
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
-from bertkit.checkpoints.bundled import find_bundled
-from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.hub import find_bundled, resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
-from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.generation.summarizer import AbstractiveSummarizer
-from bertkit.generation.translator import Translator
-from bertkit.inference.predictor import Predictor
-from bertkit.inference.predictors import Answerer, Chooser, Classifier, Regressor, Tagger
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.inference.generation.summarizer import AbstractiveSummarizer
+from bertkit.inference.generation.translator import Translator
+from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
-from bertkit.recipes.finetune.search.run import search as run_search
+from bertkit.recipes.finetune.search import search as run_search
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.recipes.prepare.run import prepare as run_prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.examples import Pairs
-from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
-from bertkit.recipes.train_tokenizer.run import train_tokenizer as run_train_tokenizer
-from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
+from bertkit.recipes.train_tokenizer import train_tokenizer as run_train_tokenizer
 from bertkit.reports.text import show
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.records.observers import OnEvent, observe
+from bertkit.training.log import OnEvent, observe
 
 # Texts from Python, or files by name: one string (a file, folder or glob), or paths.
 Texts = Table | Sequence[Path]
@@ -80,7 +78,7 @@ def train_tokenizer(
         settings: fields of `TrainTokenizerSettings`.
 
     Raises:
-        BertkitError: as in `bertkit.recipes.train_tokenizer.run.train_tokenizer`.
+        BertkitError: as in `bertkit.recipes.train_tokenizer.train_tokenizer`.
 
     Examples:
         >>> texts = ["the cat sat on the mat", "the dog ate the cake"]

@@ -1,39 +1,39 @@
 # Signatures of the functions of `import bertkit`, for editors and checkers.
 # Written by tools/write_reference.py; don't edit.
 
-import bertkit.batch_jobs.evaluate.held_out
-import bertkit.batch_jobs.evaluate.run
-import bertkit.batch_jobs.export.run
+import bertkit.recipes.evaluate.held_out
+import bertkit.recipes.evaluate.run
+import bertkit.jobs.export
 import bertkit.data.shards
-import bertkit.embeddings.embedder
-import bertkit.generation.generator
-import bertkit.generation.seq2seq_generator
-import bertkit.generation.summarizer
-import bertkit.generation.summary
-import bertkit.generation.translator
+import bertkit.inference.embeddings.embedder
+import bertkit.inference.generation.generator
+import bertkit.inference.generation.seq2seq_generator
+import bertkit.inference.generation.summarizer
+import bertkit.inference.generation.extractive
+import bertkit.inference.generation.translator
 import bertkit.inference.fill_mask
 import bertkit.inference.next_sentence
 import bertkit.inference.predictor
-import bertkit.inference.predictors
-import bertkit.inspection.description
-import bertkit.interpret.page.attention_view
+import bertkit.inference.predictor
+import bertkit.jobs.inspect
+import bertkit.interpret.attention_view
 import bertkit.recipes.pretrain.run
 import bertkit.retrieval.search_index
-import bertkit.run_reports.run
-import bertkit.scoring.minimal_pairs
-import bertkit.scoring.text_scorer
+import bertkit.recipes.report.run
+import bertkit.inference.text_scorer
+import bertkit.inference.text_scorer
 import bertkit.tokenization.tokenizer
 import collections.abc
 import pathlib
 import typing
 from typing import Any, Literal, Optional, Union, overload
-from bertkit.training.records.observers import OnEvent
+from bertkit.training.log import OnEvent
 from bertkit.api.inputs import SeveralTexts
 from bertkit.data.tables.rows import Table
-from bertkit.embeddings.similarity import Rows
+from bertkit.inference.embeddings.similarity import Rows
 from bertkit.api.training import Texts
-from bertkit.api.using import Model
-from bertkit.embeddings.embedder import Vectors
+from bertkit.api.vectors import Model
+from bertkit.inference.embeddings.embedder import Vectors
 
 def view(
     text: str,
@@ -52,7 +52,7 @@ def view(
     neurons: bool = False,
     importance: bool = True,
     read_mask: bool = False,
-) -> bertkit.interpret.page.attention_view.AttentionView: ...
+) -> bertkit.interpret.attention_view.AttentionView: ...
 
 def train_tokenizer(
     texts: Table | collections.abc.Sequence[pathlib.Path],
@@ -240,7 +240,7 @@ def finetune(
     positive_label: str | None = None,
     threshold: float = 0.5,
     find_threshold: bool = False,
-) -> bertkit.inference.predictors.Classifier: ...
+) -> bertkit.inference.predictor.Classifier: ...
 
 @overload
 def finetune(
@@ -302,7 +302,7 @@ def finetune(
     max_windows: int = 32,
     pooling: Optional[Literal['cls', 'mean', 'max']] = None,
     label_column: str | None = None,
-) -> bertkit.inference.predictors.Regressor: ...
+) -> bertkit.inference.predictor.Regressor: ...
 
 @overload
 def finetune(
@@ -360,7 +360,7 @@ def finetune(
     tags_column: str | None = None,
     scheme: Literal['auto', 'entities', 'plain'] = 'auto',
     context: int = 32,
-) -> bertkit.inference.predictors.Tagger: ...
+) -> bertkit.inference.predictor.Tagger: ...
 
 @overload
 def finetune(
@@ -422,7 +422,7 @@ def finetune(
     question_column: str | None = None,
     context_column: str | None = None,
     answers_column: str | None = None,
-) -> bertkit.inference.predictors.Answerer: ...
+) -> bertkit.inference.predictor.Answerer: ...
 
 @overload
 def finetune(
@@ -480,7 +480,7 @@ def finetune(
     question_column: str | None = None,
     choices_column: str | None = None,
     label_column: str | None = None,
-) -> bertkit.inference.predictors.Chooser: ...
+) -> bertkit.inference.predictor.Chooser: ...
 
 @overload
 def finetune(
@@ -544,7 +544,7 @@ def finetune(
     held_out: float = 0.03,
     split_seed: int | None = None,
     keep_checkpoints: bool = False,
-) -> bertkit.generation.translator.Translator: ...
+) -> bertkit.inference.generation.translator.Translator: ...
 
 @overload
 def finetune(
@@ -608,7 +608,7 @@ def finetune(
     held_out: float = 0.03,
     split_seed: int | None = None,
     keep_checkpoints: bool = False,
-) -> bertkit.generation.summarizer.AbstractiveSummarizer: ...
+) -> bertkit.inference.generation.summarizer.AbstractiveSummarizer: ...
 
 @overload
 def finetune(
@@ -694,7 +694,7 @@ def finetune(
     summary_column: str | None = None,
     sentences: int = 3,
     language: str = 'en',
-) -> Union[bertkit.inference.predictor.Predictor[Any, Any, Any], bertkit.generation.seq2seq_generator.Seq2SeqGenerator]: ...
+) -> Union[bertkit.inference.predictor.Predictor[Any, Any, Any], bertkit.inference.generation.seq2seq_generator.Seq2SeqGenerator]: ...
 
 def evaluate(
     model: Model,
@@ -726,13 +726,13 @@ def evaluate(
     answers_column: str | None = None,
     choices_column: str | None = None,
     summary_column: str | None = None,
-) -> bertkit.batch_jobs.evaluate.run.EvaluateResult | bertkit.scoring.minimal_pairs.PairsResult | bertkit.batch_jobs.evaluate.held_out.HeldOutResult: ...
+) -> bertkit.recipes.evaluate.run.EvaluateResult | bertkit.inference.text_scorer.PairsResult | bertkit.recipes.evaluate.held_out.HeldOutResult: ...
 
 @overload
 def translate(
     texts: str,
     *,
-    model: str | pathlib.Path | bertkit.generation.translator.Translator,
+    model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
     device: str = 'auto',
     revision: str | None = None,
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
@@ -752,13 +752,13 @@ def translate(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
-) -> bertkit.generation.seq2seq_generator.GeneratedText: ...
+) -> bertkit.inference.generation.seq2seq_generator.GeneratedText: ...
 
 @overload
 def translate(
     texts: SeveralTexts,
     *,
-    model: str | pathlib.Path | bertkit.generation.translator.Translator,
+    model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
     device: str = 'auto',
     revision: str | None = None,
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
@@ -778,7 +778,7 @@ def translate(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
-) -> list[bertkit.generation.seq2seq_generator.GeneratedText]: ...
+) -> list[bertkit.inference.generation.seq2seq_generator.GeneratedText]: ...
 
 @overload
 def summarize(
@@ -820,7 +820,7 @@ def summarize(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
-) -> bertkit.generation.summary.ExtractiveSummary | bertkit.generation.seq2seq_generator.GeneratedText: ...
+) -> bertkit.inference.generation.extractive.ExtractiveSummary | bertkit.inference.generation.seq2seq_generator.GeneratedText: ...
 
 @overload
 def summarize(
@@ -862,14 +862,14 @@ def summarize(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
-) -> list[bertkit.generation.summary.ExtractiveSummary | bertkit.generation.seq2seq_generator.GeneratedText]: ...
+) -> list[bertkit.inference.generation.extractive.ExtractiveSummary | bertkit.inference.generation.seq2seq_generator.GeneratedText]: ...
 
 @overload
 def similarity(
     first: str,
     second: str,
     *,
-    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    model: str | pathlib.Path | bertkit.inference.embeddings.embedder.Embedder | None = None,
     similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
     text_column: str | None = None,
     device: str = 'auto',
@@ -892,7 +892,7 @@ def similarity(
     first: str,
     second: SeveralTexts,
     *,
-    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    model: str | pathlib.Path | bertkit.inference.embeddings.embedder.Embedder | None = None,
     similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
     text_column: str | None = None,
     device: str = 'auto',
@@ -915,7 +915,7 @@ def similarity(
     first: SeveralTexts,
     second: str | SeveralTexts | None = None,
     *,
-    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    model: str | pathlib.Path | bertkit.inference.embeddings.embedder.Embedder | None = None,
     similarity: Optional[Literal['cosine', 'dot', 'euclidean', 'manhattan']] = None,
     text_column: str | None = None,
     device: str = 'auto',
@@ -1001,25 +1001,25 @@ def search(
 def score(
     texts: str,
     *,
-    model: str | pathlib.Path | bertkit.scoring.text_scorer.TextScorer | None = None,
+    model: str | pathlib.Path | bertkit.inference.text_scorer.TextScorer | None = None,
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
     engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
-) -> bertkit.scoring.text_scorer.TextScore: ...
+) -> bertkit.inference.text_scorer.TextScore: ...
 
 @overload
 def score(
     texts: SeveralTexts,
     *,
-    model: str | pathlib.Path | bertkit.scoring.text_scorer.TextScorer | None = None,
+    model: str | pathlib.Path | bertkit.inference.text_scorer.TextScorer | None = None,
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
     engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
-) -> list[bertkit.scoring.text_scorer.TextScore]: ...
+) -> list[bertkit.inference.text_scorer.TextScore]: ...
 
 def report(
     run: str | pathlib.Path,
@@ -1029,7 +1029,7 @@ def report(
     text: tuple[str, ...] = (),
     examples: bool = True,
     overwrite: bool = False,
-) -> bertkit.run_reports.run.ReportResult: ...
+) -> bertkit.recipes.report.run.ReportResult: ...
 
 def next_sentence(
     first: str,
@@ -1047,13 +1047,13 @@ def inspect(
     *,
     revision: str | None = None,
     hashes: bool = True,
-) -> bertkit.inspection.description.ModelDescription: ...
+) -> bertkit.jobs.inspect.ModelDescription: ...
 
 @overload
 def generate(
     texts: str,
     *,
-    model: str | pathlib.Path | bertkit.generation.generator.Generator,
+    model: str | pathlib.Path | bertkit.inference.generation.generator.Generator,
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
@@ -1070,13 +1070,13 @@ def generate(
     top_p: float | None = None,
     num_answers: int = 1,
     seed: int = 0,
-) -> bertkit.generation.generator.ContinuedText: ...
+) -> bertkit.inference.generation.generator.ContinuedText: ...
 
 @overload
 def generate(
     texts: SeveralTexts,
     *,
-    model: str | pathlib.Path | bertkit.generation.generator.Generator,
+    model: str | pathlib.Path | bertkit.inference.generation.generator.Generator,
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
@@ -1093,7 +1093,7 @@ def generate(
     top_p: float | None = None,
     num_answers: int = 1,
     seed: int = 0,
-) -> list[bertkit.generation.generator.ContinuedText]: ...
+) -> list[bertkit.inference.generation.generator.ContinuedText]: ...
 
 @overload
 def fill_mask(
@@ -1131,12 +1131,12 @@ def export(
     to: Literal['onnx'] = 'onnx',
     precision: Literal['fp32', 'int8'] = 'fp32',
     encoder_only: bool = False,
-) -> bertkit.batch_jobs.export.run.ExportResult: ...
+) -> bertkit.jobs.export.ExportResult: ...
 
 def embed(
     texts: Table,
     *,
-    model: str | pathlib.Path | bertkit.embeddings.embedder.Embedder | None = None,
+    model: str | pathlib.Path | bertkit.inference.embeddings.embedder.Embedder | None = None,
     device: str = 'auto',
     revision: str | None = None,
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,

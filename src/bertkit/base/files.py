@@ -7,6 +7,7 @@ in `.partial`, which the next start removes. `.replaced` marks the complete old 
 one was about to replace.
 """
 
+import io
 import json
 import math
 import os
@@ -368,3 +369,24 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
         return data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise DamagedFileError(f"{path} isn't UTF-8 at byte {error.start:,}") from None
+
+
+class DurableStream(io.RawIOBase):
+    """A writable stream over a `DurableFile`; the owner opens, finishes or discards the file."""
+
+    def __init__(self, file: DurableFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Append all of the bytes and return their number.
+
+        Raises:
+            StorageError: writing failed.
+        """
+        view = memoryview(data)
+        self._file.write(view)
+        return view.nbytes

@@ -18,9 +18,10 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from filelock import FileLock
@@ -30,6 +31,7 @@ from bertkit._version import __version__
 from bertkit.base import storage
 from bertkit.base.errors import (
     HubError,
+    MissingExtraError,
     MissingFileError,
     SettingsError,
     StorageError,
@@ -49,6 +51,31 @@ from bertkit.checkpoints.file_names import (
     WEIGHTS,
 )
 from bertkit.checkpoints.run_folder import find_checkpoint, find_run
+
+PACKAGE = "bertkit_minilm"
+INSTALL_COMMAND = "pip install ./models/minilm"
+
+Part = Literal["words", "vectors"]
+
+
+def find_bundled(part: Part) -> Path:
+    """Return the folder of a set of weights.
+
+    Args:
+        part: "words" has the heads for masked words and next sentence; "vectors" is the encoder
+            for similarity, search and fine-tuning.
+
+    Raises:
+        MissingExtraError: the package isn't installed.
+    """
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:  # a mere folder of the name has no origin
+        raise MissingExtraError(
+            "no model was named, and the one that comes with bertkit isn't installed; name one"
+            f" (--model), or install it with `{INSTALL_COMMAND}` in bertkit's repository"
+        )
+    return Path(spec.origin).parent / part
+
 
 TENSORFLOW_SUFFIX = ".index"
 ID_PART = r"\w(?:[\w.-]{0,94}\w)?"

@@ -32,7 +32,13 @@ from bertkit.checkpoints.file_names import (
     PYTORCH_FILE,
     SAFETENSORS_FILE,
 )
-from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
+from bertkit.checkpoints.names import (
+    MODEL_TYPE,
+    OWN_MODEL_TYPE,
+    remove_wrappers,
+    rename_tensors,
+    show,
+)
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
@@ -40,7 +46,6 @@ from bertkit.checkpoints.safetensors_file import (
     open_safetensors,
     write_safetensors,
 )
-from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.checkpoints.transfer import mark_own_head, unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one

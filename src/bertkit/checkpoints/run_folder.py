@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder

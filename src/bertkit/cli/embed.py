@@ -2,22 +2,30 @@
 
 import json as json_module
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.output import open_output
 from bertkit.base.progress import announce
-from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.embed.settings import EmbedSettings
-from bertkit.cli.default_model import take_model_and_files
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import list_problems
-from bertkit.cli.texts import Words
+from bertkit.cli.texts import (
+    Words,
+    gather_texts,
+    list_problems,
+    take_model,
+    take_model_and_file,
+    take_model_and_files,
+)
+from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
+from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings
 
 if TYPE_CHECKING:
-    from bertkit.batch_jobs.embed.run import EmbedResult
+    from bertkit.retrieval.embed import EmbedResult
+    from bertkit.retrieval.features import FeaturesResult
 
 PROBLEMS = {
     "empty": "empty",
@@ -73,26 +81,26 @@ def embed(
         json: Print the summary as one JSON object.
     """
     model, texts = take_model_and_files(inputs, model)
-    from bertkit.batch_jobs.embed.run import embed as run
-    from bertkit.batch_jobs.embed.run import embed_lines
+    from bertkit.retrieval.embed import embed as run
+    from bertkit.retrieval.embed import embed_lines
 
     if output is None:
         check_standard_output()
         if settings.restart or settings.overwrite:
             raise SettingsError("--restart and --overwrite need --output")
         from bertkit.data.tables.text_files import open_text_files
-        from bertkit.embeddings.embedder import Embedder
+        from bertkit.inference.embeddings.embedder import Embedder
 
         files = open_text_files(texts, settings)
         embedder = Embedder.load(model, settings, device=device, revision=revision)
         result = embed_lines(embedder, files, print)
-        announce(_describe(result, json=json))
+        announce(_describe_embedding(result, json=json))
         return
     result = run(model, texts, output, settings, device=device, revision=revision)
-    print(_describe(result, json=json))
+    print(_describe_embedding(result, json=json))
 
 
-def _describe(result: "EmbedResult", *, json: bool) -> str:
+def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
     """Format the summary as JSON or text."""
     if json:
         return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
@@ -108,3 +116,148 @@ def _describe(result: "EmbedResult", *, json: bool) -> str:
     if not counts.texts:
         problems = "WARNING: the input is empty"
     return "; ".join(filter(None, (line, problems)))
+
+
+# `--layers -1 -2` is one flag with two values; there is no flag for an empty list.
+Flags = Parameter(name="*", consume_multiple=True, negative_iterable=())
+
+
+def features(
+    *inputs: Words,
+    model: str | None = None,
+    output: Path | None = None,
+    settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Extract the hidden states of each token (T_i) and one vector of each text (C).
+
+    This is the feature-based use of BERT: another model is trained on the features, and BERT isn't
+    changed. Reads what `bertkit embed` reads; row n of the output belongs to row n of the input.
+    Texts that are too long are truncated and counted. C comes from the model's pooler, or, if it
+    has none, is the last layer's [CLS]; the output says which.
+
+    .jsonl has one line per text; .parquet has the same in a quarter of the space, and is written
+    several times faster. A .json beside it lists everything that the features depend on.
+
+    **Examples**
+
+        bertkit features texts.txt --output features.parquet
+
+        bertkit features run/ texts.txt --layers -1 -2 -3 -4 --combine concat
+
+        bertkit features bert-base/ corpus.jsonl.gz --output features.parquet
+
+        bertkit features run/ pairs.txt --pairs --combine none --layout google --output f.jsonl
+
+    Args:
+        inputs: A file of texts, or - for standard input; an argument before it is the model.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
+        output: File for the features: .jsonl or .parquet. Without it, they are printed as JSONL,
+            and the summary goes to standard error.
+        settings: The settings of the command.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the summary as one JSON object.
+    """
+    if output is None:
+        check_standard_output()
+    model, texts = take_model_and_file(inputs, model)
+    from bertkit.retrieval.features import (
+        FeatureStream,
+        check_output,
+        print_features,
+        write_features,
+    )
+
+    if output is None:
+        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
+        announce(_describe_features(print_features(stream, print), json=json))
+        return
+    check = partial(check_output, texts, settings=settings)
+    with open_output(output, "writing features into", inputs=[texts], check=check) as place:
+        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
+        print(_describe_features(write_features(stream, place), json=json))
+
+
+def _describe_features(result: "FeaturesResult", *, json: bool) -> str:
+    """Format the summary as JSON or text."""
+    output, identity = result.output, result.identity
+    if json:
+        shown = {**asdict(result), "output": output and str(output)}
+        return json_module.dumps(shown | {"tokens_per_second": result.tokens_per_second})
+    counts = result.counts
+    layers = "layer " + ", ".join(map(str, identity["layers"]))
+    line = (
+        f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
+        f" {pluralize(counts.tokens, 'token')} {list(result.shape)} of {layers}"
+        f" ({identity['combine']}), C from {identity['sequence_from']},"
+        f" {result.tokens_per_second:,.0f} tokens per second"
+    )
+    problems = ", ".join(list_problems(counts, PROBLEMS, max_length=identity["max_length"]))
+    return "; ".join(filter(None, (line, problems)))
+
+
+MAX_TEXTS = 1000
+
+
+def similarity(
+    *texts: Words,
+    model: str | None = None,
+    file: Path | None = None,
+    similarity: Similarity | None = None,
+    settings: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Compute the similarity of two texts, or of each pair of several texts.
+
+    **Examples**
+
+        bertkit similarity "A cat sat down." "The dog lay on the floor."
+
+        bertkit similarity all-MiniLM-L6-v2/ "A cat sat down." "The dog lay on the floor."
+
+        bertkit similarity all-MiniLM-L6-v2/ --file sentences.txt --json
+
+        bertkit similarity run/ "a cat" "a dog" --similarity euclidean --pooling cls
+
+    Args:
+        texts: Two or more texts; the first argument may be the model; - reads standard input, one
+            text per line.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the first argument, or else the model that comes with bertkit.
+        file: File with one text per line.
+        similarity: Similarity measure; by default that of the model's folder, else cosine.
+            Distances are negated: higher is always more similar.
+        settings: The settings of the command.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object.
+    """
+    check_standard_output()
+    model, texts = take_model(texts, model, "vectors", num_texts=2, file=file)
+    given = [text for _, text in gather_texts(texts, file)]
+    if not 2 <= len(given) <= MAX_TEXTS:
+        raise InputError(
+            f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare all"
+            " pairs; for more, use `bertkit search`"
+        )
+    from bertkit.inference.embeddings.embedder import Embedder
+    from bertkit.inference.embeddings.similarity import compare_all
+
+    embedder = Embedder.load(model, settings, device=device, revision=revision)
+    vectors = embedder.encode(given)
+    chosen = similarity or cast("Similarity", embedder.similarity)
+    scores = compare_all(chosen, vectors, vectors).tolist()
+    if json:
+        found = {"similarity": chosen, "texts": given, "scores": scores}
+        print(json_module.dumps(found, ensure_ascii=False))
+    elif len(given) == 2:
+        print(f"{scores[0][1]:.4f}")
+    else:
+        for row in scores:
+            print(" ".join(f"{score:8.4f}" for score in row))

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
-from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import describe_metrics, open_result
-from bertkit.cli.texts import legible
-from bertkit.inference.engines.names import EngineName, PrecisionName
-from bertkit.tasks.column_settings import choose_columns
+from bertkit.cli.texts import describe_metrics, legible, open_result
+from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.recipes.settings import EvaluateSettings
+from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 
 if TYPE_CHECKING:
-    from bertkit.batch_jobs.evaluate.held_out import HeldOutResult
-    from bertkit.scoring.minimal_pairs import PairAccuracy, PairsResult
+    from bertkit.inference.text_scorer import PairAccuracy, PairsResult
+    from bertkit.recipes.evaluate.held_out import HeldOutResult
 
 COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
 
@@ -86,15 +84,14 @@ def evaluate(
             raise SettingsError("--output and --overwrite are for labeled data; see --json")
         check_standard_output()
         if minimal_pairs is not None:
-            from bertkit.scoring.minimal_pairs import judge_pairs
-            from bertkit.scoring.text_scorer import TextScorer
+            from bertkit.inference.text_scorer import TextScorer, judge_pairs
 
             scorer = TextScorer.load(
                 model, device, revision=revision, engine=engine, precision=precision
             )
             print(describe_pairs(judge_pairs(scorer, minimal_pairs, settings), json=json))
         if held_out is not None:
-            from bertkit.batch_jobs.evaluate.held_out import evaluate_held_out
+            from bertkit.recipes.evaluate.held_out import evaluate_held_out
 
             if (engine, precision) != ("auto", "auto"):
                 raise SettingsError(
@@ -103,15 +100,20 @@ def evaluate(
             found = evaluate_held_out(model, held_out, device, revision=revision)
             print(describe_held_out(found, json=json))
         return
-    from bertkit.batch_jobs.evaluate import files, text
-    from bertkit.batch_jobs.evaluate.run import EvaluatedModel
-    from bertkit.batch_jobs.evaluate.run import evaluate as run
+    from bertkit.recipes.evaluate.held_out import render
+    from bertkit.recipes.evaluate.run import (
+        EvaluatedModel,
+        check_output,
+        summarize,
+        write_evaluation,
+    )
+    from bertkit.recipes.evaluate.run import evaluate as run
 
     with open_result(
         output,
         "evaluating into",
         data,
-        files.check_output,
+        check_output,
         overwrite=settings.overwrite,
         is_workplace=True,
     ) as place:
@@ -121,12 +123,12 @@ def evaluate(
         for line in result.data_problems:
             announce(legible(line))
         if place is not None:
-            files.write_evaluation(place, result)
+            write_evaluation(place, result)
             announce(f"{place}: wrote the report and the predictions")
     if json:
-        print(json_module.dumps(files.summarize(result), ensure_ascii=False))
+        print(json_module.dumps(summarize(result), ensure_ascii=False))
     else:
-        print(*map(legible, text.render(result)), sep="\n")
+        print(*map(legible, render(result)), sep="\n")
 
 
 def describe_pairs(result: "PairsResult", *, json: bool) -> str:

@@ -18,42 +18,42 @@ from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
-from bertkit.cli.finetune import build_finetune
-from bertkit.cli.memory import describe_shortage, is_out_of_memory
 from bertkit.cli.output import (
     ReaderGoneError,
     announced_log,
+    describe_shortage,
     fill_closed_descriptors,
     hold_standard_output,
+    is_out_of_memory,
     settle_standard_error,
 )
-from bertkit.cli.predict import build_predict
+from bertkit.cli.predict import build_finetune, build_predict
 from bertkit.cli.texts import MisspelledOptionError
 from bertkit.tasks.table import TASKS
 from bertkit.training.signals import interruptible
 
 COMMANDS = {
-    "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
-    "prepare": "bertkit.cli.prepare:prepare",
+    "train-tokenizer": "bertkit.cli.pretrain:train_tokenizer",
+    "prepare": "bertkit.cli.pretrain:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
-    "replay": "bertkit.cli.replay:replay",
-    "report": "bertkit.cli.report:report",
+    "replay": "bertkit.cli.pretrain:replay",
+    "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
-    "next-sentence": "bertkit.cli.next_sentence:next_sentence",
+    "next-sentence": "bertkit.cli.fill_mask:next_sentence",
     "generate": "bertkit.cli.generate:generate",
-    "score": "bertkit.cli.score:score",
+    "score": "bertkit.cli.generate:score",
     "embed": "bertkit.cli.embed:embed",
-    "similarity": "bertkit.cli.similarity:similarity",
+    "similarity": "bertkit.cli.embed:similarity",
     "search": "bertkit.cli.search:search",
     "summarize": "bertkit.cli.summarize:summarize",
-    "features": "bertkit.cli.features:features",
-    "nearest": "bertkit.cli.nearest:nearest",
-    "analogy": "bertkit.cli.analogy:analogy",
+    "features": "bertkit.cli.embed:features",
+    "nearest": "bertkit.cli.search:nearest",
+    "analogy": "bertkit.cli.search:analogy",
     "view": "bertkit.cli.view:view",
-    "inspect": "bertkit.cli.inspect:inspect",
-    "convert": "bertkit.cli.convert:convert",
-    "export": "bertkit.cli.export:export",
-    "devices": "bertkit.cli.devices:devices",
+    "inspect": "bertkit.cli.model_files:inspect",
+    "convert": "bertkit.cli.model_files:convert",
+    "export": "bertkit.cli.model_files:export",
+    "devices": "bertkit.cli.model_files:devices",
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.cli.translate:translate",
 }

@@ -1,24 +1,195 @@
 """`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
 
+import json as json_module
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
+from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Group, Parameter
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.predict.settings import PredictSettings
-from bertkit.cli.results import list_problems, open_result
-from bertkit.cli.texts import NO_TEXT, Words, find_source, legible
-from bertkit.inference.engines.names import EngineName, PrecisionName
-from bertkit.tasks.column_settings import choose_columns
-from bertkit.tasks.table import TaskEntry
+from bertkit.cli.texts import (
+    NO_TEXT,
+    Words,
+    find_source,
+    legible,
+    list_problems,
+    open_result,
+    take_bundled,
+)
+from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.jobs.settings import PredictSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.seq2seq.settings import KINDS, Kind
+from bertkit.reports.text import show
+from bertkit.tasks.settings import choose_columns
+from bertkit.tasks.table import TASKS, TaskEntry
+from bertkit.training.signals import stop_at_once
 
 if TYPE_CHECKING:
-    from bertkit.batch_jobs.predict.run import Answers
+    from bertkit.jobs.predict import Answers
+    from bertkit.recipes.finetune.result import FineTuneResult
+    from bertkit.recipes.seq2seq.run import Seq2SeqResult
+
+FINETUNE_DOCSTRING = """{summary}
+
+    Fine-tunes a pre-trained encoder, keeps the best epoch, and writes a folder with the model, a
+    model card and a report. The same command resumes an interrupted run.
+
+    **Examples**
+
+        bertkit finetune {name} --train train{data} --dev dev{data} --output out/
+
+        bertkit finetune {name} --model M --train train{data} --output seed1/ --epochs 4 --seed 1
+
+        bertkit finetune {name} --model M --train train{data} --output top/ --search paper --seeds 3
+
+    Args:
+        model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
+            the Hub; by default the model that comes with bertkit.
+        train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
+        dev: Held-out examples; without it, a share of the training examples is held out.
+        output: Folder for the model.
+        task: Settings of the task.
+        settings: Settings of training.
+        search: Settings of a search over several runs.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
+# Panels of the help, in this order: what one must say stands first.
+ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)
+PAIRS_OF_TEXTS = Group("Texts from texts", sort_key=2)
+SOURCES = Group("Model and data", sort_key=1)
+TASK = Group("Task", sort_key=2)
+TRAINING = Group("Training", sort_key=3)
+SEARCH = Group("Search over several runs", sort_key=4)
+HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
+
+
+def build_finetune() -> App:
+    """The command, with one of its own for each task."""
+    app = App(name="finetune", help=HELP)
+    for order, (name, entry) in enumerate(TASKS.items()):
+        command = build_command(name, entry)
+        app.command(command, name=name, sort_key=order, group=ONE_PASS, group_parameters=SOURCES)
+    for order, (name, kind) in enumerate(KINDS.items(), start=len(TASKS)):
+        command = build_pair_command(name, kind)
+        app.command(
+            command, name=name, sort_key=order, group=PAIRS_OF_TEXTS, group_parameters=SOURCES
+        )
+    return app
+
+
+def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
+    """Build `bertkit finetune <name>` for a task that learns from pairs of texts."""
+    settings_kind: Any = kind.settings
+
+    def finetune_pairs(
+        *,
+        train: Annotated[list[Path], Parameter(consume_multiple=True)],
+        dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+        output: Path,
+        settings: Annotated[settings_kind, Parameter(name="*", group=TRAINING)] = settings_kind(),  # noqa: B008
+        json: bool = False,
+    ) -> None:
+        with stop_at_once(lambda: "stopped while loading; run the same command again"):
+            from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
+
+        files = PairFiles(tuple(train), None if dev is None else tuple(dev))
+        result = train_seq2seq(files, output, settings)
+        print(describe_pairs(result, json=json))
+
+    finetune_pairs.__doc__ = kind.help
+    return finetune_pairs
+
+
+def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
+    """Describe the result as JSON or text."""
+    saved = result.saved
+    if json:
+        found = {"output": str(result.output), "metrics": saved.metrics}
+        told = {"signatures": saved.signatures, "warnings": saved.warnings}
+        return json_module.dumps({**found, **told})
+    shown = ", ".join(
+        f"{name} {value:.4g}" for name, value in saved.metrics.items() if value is not None
+    )
+    line = (
+        f"{result.output}: {pluralize(saved.num_steps, 'step')},"
+        f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
+    )
+    example = f"Try: bertkit {saved.kind} {result.output} --help"
+    return legible("\n".join((line, *saved.warnings, example)))
+
+
+def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
+    """Build `bertkit finetune <name>`; its flags follow from the task's settings."""
+    task_kind: Any = entry.settings
+
+    def finetune_task(
+        *,
+        model: str | None = None,
+        train: str,
+        dev: str | None = None,
+        output: Path,
+        task: Annotated[task_kind, Parameter(name="*", group=TASK)] = task_kind(),  # noqa: B008
+        settings: Annotated[
+            FineTuneSettings, Parameter(name="*", group=TRAINING)
+        ] = FineTuneSettings(),  # noqa: B008
+        search: Annotated[SearchSettings, Parameter(name="*", group=SEARCH)] = SearchSettings(),  # noqa: B008
+        revision: str | None = None,
+        json: bool = False,
+    ) -> None:
+        with stop_at_once(lambda: "stopped while loading; run the same command again"):
+            from bertkit.recipes.finetune.run import Sources, finetune
+            from bertkit.recipes.finetune.search import search as run_search
+
+        sources = Sources(name, model or take_bundled("vectors"), train, dev, revision)
+        if search.is_single:
+            result = finetune(sources, output, task, settings)
+        else:
+            result = run_search(sources, output, task, settings, search)
+        print(describe(result, json=json))
+
+    finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
+        name=name, summary=entry.summary, data=entry.example_data
+    )
+    return finetune_task
+
+
+def describe(result: "FineTuneResult", *, json: bool) -> str:
+    """Describe the result as JSON or text."""
+    metrics, comparison = result.evaluation.metrics, result.comparison
+    calibration = result.evaluation.calibration
+    if json:
+        defined = {name: value if isfinite(value) else None for name, value in metrics.items()}
+        found: dict[str, Any] = {
+            "output": str(result.output),
+            "metrics": defined,
+            "calibration": None if calibration is None else asdict(calibration),
+            "warnings": result.evaluation.warnings,
+        }
+        if comparison is not None:
+            found["search"] = comparison.to_json()
+        return json_module.dumps(found)
+    shown = ", ".join(
+        f"{show(name, SHOWN_COLUMNS)} {value:.4f}"
+        for name, value in islice(metrics.items(), SHOWN_METRICS)
+    )
+    if len(metrics) > SHOWN_METRICS:  # one for each label
+        shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
+    step = f"best after step {result.best_step:,} of {result.num_steps:,}"
+    line = f"{result.output}: {step if result.num_steps else 'solved'}: {shown}"
+    compared = [] if comparison is None else comparison.describe()
+    sure = [] if calibration is None else [calibration.describe()]
+    warnings = [f"WARNING: {warning}" for warning in result.evaluation.warnings]
+    return legible("\n".join((*compared, line, *sure, *warnings)))
+
 
 PROBLEMS = {
     "empty": "empty",
@@ -88,9 +259,9 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         values = inputs.gather(words) if source is None else []
         if source is None and not values:
             raise InputError(NO_TEXT)
-        from bertkit.batch_jobs.predict.outputs import check_output
-        from bertkit.batch_jobs.predict.run import answer_file, answer_values
+        from bertkit.data.tables.writers import check_output
         from bertkit.inference.predictor import Predictor
+        from bertkit.jobs.predict import answer_file, answer_values
 
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
@@ -119,7 +290,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print predictions or write them to a file, and announce problems of the inputs."""
-    from bertkit.batch_jobs.predict.run import write_answers
+    from bertkit.jobs.predict import write_answers
 
     shows_results = answers.report is None or (output is None and sys.stdout.isatty())
     with show_progress("Predicting", None, is_hidden=shows_results) as progress:
@@ -147,7 +318,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
 
 def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:
     """Print each prediction as soon as it is computed."""
-    from bertkit.batch_jobs.predict.outputs import format_json
+    from bertkit.data.tables.writers import format_json
 
     task = answers.task
     for row in answers.read(progress):

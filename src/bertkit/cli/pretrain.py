@@ -1,18 +1,168 @@
 """`bertkit pretrain`: pre-train a BERT."""
 
 import json as json_module
+import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.files import with_nulls
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import describe_metrics
+from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.settings import PrepareSettings, ReportSettings
+from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 from bertkit.training.signals import stop_at_once
+
+if TYPE_CHECKING:
+    from bertkit.recipes.pretrain.replay import Replay
+    from bertkit.recipes.train_tokenizer import TrainTokenizerResult
+
+
+def train_tokenizer(
+    *inputs: Words,
+    output: Path,
+    settings: Annotated[TrainTokenizerSettings, Parameter(name="*")] = TrainTokenizerSettings(),  # noqa: B008
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Train a WordPiece vocabulary on text.
+
+    The same text and settings give the same vocabulary, byte for byte. Memory doesn't grow with
+    the text. `transformers.AutoTokenizer` loads the folder.
+
+    **Examples**
+
+        bertkit train-tokenizer books/*.txt.gz --vocab-size 30522 --output tokenizer/
+
+        bertkit train-tokenizer articles.jsonl --no-lowercase --no-strip-accents --output cased/
+
+    Args:
+        inputs: Files, folders or globs; - for standard input.
+        output: Folder to write.
+        settings: The settings of the command.
+        overwrite: Replace an older tokenizer in that folder.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.train_tokenizer import summarize
+    from bertkit.recipes.train_tokenizer import train_tokenizer as run
+
+    result = run(inputs, output, settings, overwrite=overwrite)
+    if json:
+        facts = {
+            "output": str(output),
+            "fingerprint": result.tokenizer.fingerprint,
+            **summarize(result),
+            "read_report": result.report.model_dump(mode="json"),
+            "elapsed_seconds": result.elapsed_seconds,
+        }
+        print(json_module.dumps(facts))
+        return
+    print("\n".join(describe_result(result, settings)))
+
+
+def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:
+    """List the lines of the summary."""
+    words, num_entries = result.word_counts, result.tokenizer.vocab_size
+    summary = (
+        f"{pluralize(num_entries, 'entry', 'entries')} from"
+        f" {pluralize(words.num_words, 'word')} ({len(words.counts):,} distinct,"
+        f" {words.num_characters / 1e6:,.1f} million characters)"
+        f" in {result.elapsed_seconds:.1f} s: {result.folder}"
+    )
+    lines = [summary]
+    if num_entries < settings.vocab_size:
+        lines.append(
+            f"Fewer than the requested {settings.vocab_size:,}: no other pieces occur at least"
+            f" {settings.min_frequency} times."
+        )
+    if words.num_forgotten:
+        lines.append(
+            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
+            f" {settings.max_distinct_words:,} distinct words."
+        )
+    return lines + [f"In the input: {line}" for line in result.report.summary_lines()]
+
+
+def prepare(
+    *inputs: Words,
+    tokenizer: str,
+    output: Path,
+    settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
+    held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    workers: int | None = None,
+    overwrite: bool = False,
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Tokenize raw text into shards for pre-training.
+
+    Reads plain text (one sentence or paragraph per line, a blank line between documents), JSONL,
+    Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
+    interrupted work. The output is the same for any number of workers, byte for byte.
+
+    Some documents are held out, drawn by --held-out, to evaluate on what wasn't trained on. If the
+    draw holds out none, as happens with few documents, the end of the text is held out.
+
+    **Examples**
+
+        bertkit prepare books/ reviews/ more.jsonl --tokenizer tokenizer/ --output shards/
+
+        bertkit prepare books/ --held-out-inputs books/emma.txt --tokenizer tokenizer/ --output s/
+
+        bertkit prepare my-texts/ --tokenizer google-bert/bert-base-uncased --output my-domain/
+
+        zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
+
+    Args:
+        inputs: Files, folders or globs; - for standard input.
+        tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
+            the id of a model of the Hub.
+        output: Folder for the shards.
+        settings: The settings of the command.
+        held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
+            on, even if it is in a folder of the other inputs.
+        workers: Number of processes; by default one per core.
+        overwrite: Replace shards of other inputs or settings.
+        revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.checkpoints.hub import resolve_model
+    from bertkit.recipes.prepare.run import prepare as run
+
+    tokenizer_path = resolve_model(tokenizer, revision=revision, for_weights=False)
+    result = run(
+        inputs,
+        tokenizer_path,
+        output,
+        settings,
+        held_out_inputs=held_out_inputs,
+        workers=workers,
+        overwrite=overwrite,
+    )
+    manifest = result.manifest
+    if json:
+        values = manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
+        values |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
+        print(json_module.dumps(values))
+        return
+    for name, counts in (("train", manifest.train), ("held-out", manifest.held_out)):
+        print(
+            f"{name:>8}: {pluralize(counts.documents, 'document'):>20}"
+            f" {pluralize(counts.sentences, 'sentence'):>22}"
+            f" {pluralize(counts.tokens, 'token'):>22}"
+        )
+    for line in result.report:
+        print(f"    note: {line}")
+    megabytes = manifest.raw_bytes / 1e6
+    if result.was_done:
+        print(f"{output} is already done: {megabytes:,.1f} MB of text")
+    else:
+        rate = result.bytes_per_second / 1e6
+        print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
 
 
 def pretrain(
@@ -93,3 +243,119 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         f"the run: {pluralize(estimate.num_steps, 'step')}, about {estimate.seconds / 60:,.1f}"
         " minutes"
     )
+
+
+MOST_NAMES = 8
+MOST_CHARACTERS = 100
+
+
+def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
+    """Recompute a training step whose loss or gradient wasn't finite.
+
+    `bertkit pretrain` dumps the first few such steps of a run. The step is recomputed with the same
+    weights, batch and dropout, and not applied: prints its loss, the first module whose output
+    isn't finite, the parameters whose gradient isn't, and the texts.
+
+    **Examples**
+
+        bertkit replay run/dumps/step-00001234
+
+        bertkit replay run/dumps/step-00001234 --fp64
+
+    Args:
+        dump: Folder of the dump.
+        fp64: Compute in 64 bits; values that become finite were too large for the run's precision.
+        json: Print the result as one JSON object; numbers that aren't finite are null.
+    """
+    check_standard_output()
+    from bertkit.recipes.pretrain.replay import replay as run
+
+    result = run(dump, fp64=fp64)
+    if json:
+        print(json_module.dumps(with_nulls(asdict(result)), allow_nan=False))
+        return
+    print("\n".join(describe_replay(result, fp64=fp64)))
+
+
+def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
+    """List the lines of the report."""
+    metrics = ", ".join(f"{name} {value:g}" for name, value in result.metrics.items())
+    lines = [f"step {result.step:,}{' in 64 bits' * fp64}: {metrics}"]
+    if not fp64:
+        lines.append(_compare(result))
+    elif result.is_finite:
+        lines.append(
+            "The result is finite in float64, so a value overflowed in the run's precision."
+        )
+    if result.first_module is not None:
+        name, micro_batch = result.first_module
+        lines.append(
+            f"first module with an output that isn't finite: {name} (micro-batch {micro_batch})"
+        )
+    elif not result.is_finite:
+        broken = [name for name, value in result.metrics.items() if not math.isfinite(value)]
+        lines.append(f"the output of every module is finite; not finite: {', '.join(broken)}")
+    for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
+        more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+        lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
+    lines.append("examples, as epoch/shard/index and masked text:")
+    return lines + [
+        f"  {example.name}  {shorten(example.text, MOST_CHARACTERS)}" for example in result.examples
+    ]
+
+
+def _compare(result: "Replay") -> str:
+    if result.is_same:
+        return "Identical to the run, bit for bit."
+    recorded = ", ".join(f"{name} {value:g}" for name, value in result.recorded.items())
+    if not result.differences:
+        return f"In the run it was {recorded}, although software and machine are the same."
+    return f"In the run it was {recorded}. Differences: {'; '.join(result.differences)}."
+
+
+def report(
+    run: Path,
+    /,
+    *others: Path,
+    output: Path | None = None,
+    settings: Annotated[ReportSettings, Parameter(name="*")] = ReportSettings(),  # noqa: B008
+    open_page: Annotated[bool, Parameter(name="--open", negative=())] = False,
+    json: bool = False,
+) -> None:
+    """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
+
+    Takes output folders of `bertkit pretrain`, `finetune` and `demo`, also of runs in progress,
+    which aren't changed. For several runs, curves share axes, and a table lists the settings that
+    differ. The page is one file that needs no network.
+
+    **Examples**
+
+        bertkit report run/ --open
+
+        bertkit report run/ --text "The capital is [MASK]." --output run.html
+
+        bertkit report run-a/ run-b/ run-c/ --output comparison.html
+
+    Args:
+        run: The folder of a run, of a fine-tuned model, or of a demo.
+        others: More runs of the same kind, to compare.
+        output: File for the page; by default report.html in the run, or for several runs
+            comparison.html in the current folder.
+        settings: The settings of the command.
+        open_page: Show the page in the browser.
+        json: Print the figures of the runs as one JSON object.
+    """
+    from bertkit.recipes.report.page import summarize
+    from bertkit.recipes.report.run import report as write
+    from bertkit.recipes.report.run import summarize_run
+
+    result = write((run, *others), output, settings)
+    if open_page:
+        open_in_browser(result.report)
+    if json:
+        runs = [summarize_run(facts) for facts in result.runs]
+        print(json_module.dumps({"report": str(result.report), "runs": runs}))
+        return
+    for facts in result.runs:
+        print(legible(f"{facts.path}: {summarize(facts)}"))
+    print(legible(f"Report: {result.report.resolve()}"))

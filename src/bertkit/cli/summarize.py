@@ -12,17 +12,16 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import list_problems
-from bertkit.cli.texts import Words, legible
+from bertkit.cli.texts import Words, legible, list_problems
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.overrides import DecodingOverrides
-from bertkit.embeddings.settings import EmbedderSettings
-from bertkit.generation.summary_settings import SummarySettings
+from bertkit.inference.decoding.settings import DecodingOverrides
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.generation.settings import SummarySettings
 
 if TYPE_CHECKING:
-    from bertkit.generation.seq2seq_generator import GeneratedText, GenerationCounts
-    from bertkit.generation.summarizer import Summarizer
-    from bertkit.generation.summary import ExtractiveSummary, SummaryCounts
+    from bertkit.inference.generation.extractive import ExtractiveSummary, SummaryCounts
+    from bertkit.inference.generation.seq2seq_generator import GeneratedText, GenerationCounts
+    from bertkit.inference.generation.summarizer import Summarizer
 
 PROBLEMS = {
     "empty": "without a sentence",
@@ -87,7 +86,7 @@ def summarize(
         raise InputError("there is no text: name a file, or - for standard input")
     texts = Texts(files, table)
     texts.find()  # before a model is loaded
-    from bertkit.generation.summarizer import load_summarizer
+    from bertkit.inference.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
     summaries, counts = stream_summaries(summarizer, texts, decoding, why=why)
@@ -141,7 +140,7 @@ class Texts:
         Raises:
             BertkitError: a file can't be read, as in `read_documents`.
         """
-        from bertkit.data.tables.documents import read_documents
+        from bertkit.data.tables.texts import read_documents
 
         for file in self._files:
             for document in read_documents(file, self._table):
@@ -158,9 +157,9 @@ def stream_summaries(
     Raises:
         SettingsError: a setting is for the other kind of model, or out of range.
     """
-    from bertkit.generation.seq2seq_generator import GenerationCounts
-    from bertkit.generation.summarizer import AbstractiveSummarizer
-    from bertkit.generation.summary import SummaryCounts
+    from bertkit.inference.generation.extractive import SummaryCounts
+    from bertkit.inference.generation.seq2seq_generator import GenerationCounts
+    from bertkit.inference.generation.summarizer import AbstractiveSummarizer
 
     if isinstance(summarizer, AbstractiveSummarizer):
         if why:
@@ -187,7 +186,7 @@ def format_json(summary: "ExtractiveSummary | GeneratedText", file: str, row: in
 
 def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
     """Format a summary as text: one sentence per line, or the generated summaries, best first."""
-    from bertkit.generation.summary import ExtractiveSummary
+    from bertkit.inference.generation.extractive import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
         return "".join(f"{one.text}\n" for one in (summary, *summary.others))

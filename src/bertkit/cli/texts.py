@@ -1,19 +1,30 @@
 """Texts from the command line: arguments, a file, or standard input."""
 
+import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 from bertkit.base.files import BYTE_ORDER_MARK
-from bertkit.base.surrogates import replace_surrogates
-from bertkit.data.tables.opening import check_standard_input
+from bertkit.base.output import open_output
+from bertkit.base.progress import announce
+from bertkit.base.settings import replace_surrogates
+from bertkit.cli.output import check_standard_output
+from bertkit.data.tables.decoder import check_standard_input
+
+if TYPE_CHECKING:
+    from bertkit.checkpoints.hub import Part
+    from bertkit.jobs.convert import ConvertResult
+    from bertkit.jobs.export import ExportResult
 
 LIMIT_BYTES = 4 << 20  # of a line
 NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
@@ -142,3 +153,174 @@ def legible(text: str) -> str:
 def _show(letter: str) -> str:
     is_text = letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
     return letter if is_text else "\N{REPLACEMENT CHARACTER}"
+
+
+PATH = re.compile(r"\S*[/\\]\S*")
+
+
+def take_model(
+    words: Sequence[str],
+    model: str | None,
+    part: "Part",
+    *,
+    num_texts: int = 1,
+    file: Path | None = None,
+) -> tuple[str, tuple[str, ...]]:
+    """Return the model to use, and the arguments that are texts.
+
+    The first argument is the model if it exists on this disk, or has a slash and no space, as
+    folders and ids of the Hub have. A plain word is a text, since ids without a slash have a hyphen
+    or a digit (bert-base-uncased). Announces the bundled model where that is taken.
+
+    Args:
+        words: the arguments.
+        model: what --model says.
+        part: which bundled weights are meant if no model is named.
+        num_texts: how many texts the command needs at least.
+        file: a file that has texts, too.
+
+    Raises:
+        SettingsError: the first argument may be a text or a model.
+        MissingExtraError: no model is named, and none is bundled.
+    """
+    if model is not None:
+        return model, tuple(words)
+    from bertkit.checkpoints.hub import is_hub_id, is_on_disk
+
+    if words:
+        first, *others = words
+        has_texts = len(others) >= num_texts or file is not None
+        if is_on_disk(first) or (PATH.fullmatch(first) and (has_texts or is_fed())):
+            return first, tuple(others)
+        if is_hub_id(first) and not first.isalpha() and has_texts:
+            raise SettingsError(
+                f"{first!r} may be a text or the name of a model; say which model with --model, and"
+                " put each text in quotes"
+            )
+    return take_bundled(part), tuple(words)
+
+
+def take_model_and_files(inputs: Sequence[str], model: str | None) -> tuple[str, list[str]]:
+    """Return the model to use, which may be the first of several arguments, and the files to read.
+
+    Raises:
+        SettingsError: there is no file.
+        MissingExtraError: no model is named, and none is bundled.
+    """
+    if model is None and len(inputs) > 1:
+        model, inputs = inputs[0], inputs[1:]
+    if not inputs:
+        raise SettingsError("give a file or folder of texts, or - for standard input")
+    return model or take_bundled("vectors"), list(inputs)
+
+
+def take_model_and_file(inputs: Sequence[str], model: str | None) -> tuple[str, str]:
+    """Return the model to use and the one file to read, whose vectors are to be computed.
+
+    Args:
+        inputs: the arguments: the file, perhaps after the model.
+        model: what --model says.
+
+    Raises:
+        SettingsError: there isn't one file.
+        MissingExtraError: no model is named, and none is bundled.
+    """
+    if model is None and len(inputs) == 2:
+        model, inputs = inputs[0], inputs[1:]
+    if len(inputs) != 1:
+        raise SettingsError("give one file of texts, or - for standard input")
+    return model or take_bundled("vectors"), inputs[0]
+
+
+def take_bundled(part: "Part") -> str:
+    """Return the folder of the bundled model, and announce it; errors as in `find_bundled`."""
+    from bertkit.checkpoints.hub import find_bundled
+
+    folder = find_bundled(part)
+    announce("with the model that comes with bertkit; --model names another")
+    return str(folder)
+
+
+METRIC_WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
+
+
+def open_result(
+    output: Path | None,
+    activity: str,
+    source: str | None,
+    check: Callable[..., None],
+    *,
+    overwrite: bool,
+    is_workplace: bool = False,
+) -> AbstractContextManager[Path | None]:
+    """Lock the output, if there is one; errors as in `open_output`.
+
+    Raises:
+        SettingsError: `overwrite` is set without an output.
+        StorageError: the result would be printed, and standard output is closed.
+    """
+    if output is not None:
+        inputs = () if source is None else (source,)
+        check_place = partial(check, overwrite=overwrite)
+        return open_output(
+            output, activity, inputs=inputs, check=check_place, is_workplace=is_workplace
+        )
+    check_standard_output()
+    if overwrite:
+        raise SettingsError("--overwrite needs --output")
+    return nullcontext()
+
+
+def list_problems(
+    counts: object,
+    descriptions: Mapping[str, str],
+    *,
+    max_length: int | None = None,
+    num_undecodable: int = 0,
+) -> list[str]:
+    """Describe the problems of texts that were counted.
+
+    Args:
+        counts: has the number of each problem as an attribute.
+        descriptions: the description of each problem, by the name of its count.
+        max_length: maximum number of tokens of a text, for the descriptions.
+        num_undecodable: number of texts with bytes that aren't UTF-8.
+    """
+    problems = [
+        f"{number:,} {words.format(max_length=max_length)}"
+        for name, words in descriptions.items()
+        if (number := getattr(counts, name, 0))
+    ]
+    if num_undecodable:
+        problems.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
+    return problems
+
+
+def describe_folder(result: "ConvertResult | ExportResult") -> str:
+    """Format the result of writing a folder as JSON, with size and SHA-256 of each file."""
+    files = {
+        name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+        for name, record in result.files.items()
+    }
+    return json.dumps({**vars(result), "folder": str(result.folder), "files": files})
+
+
+def describe_metrics(metrics: Mapping[str, Any]) -> str:
+    """Describe loss, accuracies and perplexity, those that exist."""
+    parts = [f"loss {metrics['loss']:.3f}"]
+    for name, words in METRIC_WORDS.items():
+        if f"{name}_accuracy" in metrics:
+            perplexity = metrics.get(f"{name}_perplexity")
+            more = "" if perplexity is None else f" (perplexity {perplexity:,.1f})"
+            parts.append(f"{words} accuracy {metrics[f'{name}_accuracy']:.1%}{more}")
+    if "nsp_accuracy" in metrics:
+        parts.append(f"next-sentence accuracy {metrics['nsp_accuracy']:.1%}")
+    return ", ".join(parts)
+
+
+def open_in_browser(page: Path) -> None:
+    """Open a page in the browser; announce its path if there is none."""
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        announce(f"no browser was found; open {page} in one")

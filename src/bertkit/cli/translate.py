@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.base.surrogates import replace_surrogates
-from bertkit.base.wording import pluralize
-from bertkit.cli.results import list_problems, open_result
-from bertkit.cli.texts import Words, find_source, legible
+from bertkit.base.settings import replace_surrogates
+from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.overrides import DecodingOverrides
-from bertkit.inference.engines.names import PrecisionName
+from bertkit.inference.decoding.settings import DecodingOverrides
+from bertkit.inference.settings import PrecisionName
 
 if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, Scoring
+    from bertkit.recipes.seq2seq.evaluation import GeneratedTexts, Scoring
 
 PROBLEMS = {
     "empty": "empty",
@@ -92,8 +90,8 @@ def translate(
         output, "writing translations into", source, check_new_file, overwrite=overwrite
     )
     from bertkit.data.tables.texts import open_texts
-    from bertkit.generation.translator import Translator
-    from bertkit.recipes.seq2seq.generated_texts import (
+    from bertkit.inference.generation.translator import Translator
+    from bertkit.recipes.seq2seq.evaluation import (
         GeneratedTexts,
         count_texts,
         read_references,

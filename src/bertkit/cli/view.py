@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
-from bertkit.base.surrogates import replace_surrogates
-from bertkit.base.wording import pluralize
-from bertkit.cli.default_model import take_model
+from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.results import open_in_browser
-from bertkit.cli.texts import Words, printable
-from bertkit.inference.engines.names import PrecisionName
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.cli.texts import Words, open_in_browser, printable, take_model
+from bertkit.inference.settings import PrecisionName
+from bertkit.interpret.settings import ViewSettings
 
 if TYPE_CHECKING:
-    from bertkit.interpret.page.attention_view import AttentionView
+    from bertkit.interpret.attention_view import AttentionView
     from bertkit.reports.figures.alignment_figure import AlignmentFigure
     from bertkit.reports.figures.attention_figure import AttentionFigure
 
@@ -101,7 +98,7 @@ def view(
     named = {"--output": output, "--svg": svg, "--png": png}
     with hold(named, overwrite=overwrite) as places:
         output, *figures = places
-        from bertkit.interpret.page.attention_view import AttentionView
+        from bertkit.interpret.attention_view import AttentionView
 
         text, pair = replace_surrogates((*texts, None)[:2])
         seen = AttentionView.of(
@@ -114,7 +111,7 @@ def view(
     if open and output is not None:
         open_in_browser(output)
     if json:
-        from bertkit.interpret.page.numbers import gather_numbers
+        from bertkit.interpret.attention_view import gather_numbers
 
         print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
 

@@ -8,14 +8,44 @@ to training on them.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 from bertkit.base.errors import InputError
 
+EXAMPLE_ORDERING = 4  # purpose of the generator; part of its seed
+
+
+class EpochOrder:
+    """The examples of each step, a pure function of (seed, step).
+
+    Args:
+        num_examples: of the table, at least 1.
+        batch_size: examples per step; the last step of an epoch may have fewer.
+        seed: determines the order.
+    """
+
+    def __init__(self, num_examples: int, batch_size: int, seed: int) -> None:
+        self.num_examples, self.batch_size, self.seed = num_examples, batch_size, seed
+        self.steps_per_epoch = -(-num_examples // batch_size)
+        self._permutation = lru_cache(maxsize=1)(self._draw)
+
+    def examples(self, step: int) -> npt.NDArray[np.int64]:
+        """Return the indices of a step's examples, from 0."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        start = place * self.batch_size
+        return self._permutation(epoch)[start : start + self.batch_size]
+
+    def _draw(self, epoch: int) -> npt.NDArray[np.int64]:
+        generator = np.random.default_rng((self.seed, EXAMPLE_ORDERING, epoch))
+        return generator.permutation(self.num_examples)
+
+
 WINDOW_TOKENS = 100_000_000
-# Purpose of each generator, as in `objectives/`; part of its seed.
+# Purpose of each generator, as in `tasks/objectives/`; part of its seed.
 SHARD_ORDER, EXAMPLE_ORDER = 3, 4
 
 
@@ -126,3 +156,75 @@ class ExampleOrder:
             groups[-1].append(shard)
             size += self.shard_sizes[shard]
         return groups
+
+
+BATCH_ORDERING = 5  # purpose of the generator; part of its seed
+
+
+class TokenBatchOrder:
+    """The examples of each step, a pure function of (seed, step).
+
+    Each epoch has every example once, in a new random order, with a new step wherever the next
+    example would exceed the budget. Batches are packed, so examples of any lengths can be combined.
+    Only the number of steps of each epoch, and the order of one epoch, are kept in memory.
+
+    Args:
+        lengths: tokens of each example, source and target together.
+        tokens_per_batch: the budget of a step, at least 1; a longer example is a step by itself.
+        seed: determines the order.
+
+    Raises:
+        InputError: there are no examples.
+
+    Source: Vaswani et al. 2017, section 5.1 (batches of about as many tokens), without their groups
+    of similar lengths, which only save padding.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int] | npt.NDArray[np.integer], tokens_per_batch: int, seed: int
+    ) -> None:
+        if not len(lengths):
+            raise InputError("there are no examples to train on")
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self.tokens_per_batch, self.seed = tokens_per_batch, seed
+        self._first_steps = [0]
+        self._plan = lru_cache(maxsize=1)(self._draw)
+
+    def examples(self, step: int) -> npt.NDArray[np.int64]:
+        """Return the indices of a step's examples, from 0; at least one."""
+        epoch = self.epoch_of(step)
+        return self._plan(epoch)[step - self.first_step(epoch)]
+
+    def epoch_of(self, step: int) -> int:
+        """Return the epoch, from 0, that a step belongs to."""
+        while self._first_steps[-1] <= step:
+            self._count_epoch()
+        return int(np.searchsorted(self._first_steps, step, side="right")) - 1
+
+    def first_step(self, epoch: int) -> int:
+        """Return the first step of an epoch: the number of steps in all epochs before it."""
+        while len(self._first_steps) <= epoch:
+            self._count_epoch()
+        return self._first_steps[epoch]
+
+    def steps_per_epoch(self, epoch: int) -> int:
+        """Return the number of steps in an epoch, which varies slightly between epochs."""
+        return self.first_step(epoch + 1) - self.first_step(epoch)
+
+    def _count_epoch(self) -> None:
+        """Plan the next epoch, to count its steps."""
+        epoch = len(self._first_steps) - 1
+        self._first_steps.append(self._first_steps[-1] + len(self._plan(epoch)))
+
+    def _draw(self, epoch: int) -> list[npt.NDArray[np.int64]]:
+        """Return the examples of each step of an epoch."""
+        generator = np.random.default_rng((self.seed, BATCH_ORDERING, epoch))
+        permutation = generator.permutation(len(self.lengths))
+        ends = np.cumsum(self.lengths[permutation])
+        steps, start, spent = [], 0, 0
+        while start < len(permutation):
+            fitting = int(np.searchsorted(ends, spent + self.tokens_per_batch, side="right"))
+            stop = max(start + 1, fitting)
+            steps.append(permutation[start:stop])
+            start, spent = stop, int(ends[stop - 1])
+        return steps

@@ -14,15 +14,37 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.names import EngineName, PrecisionName
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.masked_texts import MASK, encode_masked
-from bertkit.inference.named_texts import NamedText, name_texts
+from bertkit.inference.loading import LoadedModel, Model
+from bertkit.inference.predictor import NamedText, name_texts
+from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
-from bertkit.nn.batching import plan_batches
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.reports.notebook import ResultList, Row, Tabular
+
+MASK = "[MASK]"
+
+
+def encode_masked(
+    loaded: LoadedModel[Model], window: Sequence[NamedText]
+) -> list[tuple[str, list[int]]]:
+    """Return each text with its token ids, not truncated; parts between [MASK]s are separate."""
+    tokenizer = loaded.tokenizer
+    parts = [named.text.split(MASK) for named in window]
+    pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))
+    encoded = []
+    for named, own_parts in zip(window, parts, strict=True):
+        ids = [tokenizer.cls_id]
+        for _ in own_parts:
+            ids += [*next(pieces), tokenizer.mask_id]
+        ids[-1] = tokenizer.sep_id  # no [MASK] follows the last part
+        name = f"{named.name} ({named.text[:40]!r})"
+        loaded.check_text(name, len(ids), is_empty=len(ids) == 2)
+        if len(own_parts) == 1:
+            raise InputError(f"{name} has no {MASK}; put {MASK} in place of the word to predict")
+        encoded.append((named.text, ids))
+    return encoded
+
 
 BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tensor here
 

@@ -11,16 +11,15 @@ import torch
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.names import EngineName, PrecisionName
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.models.bert.heads import (
     IS_NEXT,
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
-from bertkit.nn.batching import plan_batches
-from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.encoding import Encoding
+from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import check_several
 
 

@@ -1,7 +1,7 @@
 """Predictions of a fine-tuned model: inputs to typed results, for every task of `TASKS`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
@@ -10,16 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, validate
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import choose_engine, find_device
-from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.names import EngineName, PrecisionName
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.engines.engine import Engine, TorchEngine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
+from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.architectures import FEATURE_BASED, find_architecture
 from bertkit.models.bert.config import BertConfig
@@ -27,12 +25,85 @@ from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import ResultList, show_metrics
-from bertkit.tasks.batch import Encoded
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.scoring import Answer
+from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tasks.batch import Encoded, Logits, compute_logits, cut_by_scores
+from bertkit.tasks.choose.task import Choice, Choose, ChooseExample
+from bertkit.tasks.classify import ClassifyAnswers
+from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.classify.scoring import Classification
+from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
-from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
+from bertkit.tasks.regress.task import Regress, RegressExample, Regression
 from bertkit.tasks.saved import load_task
+from bertkit.tasks.tag.decoding import Tagging
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import Task
-from bertkit.training.finished import read_metrics
+from bertkit.tokenization.tokenizer import check_several, check_texts
+from bertkit.training.lifecycle import read_metrics
+
+
+@dataclass
+class PredictionCounts:
+    """Counts over the inputs of predictions.
+
+    Attributes:
+        inputs: all inputs.
+        tokens: tokens that the model processed, including special tokens and overlaps of windows.
+        empty: inputs without a token, such as white space; they are encoded as [CLS] [SEP].
+        truncated: inputs of which a part was cut off.
+        windowed: inputs that were split into several windows.
+    """
+
+    inputs: int = 0
+    tokens: int = 0
+    empty: int = 0
+    truncated: int = 0
+    windowed: int = 0
+
+    def add(self, other: "PredictionCounts") -> None:
+        """Add the counts of another object."""
+        for name in (count.name for count in fields(self)):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> PredictionCounts:
+    """Count encoded examples of a task."""
+    return PredictionCounts(
+        inputs=len(encoded),
+        tokens=sum(one.num_tokens for one in encoded),
+        empty=sum(map(is_empty, encoded)),
+        truncated=sum(one.is_cut for one in encoded),
+        windowed=sum(task.sequence == "window" and len(one.sequences) > 1 for one in encoded),
+    )
+
+
+def is_empty(encoded: Encoded) -> bool:
+    """Whether an example has only special tokens: [CLS], and [SEP] after each text."""
+    return all(len(ids) == 2 + segments[-1] for ids, segments in encoded.sequences)
+
+
+@dataclass(frozen=True)
+class NamedText:
+    """A text with its name in error messages, such as line 3 of a file."""
+
+    name: str
+    text: str
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
+    """Name each unnamed text by its number."""
+    check_several(texts)
+    for number, text in enumerate(texts, start=1):
+        named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)
+        check_texts([named.text])
+        yield named
+
 
 Input = TypeVar("Input")
 Example = TypeVar("Example")
@@ -230,3 +301,109 @@ class Predictor(Generic[Input, Example, Prediction]):
                 "the model's logits aren't finite; check the model with `bertkit inspect`"
             )
         return scores
+
+
+class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classification]):
+    """Classifies texts, or pairs of texts.
+
+    A call with a text or a tuple of two returns a `Classification`; a call with a list, a list.
+
+    Examples:
+        >>> classify = Classifier.load("sentiment/")  # doctest: +SKIP
+        >>> classify("a gripping film").label  # doctest: +SKIP
+        'positive'
+        >>> [one.probability for one in classify(["a film", "dull"])]  # doctest: +SKIP
+        [0.71, 0.98]
+        >>> classify("a gripping film", top_k=2).probabilities  # doctest: +SKIP
+        {'positive': 0.93, 'neutral': 0.05}
+    """
+
+    task_kind: ClassVar = Classify
+
+    @overload  # a text is a sequence of texts, too: the first that fits is meant
+    def __call__(  # type: ignore[overload-overlap]
+        self, inputs: str | tuple[str, str], *, top_k: int | None = None
+    ) -> Classification: ...
+
+    @overload
+    def __call__(
+        self, inputs: Sequence[str | tuple[str, str]], *, top_k: int | None = None
+    ) -> list[Classification]: ...
+
+    def __call__(
+        self,
+        inputs: str | tuple[str, str] | Sequence[str | tuple[str, str]],
+        *,
+        top_k: int | None = None,
+    ) -> Classification | list[Classification]:
+        """Classify one input, or several.
+
+        Args:
+            inputs: a text, a tuple of two, or a list or another iterable of several.
+            top_k: give the probabilities of the likeliest labels only, best first.
+
+        Raises:
+            SettingsError: `top_k` is below 1.
+        """
+        if top_k is None:
+            return super().__call__(inputs)
+        answers = validate(ClassifyAnswers, {"top_k": top_k}, "the classifier")
+        return super(Classifier, self.giving(answers)).__call__(inputs)
+
+
+class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
+    """Predicts a number for texts, or pairs of texts.
+
+    A call with a text or a tuple of two returns a `Regression`; a call with a list, a list.
+
+    Examples:
+        >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
+        >>> compare(("A plane takes off.", "An air plane is taking off.")).value  # doctest: +SKIP
+        4.83
+    """
+
+    task_kind: ClassVar = Regress
+
+
+class Tagger(Predictor[str | tuple[str, ...], TagExample, Tagging]):
+    """Tags the words of texts, and finds entities.
+
+    A call with a text or a tuple of its words returns a `Tagging`; a call with a list, a list.
+
+    Examples:
+        >>> tag = Tagger.load("names/")  # doctest: +SKIP
+        >>> tagging = tag("Ada Lovelace lived in London.")  # doctest: +SKIP
+        >>> [(one.type, one.text) for one in tagging.entities]  # doctest: +SKIP
+        [('person', 'Ada Lovelace'), ('location', 'London')]
+    """
+
+    task_kind: ClassVar = Tag
+
+
+class Answerer(Predictor[tuple[str, str] | Mapping[str, str], AnswerExample, Answer]):
+    """Answers questions with a part of a context.
+
+    A call with a tuple (question, context) returns an `Answer`; a call with a list, a list.
+
+    Examples:
+        >>> answer = Answerer.load("squad/")  # doctest: +SKIP
+        >>> answer(("Who wrote it?", "Ada wrote it in 1843.")).text  # doctest: +SKIP
+        'Ada'
+    """
+
+    task_kind: ClassVar = AnswerQuestions
+
+
+class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, Any], ChooseExample, Choice]):
+    """Multiple choice among answers or endings.
+
+    A call with a tuple (context, choices), or a mapping of `context`, `choices` and optionally
+    `question`, returns a `Choice`; a call with a list, a list.
+
+    Examples:
+        >>> choose = Chooser.load("swag/")  # doctest: +SKIP
+        >>> choose(("She opened the umbrella.", ["It rained.", "It sang."])).text  # doctest: +SKIP
+        'It rained.'
+    """
+
+    task_kind: ClassVar = Choose

@@ -1,16 +1,127 @@
 """Streaming of texts through a model in windows, with results in the same order.
 
 Texts are read a window at a time, so memory doesn't grow with their number. Inside a window they
-are sorted by length and packed to a token budget (`nn/batching.py`); while the model computes one
+are sorted by length and packed to a token budget (`nn/packing.py`); while the model computes one
 window, a thread tokenizes the next.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.tokenization.tokenizer import check_several, check_texts
+from bertkit.tokenization.tokenizer import Tokenizer, check_several, check_texts
+
+NUL = "\0"
+NUM_SPECIAL = 2  # [CLS] and [SEP]
+
+
+@dataclass
+class TextCounts:
+    """Counts over texts; a text is counted under each attribute that applies.
+
+    Attributes:
+        texts: all texts.
+        tokens: tokens that the model processed, including special tokens and overlaps of parts.
+        empty: texts without a token, such as white space; they are encoded as [CLS] [SEP].
+        unknown_only: texts with no word in the vocabulary; they are encoded as [UNK] …
+        truncated: texts of which the end was cut off.
+        windowed: texts that were split into parts.
+        with_nul: texts with a NUL, which is dropped because BERT drops all control characters.
+        undecodable: texts with bytes that aren't valid UTF-8, which are dropped too.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+    empty: int = 0
+    unknown_only: int = 0
+    truncated: int = 0
+    windowed: int = 0
+    with_nul: int = 0
+    undecodable: int = 0
+
+    def add(self, other: "TextCounts") -> None:
+        """Add the counts of another object."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Encoded texts; a long text may have several sequences.
+
+    Attributes:
+        ids: token ids of each sequence, with [CLS] and [SEP].
+        owners: index of the text of each sequence; the sequences of a text are consecutive.
+        num_skipped: number of leading tokens of each sequence to leave out of pooling: [CLS] and
+            the prompt, or 0.
+        num_texts: number of texts.
+        counts: counts over the texts.
+    """
+
+    ids: list[list[int]]
+    owners: list[int]
+    num_skipped: list[int]
+    num_texts: int
+    counts: TextCounts
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """Encodes texts as sequences.
+
+    Attributes:
+        tokenizer: the model's tokenizer.
+        max_length: maximum number of tokens of a sequence, including special tokens.
+        stride: distance in tokens between the starts of two parts of a long text; None truncates.
+        prompt: text that is prepended to each text.
+        lowercase: whether texts are lower-cased before tokenization.
+        skips_prompt: whether the tokens of the prompt are left out of pooling.
+    """
+
+    tokenizer: Tokenizer
+    max_length: int
+    stride: int | None = None
+    prompt: str = ""
+    lowercase: bool = False
+    skips_prompt: bool = False
+
+    def __call__(self, texts: Sequence[str]) -> Sequences:
+        """Encode texts; no text is ever rejected."""
+        room = self.max_length - NUM_SPECIAL
+        counts = TextCounts(texts=len(texts), with_nul=sum(NUL in text for text in texts))
+        found = Sequences([], [], [], len(texts), counts)
+        num_of_prompt = len(self._cut([self.prompt])[0]) if self.prompt else 0
+        for owner, pieces in enumerate(self._cut([self.prompt + text for text in texts])):
+            counts.empty += len(pieces) <= num_of_prompt
+            own = pieces[num_of_prompt:]
+            counts.unknown_only += bool(own) and own.count(self.tokenizer.unk_id) == len(own)
+            parts = self._split(pieces, room)
+            counts.windowed += len(parts) > 1
+            counts.truncated += len(parts) == 1 and len(pieces) > room
+            for number, part in enumerate(parts):
+                found.ids.append([self.tokenizer.cls_id, *part, self.tokenizer.sep_id])
+                found.owners.append(owner)
+                is_skipping = self.skips_prompt and number == 0 and num_of_prompt
+                found.num_skipped.append(1 + min(num_of_prompt, len(part)) if is_skipping else 0)
+                counts.tokens += len(part) + NUM_SPECIAL
+        return found
+
+    def _cut(self, texts: list[str]) -> list[list[int]]:
+        return self.tokenizer.piece_ids(
+            [text.lower() for text in texts] if self.lowercase else texts
+        )
+
+    def _split(self, pieces: list[int], room: int) -> list[list[int]]:
+        """Split a text into parts; the last one ends at the end of the text."""
+        if self.stride is None or len(pieces) <= room:
+            return [pieces[:room]]
+        num_parts = 1 + -(-(len(pieces) - room) // self.stride)
+        return [
+            pieces[start : start + room] for start in range(0, num_parts * self.stride, self.stride)
+        ]
+
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 18  # about 60,000 tokens: the unit of saving, progress and interruption

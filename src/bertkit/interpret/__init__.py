@@ -7,48 +7,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertkit.interpret.ablation import HeadName as HeadName
     from bertkit.interpret.ablation import ablate as ablate
+    from bertkit.interpret.ablation import importance_by_ablation as importance_by_ablation
+    from bertkit.interpret.ablation import importance_by_gradient as importance_by_gradient
+    from bertkit.interpret.build import build_joint_page as build_joint_page
+    from bertkit.interpret.build import build_page as build_page
     from bertkit.interpret.capture import capture_attention as capture_attention
     from bertkit.interpret.capture import capture_cross_attention as capture_cross_attention
     from bertkit.interpret.contexts import compare_contexts as compare_contexts
+    from bertkit.interpret.contexts import predict_words as predict_words
+    from bertkit.interpret.contexts import read_words as read_words
     from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder as InspectedEncoderDecoder
     from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
     from bertkit.interpret.geometry import project as project
     from bertkit.interpret.geometry import project_layers as project_layers
-    from bertkit.interpret.head_names import HeadName as HeadName
-    from bertkit.interpret.importance import importance_by_ablation as importance_by_ablation
-    from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
+    from bertkit.interpret.head_predictions import compare as compare
+    from bertkit.interpret.head_predictions import find_outcome as find_outcome
     from bertkit.interpret.inspected_model import InspectedModel as InspectedModel
-    from bertkit.interpret.outcome import compare as compare
-    from bertkit.interpret.outcome import find_outcome as find_outcome
-    from bertkit.interpret.page.build import build_joint_page as build_joint_page
-    from bertkit.interpret.page.build import build_page as build_page
     from bertkit.interpret.patterns import find_patterns as find_patterns
     from bertkit.interpret.views.view import ViewInputs as ViewInputs
-    from bertkit.interpret.words import predict_words as predict_words
-    from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
     "InspectedEncoderDecoder": "bertkit.interpret.encoder_decoder",
-    "HeadName": "bertkit.interpret.head_names",
+    "HeadName": "bertkit.interpret.ablation",
     "InspectedModel": "bertkit.interpret.inspected_model",
     "ViewInputs": "bertkit.interpret.views.view",
     "ablate": "bertkit.interpret.ablation",
-    "build_joint_page": "bertkit.interpret.page.build",
-    "build_page": "bertkit.interpret.page.build",
+    "build_joint_page": "bertkit.interpret.build",
+    "build_page": "bertkit.interpret.build",
     "capture_attention": "bertkit.interpret.capture",
     "capture_cross_attention": "bertkit.interpret.capture",
-    "compare": "bertkit.interpret.outcome",
+    "compare": "bertkit.interpret.head_predictions",
     "compare_contexts": "bertkit.interpret.contexts",
-    "find_outcome": "bertkit.interpret.outcome",
+    "find_outcome": "bertkit.interpret.head_predictions",
     "find_patterns": "bertkit.interpret.patterns",
-    "predict_words": "bertkit.interpret.words",
-    "importance_by_ablation": "bertkit.interpret.importance",
-    "importance_by_gradient": "bertkit.interpret.importance",
+    "predict_words": "bertkit.interpret.contexts",
+    "importance_by_ablation": "bertkit.interpret.ablation",
+    "importance_by_gradient": "bertkit.interpret.ablation",
     "nearest_by_layer": "bertkit.interpret.geometry",
     "project": "bertkit.interpret.geometry",
     "project_layers": "bertkit.interpret.geometry",
-    "read_words": "bertkit.interpret.words",
+    "read_words": "bertkit.interpret.contexts",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - the table is the list

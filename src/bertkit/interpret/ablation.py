@@ -6,19 +6,67 @@ removes the head's contribution.
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.base.errors import SettingsError
 from bertkit.inference.engines.engine import HasEncoder
 from bertkit.interpret.capture import list_attention
-from bertkit.interpret.head_names import check_heads
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention
+
+FORM = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
+
+
+class HeadName(NamedTuple):
+    """An attention head, named by layer and number.
+
+    Attributes:
+        layer: from 1; the input of layer 1 is the embeddings.
+        head: from 1.
+    """
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        """Return the name, such as 5.3."""
+        return f"{self.layer}.{self.head}"
+
+
+def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
+    """Parse names such as "5.3,5.4"; duplicates are removed."""
+    names = []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        found = FORM.fullmatch(word)
+        if found is None:
+            raise SettingsError(
+                f"expected heads such as 5.3,5.4 (layer 5, heads 3 and 4), got {word!r:.40}"
+            )
+        names.append(HeadName(int(found[1]), int(found[2])))
+    if not names:
+        raise SettingsError("name at least one head, such as 5.3 (layer 5, head 3)")
+    return check_heads(names, config)
+
+
+def check_heads(names: Iterable[tuple[int, int]], config: BertConfig) -> list[HeadName]:
+    """Check that the model has all these heads and return them without duplicates."""
+    checked = [HeadName(layer, head) for layer, head in dict.fromkeys(names)]
+    num_layers, num_heads = config.num_hidden_layers, config.num_attention_heads
+    for name in checked:
+        if not (1 <= name.layer <= num_layers and 1 <= name.head <= num_heads):
+            raise SettingsError(
+                f"there is no head {name}: this model has layers 1 to {num_layers}, each with heads"
+                f" 1 to {num_heads}"
+            )
+    return checked
 
 
 @contextmanager
@@ -69,3 +117,45 @@ def _gate(attention: SelfAttention, gate: Float[Tensor, " heads"]) -> Any:
         return ((heads * gate.to(rows)[:, None]).flatten(start_dim=1),)
 
     return attention.output.register_forward_pre_hook(scale)
+
+
+def importance_by_ablation(
+    model: HasEncoder, measure: Callable[[], float]
+) -> Float[Tensor, "layers heads"]:
+    """Return how a measure changes when each head alone is ablated: ablated minus whole model.
+
+    Args:
+        model: any bertkit model; `measure` must run this model's own encoder.
+        measure: returns, for example, a loss or the probability of an answer; called once for the
+            whole model and once for each head.
+    """
+    gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)
+    whole, changes = measure(), torch.zeros_like(gates)
+    for layer in range(gates.shape[0]):
+        for head in range(gates.shape[1]):
+            gates[layer, head] = 0.0
+            with gate_heads(model.encoder, gates):
+                changes[layer, head] = measure() - whole
+            gates[layer, head] = 1.0
+    return changes
+
+
+def importance_by_gradient(
+    model: HasEncoder, losses: Iterable[Callable[[], Float[Tensor, ""]]]
+) -> Float[Tensor, "layers heads"]:
+    """Return the mean absolute gradient of the loss at each head's gate: one pass per example.
+
+    Args:
+        model: any bertkit model, in evaluation mode.
+        losses: each computes the loss of one example, with the model's own encoder.
+    """
+    sizes = (model.config.num_hidden_layers, model.config.num_attention_heads)
+    total, count = torch.zeros(sizes), 0
+    for loss in losses:
+        gates = torch.ones(sizes, requires_grad=True)
+        with torch.enable_grad(), gate_heads(model.encoder, gates):
+            (gradient,) = torch.autograd.grad(loss(), gates)
+        total, count = total + gradient.abs(), count + 1
+    if count == 0:
+        raise ValueError("importance by gradient needs at least one example")
+    return total / count

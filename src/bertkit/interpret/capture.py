@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.models.bert.encoder import BertEncoder
-from bertkit.models.seq2seq.halves import Decoder
+from bertkit.models.seq2seq.model import Decoder
 from bertkit.nn.attention import SelfAttention, causal_mask, score_keys
 from bertkit.nn.cross_attention import CrossAttention, Memory
 from bertkit.nn.packing import PackedBatch

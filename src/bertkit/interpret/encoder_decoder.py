@@ -5,21 +5,22 @@ from typing import Self
 
 import torch
 
-from bertkit.base.errors import CheckpointError, InputError
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import REWRITER_FILE
-from bertkit.decoding.limits import DecodingLimits
-from bertkit.decoding.search import decode
-from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.cached_scorers import SourceSequences
-from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, is_seq2seq_model, read_seq2seq_file
-from bertkit.generation.seq2seq_generator import limit_written
-from bertkit.generation.suppressed_tokens import find_suppressed_tokens
-from bertkit.hardware.device import choose_device
+from bertkit.inference.decoding.beam import DecodingLimits
+from bertkit.inference.decoding.search import decode
+from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.inference.engines.choice import cast_whole
-from bertkit.inference.engines.names import PrecisionName
+from bertkit.inference.generation.generator import SourceSequences, find_suppressed_tokens
+from bertkit.inference.generation.seq2seq_generator import limit_written
+from bertkit.inference.generation.settings import (
+    Seq2SeqSettingsFile,
+    is_seq2seq_model,
+    read_seq2seq_file,
+)
 from bertkit.inference.loading import find_max_length, load_tokenizer
+from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.interpret.inspected_model import (
     EncodedText,
@@ -34,8 +35,9 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.cross_attention import Memory
 from bertkit.tokenization.detokenization import Spacing
-from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device
 
 
 @dataclass(frozen=True)

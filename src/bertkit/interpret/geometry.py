@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
-from bertkit.embeddings.word_vectors import Neighbors, WordVectors
+from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
 from bertkit.inference.loading import LoadedModel
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.figures.scatter import Scatter

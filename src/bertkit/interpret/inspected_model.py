@@ -10,25 +10,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.formats import name_model, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
-from bertkit.checkpoints.identity import name_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.hardware.device import choose_device
 from bertkit.inference.engines.choice import cast_whole, find_device
-from bertkit.inference.engines.names import PrecisionName
 from bertkit.inference.loading import (
     describe_limit,
     find_max_length,
     load_tokenizer_and_length,
 )
+from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
 from bertkit.models.bert.architectures import find_architecture
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -43,12 +39,14 @@ from bertkit.models.bert.heads import (
     BertForMaskedLM,
     BertForNextSentencePrediction,
     BertForPreTraining,
+    BertLMHeadModel,
 )
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
-from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device
 
 AnyBert = (
     BertModel

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.dropout import Dropout
+from bertkit.nn.attention import Dropout, SelfAttention, TokenBatch
+from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
@@ -95,4 +95,85 @@ class EncoderBlock(nn.Module):
         tokens = tokens if kept is None else tokens[kept]
         tokens = self.attention_norm(tokens + self.dropout(attended))
         higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
+        return higher
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, cross-attention to the encoder's output, then feed-forward.
+
+    Each is followed by dropout, residual and layer normalization.
+
+    Args:
+        attention: the self-attention sub-layer; causal.
+        cross_attention: the cross-attention sub-layer.
+        feed_forward: the feed-forward sub-layer.
+        hidden_size: features of a token.
+        layer_norm_epsilon: added to the variance.
+        dropout_rate: dropout on the output of each sub-layer.
+    """
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        cross_attention: CrossAttention,
+        feed_forward: FeedForward,
+        *,
+        hidden_size: int,
+        layer_norm_epsilon: float,
+        dropout_rate: float,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.cross_attention = cross_attention
+        self.cross_attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: TokenBatch,
+        memory: Memory | CrossAttentionCache,
+    ) -> Float[Tensor, "tokens hidden"]:
+        """Return the layer's output for each target token."""
+        tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))
+        read = self.cross_attention(tokens, memory)
+        tokens = self.cross_attention_norm(tokens + self.dropout(read))
+        higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
+        return higher
+
+
+class PreNormEncoderBlock(EncoderBlock):
+    """An `EncoderBlock` with layer norm before each sub-layer."""
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: TokenBatch,
+        kept: Int[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows hidden"]:
+        """Return the states of all tokens, or only of `kept`, which still attend to all."""
+        attended = self.attention(self.attention_norm(tokens), batch, kept)
+        tokens = tokens if kept is None else tokens[kept]
+        tokens = tokens + self.dropout(attended)
+        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
+        return higher
+
+
+class PreNormDecoderBlock(DecoderBlock):
+    """A `DecoderBlock` with layer norm before each sub-layer."""
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: TokenBatch,
+        memory: Memory | CrossAttentionCache,
+    ) -> Float[Tensor, "tokens hidden"]:
+        """Return the layer's output for each target token."""
+        tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))
+        read = self.cross_attention(self.cross_attention_norm(tokens), memory)
+        tokens = tokens + self.dropout(read)
+        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
         return higher

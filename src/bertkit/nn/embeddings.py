@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn.attention import TokenBatch
-from bertkit.nn.dropout import Dropout
+from bertkit.nn.attention import Dropout, TokenBatch
 
 
 class Embeddings(nn.Module):

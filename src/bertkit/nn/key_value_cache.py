@@ -10,9 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention
-from bertkit.nn.attention_kernels import attend_fused
-from bertkit.nn.head_layout import length_mask
+from bertkit.nn.attention import SelfAttention, attend_fused, length_mask
 from bertkit.nn.packing import PackedBatch
 
 FIRST_CAPACITY = 32

@@ -4,7 +4,8 @@ The encoder sees no padding. The usual padded form, `[batch, length]` with an `a
 converted to this one on input and back on output.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -15,12 +16,74 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bertkit.base.errors import InputError
-from bertkit.nn.attention import SelfAttention
-from bertkit.nn.attention_kernels import attend_flash, attend_rows, attend_runs, uses_flash
-from bertkit.nn.dropout import drop
-from bertkit.nn.forks import COMPUTING
-from bertkit.nn.head_layout import HeadBlocks, group_lengths, lay_out_heads
+from bertkit.base.errors import ForkError, InputError
+from bertkit.nn.attention import (
+    HeadBlocks,
+    SelfAttention,
+    attend_flash,
+    attend_rows,
+    attend_runs,
+    drop,
+    group_lengths,
+    lay_out_heads,
+    uses_flash,
+)
+
+
+class Computing:
+    """Whether models have computed in this process, and in its parent before the fork."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.lacks_threads = False
+
+    def begin(self) -> None:
+        """Note that a model computes, or refuse it where torch would wait for lost threads forever.
+
+        Raises:
+            ForkError: a model had computed before this process was forked.
+        """
+        if self.lacks_threads and torch.get_num_threads() > 1:
+            raise ForkError(
+                "this process was forked after its parent had used a model, and torch's threads"
+                " don't survive that; load models before the fork but use them only after it, or"
+                ' start the process by "spawn", or call torch.set_num_threads(1) in it first'
+            )
+        self.has_begun = True
+
+    def note_fork(self) -> None:
+        """Note that this process is the child of a fork."""
+        self.lacks_threads = self.has_begun
+
+
+COMPUTING = Computing()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=COMPUTING.note_fork)
+
+
+MAX_PADDING = 2  # most tokens of a batch, padding included, as a multiple of the token budget
+
+
+def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
+    """Yield the sequence indices of each batch: similar lengths together, up to a token budget.
+
+    The longest come first, so that a lack of memory shows at once. A sequence longer than the
+    budget is a batch of its own. Padded to its longest sequence, a batch of several stays within
+    twice the budget, because attention on a GPU in float32 pads.
+    """
+    chosen: list[int] = []
+    num_tokens = 0
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        is_full = num_tokens + lengths[index] > tokens_per_batch
+        longest = lengths[chosen[0]] if chosen else 0
+        if chosen and (is_full or longest * (len(chosen) + 1) > MAX_PADDING * tokens_per_batch):
+            yield chosen
+            chosen, num_tokens = [], 0
+        chosen.append(index)
+        num_tokens += lengths[index]
+    if chosen:
+        yield chosen
+
 
 MIN_SHARE_OF_LONGEST = 0.75  # minimum length of a sequence in a group that attention pads together
 

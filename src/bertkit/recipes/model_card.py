@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import is_hub_id
-from bertkit.checkpoints.identity import name_model
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from markupsafe import Markup
 
-from bertkit.reports.cells import format_cell
+from bertkit.reports.text import format_cell
 
 MAX_ROWS = 20
 Row = Mapping[str, Any]

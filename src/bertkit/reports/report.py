@@ -16,11 +16,10 @@ from markupsafe import Markup
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file
-from bertkit.reports.cells import Cell, format_cell, is_numeric
 from bertkit.reports.figures.picture import Picture
 from bertkit.reports.figures.svg import DARK, LIGHT, drawing_style
 from bertkit.reports.mistakes import Mistakes
-from bertkit.reports.text import make_legible, shorten
+from bertkit.reports.text import Cell, format_cell, is_numeric, make_legible, shorten
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Safe display of untrusted text: legible characters, and names shortened to fit."""
 
+import math
 import re
 import unicodedata
+from dataclasses import dataclass
 
 NAME_COLUMNS = 80
 # First: control characters, lone surrogates and noncharacters. Then invisible characters that
@@ -49,3 +51,39 @@ def count_columns(text: str) -> int:
 
 def _picture(character: str) -> str:
     return chr(0x2400 + ord(character)) if character < " " else "\ufffd"
+
+
+TEXT_COLUMNS = 400  # the longest text that a cell shows
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the confidence interval or spread around it, shown as 0.912 (0.897–0.926)."""
+
+    value: float
+    low: float
+    high: float
+
+
+Cell = str | int | float | Interval
+
+
+def format_cell(cell: Cell) -> str:
+    """Format a number for display, or text as one line."""
+    if isinstance(cell, str):
+        return show(cell, TEXT_COLUMNS)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, Interval):
+        if math.isnan(cell.value):
+            return format_cell(cell.value)
+        digits = 0 if abs(cell.value) >= 1e3 else 3
+        return f"{cell.value:,.{digits}f} ({cell.low:,.{digits}f}–{cell.high:,.{digits}f})"
+    if math.isnan(cell):
+        return "not defined"
+    return f"{cell:,.0f}" if 1e3 <= abs(cell) < 1e15 else f"{cell:.4g}"
+
+
+def is_numeric(cell: Cell) -> bool:
+    """Whether a cell holds a number or an interval, which are right-aligned."""
+    return not isinstance(cell, str)

@@ -16,13 +16,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError
+from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
-from bertkit.base.wording import pluralize
-from bertkit.embeddings.similarity import LEAST_NORM
-from bertkit.embeddings.similarity_names import Similarity
-from bertkit.retrieval.exact_search import ExactSearch
-from bertkit.retrieval.ranking import Candidates
+from bertkit.inference.embeddings.settings import Similarity
+from bertkit.inference.embeddings.similarity import LEAST_NORM
+from bertkit.retrieval.exact_search import Candidates, ExactSearch
 
 ROWS_OF_A_CELL = 40  # minimum average
 TRAINING_ROWS_OF_A_CELL = 64  # faiss's own 256 took four times as long, for the same recall

@@ -1,12 +1,11 @@
 """Settings for searching a file of texts."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from bertkit.data.tables.settings import CorpusSettings
-from bertkit.embeddings.settings import EmbedderSettings
-from bertkit.embeddings.similarity_names import Similarity
+from bertkit.data.tables.settings import CorpusSettings, TableSettings
+from bertkit.inference.embeddings.settings import EmbedderSettings, FeatureSettings, Similarity
 
 
 class SearchSettings(CorpusSettings, EmbedderSettings):
@@ -36,3 +35,36 @@ class SearchSettings(CorpusSettings, EmbedderSettings):
         " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
     rebuild: bool = Field(False, description="Rebuild an existing index from scratch.")
+
+
+class EmbedSettings(CorpusSettings, EmbedderSettings):
+    """Settings of `bertkit embed`."""
+
+    restart: bool = Field(
+        False, description="Start over, and discard rows of earlier, unfinished or finished work."
+    )
+    overwrite: bool = Field(
+        False, description="Replace an existing output of another input or other settings."
+    )
+
+
+class FeaturesSettings(TableSettings, FeatureSettings):
+    """Settings of `bertkit features`."""
+
+    pairs: bool = Field(
+        False,
+        description="Read `one ||| other` as a text pair, split at the last ` ||| ` of the row, as"
+        " google-research/bert does. Otherwise ` ||| ` is part of the text.",
+    )
+    layout: Literal["bertkit", "google"] = Field(
+        "bertkit",
+        description="JSONL keys: those of bertkit, or linex_index, features, layers and values"
+        " as in extract_features.py of google-research/bert, for --combine none.",
+    )
+    overwrite: bool = Field(False, description="Replace an existing output.")
+
+    @model_validator(mode="after")
+    def _google_needs_separate_layers(self) -> Self:
+        if self.layout == "google" and self.combine != "none":
+            raise ValueError(f"layout google needs combine none, and combine is {self.combine}")
+        return self

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.embeddings.similarity import find_norms
-from bertkit.embeddings.similarity_names import SIMILARITIES, Similarity
+from bertkit.inference.embeddings.settings import SIMILARITIES, Similarity
+from bertkit.inference.embeddings.similarity import find_norms
 from bertkit.retrieval.approximate_search import ApproximateSearch, Cells
-from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch
-from bertkit.retrieval.ranking import Candidates
+from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, Candidates, ExactSearch
 
 
 class VectorIndex:

@@ -1,18 +1,19 @@
 """Encoded examples, and the packed batches that the training loop takes."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import Any, NamedTuple, Self
+from itertools import accumulate, chain
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import PackedBatch, plan_batches
 
 IGNORED_LABEL = -100
 
@@ -138,3 +139,149 @@ def batch_tensors(batch: TaskBatch) -> dict[str, Tensor]:
         "num_sequences": torch.tensor(batch.num_sequences),
         "numbers": torch.tensor(batch.numbers),
     }
+
+
+class EncodedTable(Sequence[Encoded]):
+    """A sequence of encoded examples with labels, stored compactly and rebuilt on access."""
+
+    def __init__(self) -> None:
+        self._ids, self._segments = array("i"), array("b")
+        self._sequence_stops, self._example_stops = array("q", [0]), array("q", [0])
+        self._labels, self._label_stops = bytearray(), array("q", [0])
+        self._label_type: npt.DTypeLike = np.int64
+        self._label_shape: tuple[int, ...] = ()  # of one row
+        self._num_flags: int | None = None
+        self._is_cut = bytearray()
+        self._alignments: list[Any] = []
+
+    def extend(self, encoded: Iterable[Encoded]) -> None:
+        """Append examples of the same task."""
+        for one in encoded:
+            for ids, segments in one.sequences:
+                self._ids.extend(ids)
+                self._segments.extend(segments)
+                self._sequence_stops.append(len(self._ids))
+            self._example_stops.append(len(self._sequence_stops) - 1)
+            self._add_labels(one)
+            self._is_cut.append(one.is_cut)
+            self._alignments.append(one.alignment)
+
+    def _add_labels(self, one: Encoded) -> None:
+        assert one.labels is not None, "only examples with labels are kept"
+        if not self._is_cut:
+            self._label_type, self._label_shape = one.labels.dtype, one.labels.shape[1:]
+            self._num_flags = one.num_flags
+        assert (one.labels.dtype, one.labels.shape[1:]) == (self._label_type, self._label_shape)
+        assert one.num_flags == self._num_flags
+        self._labels += one.labels.tobytes()
+        self._label_stops.append(len(self._labels))
+
+    def __len__(self) -> int:
+        return len(self._is_cut)
+
+    @overload
+    def __getitem__(self, place: int) -> Encoded: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Encoded]: ...
+
+    def __getitem__(self, place: int | slice) -> Encoded | list[Encoded]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(len(self))[place]]
+        number = range(len(self))[place]
+        first, last = self._example_stops[number], self._example_stops[number + 1]
+        return Encoded(
+            sequences=tuple(self._read_sequence(index) for index in range(first, last)),
+            labels=self._read_labels(number),
+            is_cut=bool(self._is_cut[number]),
+            alignment=self._alignments[number],
+            num_flags=self._num_flags,
+        )
+
+    def _read_sequence(self, index: int) -> TokenSequence:
+        start, stop = self._sequence_stops[index], self._sequence_stops[index + 1]
+        return TokenSequence(self._ids[start:stop].tolist(), self._segments[start:stop].tolist())
+
+    def _read_labels(self, number: int) -> npt.NDArray[Any]:
+        content = self._labels[self._label_stops[number] : self._label_stops[number + 1]]
+        return np.frombuffer(content, self._label_type).reshape(-1, *self._label_shape)
+
+
+MAX_SCORES = 1 << 23  # logits in memory at a time: 32 MB, a few times that while decoding
+
+Logits: TypeAlias = npt.NDArray[np.float32]
+Compute = Callable[[PackedBatch], Float[Tensor, "rows ..."]]
+
+
+def compute_logits(
+    compute: Compute,
+    encoded: Sequence[Encoded],
+    *,
+    row: Literal["sequence", "token"],
+    tokens_per_batch: int,
+) -> list[Logits]:
+    """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order.
+
+    Args:
+        compute: the model's forward pass, from a packed batch to logits.
+        encoded: the examples.
+        row: whether each sequence or each token has a row of logits.
+        tokens_per_batch: approximate number of tokens in a batch.
+    """
+    sequences = [sequence for one in encoded for sequence in one.sequences]
+    by_sequence = _compute_sequences(compute, sequences, row, tokens_per_batch)
+    stops = list(accumulate(len(one.sequences) for one in encoded))
+    starts = [0, *stops[:-1]]
+    return [
+        _join([by_sequence[index] for index in range(start, stop)])
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+
+
+def cut_by_scores(
+    encoded: Sequence[Encoded],
+    num_labels: int,
+    *,
+    row: Literal["sequence", "token"],
+    most: int | None = None,
+) -> list[range]:
+    """Split examples into ranges whose logits fit in memory; one range unless labels are very many.
+
+    Args:
+        encoded: the examples.
+        num_labels: logits per row; 0 if labels have no names, and all examples are one range.
+        row: whether each sequence or each token has a row of logits.
+        most: logits per range; a single example may have more. By default 8,388,608.
+    """
+    most = MAX_SCORES if most is None else most
+    parts, start, size = [], 0, 0
+    for number, one in enumerate(encoded):
+        added = num_labels * (one.num_tokens if row == "token" else len(one.sequences))
+        if number > start and size + added > most:
+            parts.append(range(start, number))
+            start, size = number, 0
+        size += added
+    return [*parts, range(start, len(encoded))]
+
+
+@torch.inference_mode()
+def _compute_sequences(
+    compute: Compute,
+    sequences: Sequence[TokenSequence],
+    row: Literal["sequence", "token"],
+    tokens_per_batch: int,
+) -> dict[int, Logits]:
+    """Compute the logits of each sequence, by its index."""
+    found: dict[int, Logits] = {}
+    lengths = [len(sequence.ids) for sequence in sequences]
+    for chosen in plan_batches(lengths, tokens_per_batch):
+        batch = pack_sequences([sequences[index] for index in chosen])
+        rows: npt.NDArray[Any] = compute(batch).float().cpu().numpy()
+        sizes = batch.lengths if row == "token" else (1,) * len(chosen)
+        parts = np.split(rows, list(accumulate(sizes))[:-1])
+        found.update(zip(chosen, parts, strict=True))
+    return found
+
+
+def _join(parts: list[Logits]) -> Logits:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.settings import validate

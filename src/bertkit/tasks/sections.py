@@ -3,13 +3,13 @@
 import math
 from itertools import islice
 
-from bertkit.metrics.calibration import NUM_BINS, find_reliability
-from bertkit.reports.cells import Cell, Interval
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import MarkedText, Mistake, Mistakes
 from bertkit.reports.report import Callout, Charts, Section, Table
-from bertkit.tasks.evaluation import Evaluation
+from bertkit.reports.text import Cell, Interval
+from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
+from bertkit.tasks.task import Evaluation
 
 MAX_METRICS = 200  # rows of the table; there may be one for each label
 

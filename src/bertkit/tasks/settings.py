@@ -1,9 +1,12 @@
 """Settings shared by all tasks, and by tasks on texts or pairs."""
 
-from typing import Annotated, Literal, Self, get_args
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings
 
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
@@ -67,3 +70,64 @@ class TextSettings(TaskSettings):
                 f"max_length ({self.max_length}) must be at least {LEAST_WINDOW} for windows"
             )
         return self
+
+
+ENDINGS = ("_column", "_columns")
+
+SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
+
+
+def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
+    """Build a settings class with the column settings of some tasks, all of them optional.
+
+    The description of a setting that several tasks share joins the descriptions of each.
+    """
+    types: dict[str, Any] = {}
+    descriptions: defaultdict[str, list[str]] = defaultdict(list)
+    for kind in kinds:
+        for name, info in kind.model_fields.items():
+            if name.endswith(ENDINGS) and info.annotation is not None:
+                types[name] = info.annotation | None
+                descriptions[name].append(info.description or "")
+    fields: dict[str, Any] = {
+        name: (type_, Field(None, description=" Or: ".join(dict.fromkeys(descriptions[name]))))
+        for name, type_ in types.items()
+    }
+    return create_model("Columns", __base__=Settings, **fields)
+
+
+def with_columns(settings: SettingsKind, columns: Settings) -> SettingsKind:
+    """Return a model's settings with the column names of another file."""
+    given = columns.model_dump(exclude_none=True)
+    foreign = sorted(given.keys() - type(settings).model_fields.keys())
+    if foreign:
+        raise SettingsError(f"this task has no {', '.join(foreign)}; leave it out")
+    return settings.model_copy(update=given)
+
+
+class TaskInputs(Settings):
+    """Flags of `bertkit <task>` that are inputs, beside the words; here none is.
+
+    Attributes:
+        words: what the words are, for `--help`.
+        example: words and flags of a call, for the same.
+        example_file: a file's name, for the same.
+    """
+
+    words: ClassVar[str] = "Texts"
+    example: ClassVar[str] = '"A gripping film."'
+    example_file: ClassVar[str] = "texts.txt"
+
+    def gather(self, words: Sequence[str]) -> list[Any]:
+        """Return inputs as the task's `make_example` takes them, in the order of the words."""
+        return list(words)
+
+
+class PairInputs(TaskInputs):
+    """A text, or each of several, perhaps with a second one."""
+
+    pair: str | None = Field(None, description="Second text, for models of text pairs.")
+
+    def gather(self, words: Sequence[str]) -> list[Any]:
+        """Return texts, or tuples of two."""
+        return list(words) if self.pair is None else [(word, self.pair) for word in words]

@@ -6,14 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bertkit.base.settings import Settings
-from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
-from bertkit.tasks.choose.settings import ChooseInputs, ChooseSettings
-from bertkit.tasks.classify.settings import ClassifyAnswers, ClassifySettings
-from bertkit.tasks.extract.settings import ExtractInputs, ExtractSettings
-from bertkit.tasks.inputs import PairInputs, TaskInputs
-from bertkit.tasks.regress.settings import RegressSettings
-from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.answer import AnswerInputs, AnswerSettings
+from bertkit.tasks.choose import ChooseInputs, ChooseSettings
+from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
+from bertkit.tasks.extract import ExtractInputs, ExtractSettings
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.settings import PairInputs, TaskInputs, TaskSettings
+from bertkit.tasks.tag import TagSettings
 
 if TYPE_CHECKING:
     from bertkit.tasks.task import Task

@@ -16,12 +16,6 @@ from tokenizers import Tokenizer as Engine
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.tokenization.encoding import (
-    BatchEncoding,
-    Encoding,
-    cut_longest_first,
-    stack_padded,
-)
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -31,13 +25,19 @@ from bertkit.tokenization.engine import (
     SEP,
     SPECIAL_TOKENS,
     UNK,
+    BatchEncoding,
+    Encoding,
     KnownChunks,
+    Pieces,
     build_engine,
+    cut_longest_first,
+    cut_segments,
+    find_fast_encoder,
+    find_segments,
     run_engine,
+    stack_padded,
 )
-from bertkit.tokenization.fast import find_fast_encoder
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
-from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bertkit.hardware.device import mixed_precision, synchronize
+from bertkit.training.device import mixed_precision, synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
-from bertkit.training.optimization.optimizer import build_optimizer
+from bertkit.training.optimizer import build_optimizer
 from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, OptimizationSettings
 from bertkit.training.step import take_step
 

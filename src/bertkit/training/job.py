@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.hardware.allocator import prepare_memory
-from bertkit.hardware.device import choose_device, choose_precision, measure_peak
+from bertkit.training.device import choose_device, choose_precision, measure_peak, prepare_memory
 from bertkit.training.settings import OptimizationSettings
 
 

@@ -1,14 +1,18 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
+import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn, optim
 
-from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit._version import __version__
+from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
     durable_folder,
@@ -20,7 +24,7 @@ from bertkit.base.files import (
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import list_differences, list_flag_differences
-from bertkit.checkpoints.identity import is_same_model
+from bertkit.checkpoints.formats import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
     checkpoint_path,
@@ -30,15 +34,40 @@ from bertkit.checkpoints.run_folder import (
     verify_checkpoint,
 )
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training.dump import DUMPS
 from bertkit.training.job import SaveFiles
-from bertkit.training.optimization.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     MAY_CHANGE,
     OptimizationSettings,
     TrainingPrecision,
 )
+from bertkit.training.step import DUMPS
+
+
+def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
+    """Return the software versions and machine properties that exact results depend on.
+
+    Args:
+        device: the device that computes.
+        precision: precision of matrix products.
+    """
+    versions = {
+        "bertkit": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": str(torch.get_num_threads()),
+        "device": device.type,
+        "precision": precision,
+        "processor": platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "cores": str(os.cpu_count()),
+    }
+    if device.type == "cuda":
+        versions["gpu"] = torch.cuda.get_device_name(device)
+        versions["cuda"] = str(torch.version.cuda)
+    return versions
+
 
 RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"

@@ -1,11 +1,45 @@
 """Settings shared by training runs: optimizer, evaluation, checkpoints, device and budget."""
 
+import math
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings, in_panel
-from bertkit.training.optimization.schedule import Schedule
+
+Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
+
+
+def learning_rate_at(
+    step: int,
+    *,
+    num_steps: int,
+    peak: float,
+    warmup: float,
+    schedule: Schedule,
+) -> float:
+    """Return the learning rate of one step.
+
+    Args:
+        step: counted from 0; the first step's rate is above 0.
+        num_steps: steps of the whole run. linear and cosine reach 0 just after the last one;
+            inverse_sqrt doesn't: it halves each time the number of steps quadruples.
+        peak: the highest rate.
+        warmup: share of the steps in which the rate rises.
+        schedule: the decay after the warm-up.
+    """
+    warmup_steps = round(warmup * num_steps)
+    if step < warmup_steps:
+        return peak * (step + 1) / (warmup_steps + 1)
+    progress = (step - warmup_steps) / max(1, num_steps - warmup_steps)
+    if schedule == "constant":
+        return peak
+    if schedule == "inverse_sqrt":
+        return peak * math.sqrt((warmup_steps + 1) / (step + 1))
+    if schedule == "cosine":
+        return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
+    return peak * (1.0 - progress)
+
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]

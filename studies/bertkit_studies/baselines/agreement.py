@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import pluralize
 from bertkit.nn.packing import PackedBatch
 
 CLS_ID, SEP_ID, MARKER_ID, FIRST_CUE = 1, 2, 3, 4

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.progress import show_progress
-from bertkit.hardware.device import synchronize
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.training.budget import WARM_UP_STEPS
+from bertkit.training.device import synchronize
 from bertkit.training.job import Machine, Scores
-from bertkit.training.optimization.optimizer import build_optimizer, set_learning_rate
-from bertkit.training.optimization.schedule import learning_rate_at
-from bertkit.training.settings import LoopSettings
+from bertkit.training.optimizer import build_optimizer, set_learning_rate
+from bertkit.training.settings import LoopSettings, learning_rate_at
 from bertkit.training.step import add_gradients, clip_gradients, is_finite
 from bertkit_studies.baselines.agreement import (
     NUM_CUES,

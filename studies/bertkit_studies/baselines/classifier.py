@@ -14,10 +14,9 @@ from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.file_names import SAFETENSORS_FILE
 from bertkit.checkpoints.run_folder import find_checkpoint
-from bertkit.data.epochs import EpochOrder
+from bertkit.data.order import EpochOrder
 from bertkit.inference.loading import TOKENIZER_FILES
-from bertkit.nn.batching import plan_batches
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores

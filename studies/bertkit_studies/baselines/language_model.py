@@ -6,9 +6,8 @@ from pathlib import Path
 
 from bertkit.data.order import PlannedExample
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.causal import CausalObjective
-from bertkit.objectives.objective import Examples, WordBatch
+from bertkit.tasks.objectives.causal import CausalObjective
+from bertkit.tasks.objectives.objective import Examples, WordBatch, batch_tensors
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.run import RecurrentResult, train

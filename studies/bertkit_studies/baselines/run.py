@@ -14,10 +14,9 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Watched
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
-from bertkit.training.records.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, keep_precision
+from bertkit.training.log import read_evaluation
+from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
 from bertkit.training.step import evaluate_batches
-from bertkit.training.versions import describe_versions
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.settings import NetSettings
 from bertkit_studies.recurrent.net import SavedNet

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from bertkit.base.errors import InputError
 from bertkit.data.order import ExampleOrder, PlannedExample
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.objectives.objective import Examples
-from bertkit.recipes.pretrain.evaluation import EVALUATION_SEED
+from bertkit.recipes.pretrain.job import EVALUATION_SEED
+from bertkit.tasks.objectives.objective import Examples
 
 NUM_EVALUATED = 16  # sequences of an evaluation batch
 

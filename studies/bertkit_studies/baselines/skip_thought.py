@@ -14,8 +14,8 @@ from torch import Tensor
 from bertkit.data.order import ExampleKey, PlannedExample
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.objective import Examples
 from bertkit.recipes.seq2seq.token_pairs import pack
+from bertkit.tasks.objectives.objective import Examples
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.run import RecurrentResult, train

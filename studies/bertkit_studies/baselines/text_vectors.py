@@ -8,8 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bertkit.nn.batching import plan_batches
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.recipes.seq2seq.token_pairs import TokenTexts
 from bertkit.tokenization.tokenizer import Tokenizer
 

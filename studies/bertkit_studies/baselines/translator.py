@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from bertkit.base.errors import InputError
-from bertkit.data.token_batches import TokenBatchOrder
-from bertkit.nn.batching import plan_batches
+from bertkit.data.order import TokenBatchOrder
+from bertkit.nn.packing import plan_batches
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores

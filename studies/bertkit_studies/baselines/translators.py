@@ -10,13 +10,11 @@ import torch
 from torch import nn
 
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.formats import identify_checkpoint, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.decoding.sequences import Sequences
-from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.hardware.device import mixed_precision
+from bertkit.inference.decoding.beam import Sequences
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
@@ -27,7 +25,8 @@ from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
 from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
-from bertkit.training.records.log import read_log
+from bertkit.training.device import mixed_precision
+from bertkit.training.log import read_log
 from bertkit.training.run import Run
 from bertkit_studies.baselines import run as recurrent_run
 from bertkit_studies.baselines.settings import TranslatorSettings

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.data.shards import ShardSet
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.settings import EmbedderSettings, PoolingName
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings, PoolingName
 from bertkit.training.settings import Count
 from bertkit_studies.baselines.settings import SkipThoughtSettings
 from bertkit_studies.baselines.skip_thought import train_skip_thought

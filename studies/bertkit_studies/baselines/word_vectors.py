@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import InputError, ResumeError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import show_progress

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, final
 
-from bertkit.embeddings.settings import PoolingName
+from bertkit.inference.embeddings.settings import PoolingName
 from bertkit.models.bert.config import PRESETS
 from bertkit_studies.baselines.vector_classifier import Encode, score_vectors
 from bertkit_studies.baselines.vector_sources import (

@@ -7,8 +7,8 @@ from typing import final
 
 import torch
 
-from bertkit.base.wording import pluralize
-from bertkit.hardware.device import choose_device, choose_precision
+from bertkit.base.errors import pluralize
+from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.job import Machine
 from bertkit.training.settings import LoopSettings
 from bertkit_studies.baselines.agreement import list_distances, training_batch

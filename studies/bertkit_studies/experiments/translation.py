@@ -8,10 +8,10 @@ from typing import Any, final
 
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
-from bertkit.data.tables.parallel_settings import PairSettings
-from bertkit.metrics.translation import signatures
+from bertkit.data.tables.parallel import PairSettings
 from bertkit.recipes.seq2seq.run import PairFiles
 from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.tasks.metrics.texts import translation_signatures
 from bertkit_studies.baselines.settings import TranslatorSettings
 from bertkit_studies.baselines.translators import (
     Translated,
@@ -187,7 +187,7 @@ class Translation(Study[TranslationSettings]):
         values: dict[str, int | float | str] = {
             TOKENS: tokens,
             HELD_OUT: held_out,
-            SIGNATURE: signatures(held_out)["bleu"],
+            SIGNATURE: translation_signatures(held_out)["bleu"],
         }
         return Decision(values, known)
 

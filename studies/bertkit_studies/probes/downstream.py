@@ -13,7 +13,7 @@ from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
-from bertkit.training.finished import undefine_number
+from bertkit.training.lifecycle import undefine_number
 
 MAX_LENGTH = 128  # maximum tokens of an example, for every model
 SPLIT_SEED = 0  # of the held-out split, the same in every run of a study

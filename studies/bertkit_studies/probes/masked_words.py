@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.data.shards import ShardSet
-from bertkit.hardware.device import choose_device
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.objectives.mlm import MaskedObjective
-from bertkit.recipes.pretrain.evaluation import held_out_batches
+from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.objectives.bert import MaskedObjective
+from bertkit.training.device import choose_device
 from bertkit.training.step import evaluate_batches
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn.dropout import Dropout
+from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.recurrent import run_net
 from bertkit_studies.recurrent.config import ReaderConfig

@@ -1,4 +1,4 @@
-"""Step-by-step generation with the recurrent translator, for the searches of `bertkit.decoding`."""
+"""The recurrent translator step by step, for the searches of `bertkit.inference.decoding`."""
 
 import torch
 from jaxtyping import Float, Int

@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.head_layout import length_mask
+from bertkit.nn.attention import Dropout, length_mask
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.recurrent import Steps, run_net
 from bertkit.nn.vocabulary_loss import vocabulary_loss

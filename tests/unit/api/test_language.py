@@ -11,9 +11,9 @@ from tests.unit.inference.small_rewriter import save_rewriter
 import bertkit
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import build_app, list_commands
-from bertkit.generation.generator import Generator
-from bertkit.generation.summary import ExtractiveSummary
-from bertkit.scoring.text_scorer import TextScorer
+from bertkit.inference.generation.extractive import ExtractiveSummary
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.text_scorer import TextScorer
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
 LINES = "the cat saw a dog.\na dog lost the hat.\nthe hat lost a cat.\n"

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.inference.small import save_small
-from tests.unit.run_reports.small import eval_row, train_row, write_run
+from tests.unit.recipes.report.small import eval_row, train_row, write_run
 
 import bertkit
 from bertkit.base.errors import SettingsError

@@ -15,8 +15,8 @@ from bertkit.api.inputs import list_ids, list_texts, name_files
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records
-from bertkit.tasks.regress.examples import build_parser
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.regress.task import build_parser
 
 ROWS = [{"text": "one", "label": "x"}, {"text": "two", "label": "y"}]
 LabelFirst = namedtuple("LabelFirst", "label text")

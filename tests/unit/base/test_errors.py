@@ -4,7 +4,7 @@ import pickle
 import pytest
 
 from bertkit.base import errors
-from bertkit.base.errors import BertkitError, StoppedError
+from bertkit.base.errors import BertkitError, StoppedError, pluralize
 
 ERRORS = [
     kind
@@ -30,3 +30,20 @@ def test_exit_codes():
     assert {kind.__name__: kind.exit_code for kind in ERRORS if kind.exit_code != 2} == {
         "StoppedError": 75
     }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((0, "text"), "0 texts"),
+        ((1, "text"), "1 text"),
+        ((2000, "text"), "2,000 texts"),
+        ((1.0, "epoch"), "1 epoch"),
+        ((0.9999, "epoch"), "1 epoch"),
+        ((1.254, "epoch"), "1.25 epochs"),
+        ((1, "entry", "entries"), "1 entry"),
+        ((3, "entry", "entries"), "3 entries"),
+    ],
+)
+def test_a_noun_agrees_with_the_number_that_is_shown(arguments, expected):
+    assert pluralize(*arguments) == expected

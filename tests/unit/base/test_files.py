@@ -5,6 +5,7 @@ import hashlib
 import os
 import resource
 import zlib
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from bertkit.base import storage
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES, Checksums, FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError, StorageError
 from bertkit.base.files import (
+    DurableStream,
     check_new_file,
     durable_file,
     durable_folder,
@@ -438,3 +440,21 @@ def test_a_file_that_is_not_to_be_written_is_refused_beforehand(tmp_path):
     for overwrite in (False, True):
         with pytest.raises(SettingsError, match="is a folder; name a file"):
             check_new_file(tmp_path, overwrite=overwrite)
+
+
+def test_all_bytes_arrive_whatever_they_are_handed_over_in(tmp_path):
+    with durable_file(tmp_path / "file") as file:
+        stream = DurableStream(file)
+        assert stream.writable()
+        assert stream.write(b"abc") == 3
+        assert stream.write(memoryview(array("i", [1, 2]))) == 8
+        stream.close()  # the file is its owner's to finish
+    assert (tmp_path / "file").read_bytes() == b"abc" + array("i", [1, 2]).tobytes()
+
+
+def test_closing_the_stream_finishes_nothing(tmp_path):
+    with durable_file(tmp_path / "file") as file:
+        with DurableStream(file) as stream:
+            stream.write(b"abc")
+        assert [path.name for path in tmp_path.iterdir()] == ["file.partial"]
+    assert (tmp_path / "file").read_bytes() == b"abc"

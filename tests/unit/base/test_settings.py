@@ -1,8 +1,16 @@
+"""What isn't Unicode in arguments is mended, however they are held."""
+
 import pytest
 from pydantic import Field, ValidationError, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings, list_differences, list_flag_differences, validate
+from bertkit.base.settings import (
+    Settings,
+    list_differences,
+    list_flag_differences,
+    replace_surrogates,
+    validate,
+)
 
 
 class Oven(Settings):
@@ -78,3 +86,15 @@ def test_flags_are_shown_as_they_are_typed():
         "--cased false → true",
         "--learning-rate 1e-05 → 1e+22",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "mended"),
+    [
+        ("a\udcff", "a\ufffd"),
+        (("a", "b\udcff"), ("a", "b\ufffd")),
+        ({"choices": ["\udcff"], "question": None}, {"choices": ["\ufffd"], "question": None}),
+    ],
+)
+def test_inputs_of_all_kinds_are_mended(value, mended):
+    assert replace_surrogates(value) == mended

@@ -12,8 +12,8 @@ from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
 WRITERS = {
-    *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/records/log.py"),
-    "batch_jobs/embed/unfinished.py",
+    *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/log.py"),
+    "retrieval/unfinished.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
 # stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are
@@ -25,8 +25,8 @@ EXCEPTIONS = {
     ("cli/output.py", "os.open"),
     ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes
     ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
-    ("recipes/finetune/frozen/state_file.py", "np.memmap"),  # to be read only
-    ("recipes/finetune/frozen/state_file.py", "shutil.disk_usage"),  # asks
+    ("recipes/finetune/frozen.py", "np.memmap"),  # to be read only
+    ("recipes/finetune/frozen.py", "shutil.disk_usage"),  # asks
 }
 MODULES = {"shutil", "tempfile", "mmap"}
 OS_FUNCTIONS = {

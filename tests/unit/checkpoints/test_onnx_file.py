@@ -8,9 +8,9 @@ import torch
 
 from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.onnx_file import open_onnx
-from bertkit.exporters import onnx as exporter
-from bertkit.exporters.onnx import write_onnx
-from bertkit.exporters.onnx_models import EXPORTED
+from bertkit.inference.onnx import export as exporter
+from bertkit.inference.onnx.export import write_onnx
+from bertkit.inference.onnx.models import EXPORTED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 

@@ -15,7 +15,7 @@ from bertkit.base.errors import InputError, MissingExtraError, StoppedError
 from bertkit.base.settings import Settings
 from bertkit.cli import main as module
 from bertkit.cli.main import fail, main, take_config_flag
-from bertkit.cli.memory import describe_shortage
+from bertkit.cli.output import describe_shortage
 
 CAUSES = {
     "input": InputError("line 3 of a.txt\n  isn't text"),

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from bertkit.data.readers import open_corpus
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import ReaderSettings
 
 TEXT = "First line.\nSecond line.\n\nThird line.\n"
 DOCUMENTS = [("First line.", "Second line."), ("Third line.",)]

@@ -7,9 +7,8 @@ import pytest
 from tests.unit.data.corpora import read, write, write_parquet
 
 from bertkit.data.readers import jsonl, open_corpus, text
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.lines import read_lines, read_raw_lines, take_blank_lines
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import ReaderSettings, ReadReport
+from bertkit.data.readers.text import read_lines, read_raw_lines, take_blank_lines
 
 
 def test_a_huge_line_is_cut_between_words_in_bounded_memory(folder):
@@ -66,7 +65,7 @@ def test_a_blank_line_ends_a_document_however_long(folder, blank):
 @pytest.mark.parametrize("limit", [1 << 20, 5, 6, 7])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_every_line_end_is_one_wherever_reading_stops(folder, monkeypatch, end, limit):
-    monkeypatch.setattr("bertkit.data.readers.lines.LINE_LIMIT_BYTES", limit)
+    monkeypatch.setattr("bertkit.data.readers.text.LINE_LIMIT_BYTES", limit)
     path = write(folder / "a.txt", "One.\nTwo.\n\nTri.\nFor.\n".replace("\n", end))
     assert read(path)[0] == [("One.", "Two."), ("Tri.", "For.")]
 

@@ -8,9 +8,8 @@ import pytest
 from tests.waiting import little_computing
 
 from bertkit.data.readers import mediawiki, open_corpus
-from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.document import ReaderSettings, ReadReport
 from bertkit.data.readers.mediawiki import running_lines
-from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.sentences import ends_like_a_sentence
 
 PAGE = """{{Short description|A bird}}

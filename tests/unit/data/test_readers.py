@@ -12,9 +12,8 @@ from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers import READERS, open_corpus
-from bertkit.data.readers.document import FAULTS, MAX_PLACES, ReadReport
-from bertkit.data.readers.memory import memory_source
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import FAULTS, MAX_PLACES, ReaderSettings, ReadReport
+from bertkit.data.readers.jsonl import memory_source
 
 PARAGRAPH = "This docstring is a sentence of its own."
 

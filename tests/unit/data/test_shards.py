@@ -8,7 +8,6 @@ import pytest
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
-from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -21,6 +20,7 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
+    write_array,
 )
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

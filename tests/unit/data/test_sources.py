@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
 from bertkit.data.readers import open_corpus
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import ReaderSettings
 from bertkit.data.readers.sources import find_format, find_sources
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.reports.report import Bars, Charts, render_report
-from bertkit.training.records.history import TrainingHistory
+from bertkit.training.history import TrainingHistory
 from bertkit_demo.page import Accuracies, DemoFacts, Example, build_report, describe_result
 
 ACCURACIES = Accuracies(

@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
-from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.optimization.optimizer import build_optimizer
+from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunRecord, RunState
 from bertkit.training.settings import TrainingSettings
 

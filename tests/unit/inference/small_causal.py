@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from tests.unit.inference.small import WORDS
 
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

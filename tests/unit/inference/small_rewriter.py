@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 from tests.unit.inference.small import WORDS
 
-from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
-from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.inference.decoding.settings import DecodingSettings
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from tests.unit.inference.small import save_small
 
-from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer

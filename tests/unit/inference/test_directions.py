@@ -13,10 +13,10 @@ from tests.unit.inference.small import save_small
 
 import bertkit
 from bertkit.base.errors import CheckpointError
-from bertkit.batch_jobs.convert.run import convert
-from bertkit.batch_jobs.export.run import export
-from bertkit.inspection.description import describe
-from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.jobs.convert import convert
+from bertkit.jobs.export import export
+from bertkit.jobs.inspect import describe
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch

@@ -9,10 +9,9 @@ from tests.unit.inference.small import WORDS, build_model, save_small
 
 from bertkit.base.errors import InputError
 from bertkit.inference import fill_mask, stream
-from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.fill_mask import FillMask, encode_masked
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.masked_texts import encode_masked
-from bertkit.inference.named_texts import NamedText
+from bertkit.inference.predictor import NamedText
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from bertkit.checkpoints import run_folder
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.inspection.description import describe
+from bertkit.jobs.inspect import describe
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import (
     BertForMaskedLM,

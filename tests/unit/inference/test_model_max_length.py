@@ -7,9 +7,9 @@ import torch
 from tests.unit.inference.small import WORDS, build_model, save_small
 
 from bertkit.base.errors import InputError
-from bertkit.embeddings.embedder import Embedder
-from bertkit.embeddings.features import FeatureExtractor
-from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.features import FeatureExtractor
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.interpret.inspected_model import InspectedModel

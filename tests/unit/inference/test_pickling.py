@@ -14,8 +14,8 @@ from tests.unit.inference.small_task import save_answerer, save_classifier, save
 from torch import nn
 
 from bertkit import Answerer, Classifier, Embedder, FillMask, Generator, Tagger, TextScorer
-from bertkit.embeddings.sentence_head import SentenceHead
-from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.pooling import SentenceHead
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXTS = ["the cat saw a hat .", "dog", "a dog lost the cat ."]

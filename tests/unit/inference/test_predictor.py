@@ -19,9 +19,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import read_json, write_json
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference import stream
-from bertkit.inference.prediction_counts import PredictionCounts
-from bertkit.inference.predictor import Predictor
-from bertkit.inference.predictors import Classifier
+from bertkit.inference.predictor import Classifier, PredictionCounts, Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks.classify.task import Classify
 

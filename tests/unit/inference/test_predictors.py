@@ -9,8 +9,8 @@ import torch
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
-from bertkit.inference.engines import torch_engine
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.engines import engine
+from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
@@ -44,7 +44,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From when this is called, a batch has 16 tokens."""
-    return partial(monkeypatch.setitem, torch_engine.TOKENS_PER_BATCH, "cpu", 16)
+    return partial(monkeypatch.setitem, engine.TOKENS_PER_BATCH, "cpu", 16)
 
 
 def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):

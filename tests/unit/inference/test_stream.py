@@ -6,7 +6,95 @@ import pytest
 
 from bertkit.base.errors import InputError, StorageError
 from bertkit.inference import stream
-from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.inference.stream import TextCounts, TextEncoder, cut_windows, encode_ahead
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer([*SPECIAL_TOKENS, "a", "b", "c", "d", "seek", ":"])
+CLS, SEP, UNK = TOKENIZER.cls_id, TOKENIZER.sep_id, TOKENIZER.unk_id
+A, B, C, D = (TOKENIZER.token_to_id(letter) for letter in "abcd")
+
+
+def count(encoder: TextEncoder, *texts: str) -> TextCounts:
+    return encoder(texts).counts
+
+
+def test_texts_are_framed_and_counted():
+    found = TextEncoder(TOKENIZER, max_length=5)(["a b", "c"])
+    assert found.ids == [[CLS, A, B, SEP], [CLS, C, SEP]]
+    assert found.owners == [0, 1]
+    assert found.num_skipped == [0, 0]
+    assert found.counts == TextCounts(texts=2, tokens=7)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u200b", "\N{REPLACEMENT CHARACTER}"])
+def test_a_text_without_a_token_is_empty(text):
+    encoder = TextEncoder(TOKENIZER, max_length=5)
+    assert encoder([text]).ids == [[CLS, SEP]]
+    assert count(encoder, text) == TextCounts(texts=1, tokens=2, empty=1)
+
+
+def test_what_the_vocabulary_does_not_know_is_counted_where_nothing_else_is_there():
+    encoder = TextEncoder(TOKENIZER, max_length=5)
+    assert encoder(["zebra x"]).ids == [[CLS, UNK, UNK, SEP]]
+    assert count(encoder, "zebra x", "a x") == TextCounts(texts=2, tokens=8, unknown_only=1)
+
+
+def test_a_nul_is_dropped_and_counted():
+    encoder = TextEncoder(TOKENIZER, max_length=5)
+    assert encoder(["a\0 b"]).ids == [[CLS, A, B, SEP]]
+    assert count(encoder, "a\0 b", "a") == TextCounts(texts=2, tokens=7, with_nul=1)
+    assert count(encoder, "\0") == TextCounts(texts=1, tokens=2, with_nul=1, empty=1)
+
+
+def test_a_long_text_is_cut_and_counted():
+    encoder = TextEncoder(TOKENIZER, max_length=4)
+    assert encoder(["a b c"]).ids == [[CLS, A, B, SEP]]
+    assert count(encoder, "a b c", "a b") == TextCounts(texts=2, tokens=8, truncated=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "stride", "parts"),
+    [
+        ("a b", 1, [[A, B]]),
+        ("a b c", 1, [[A, B], [B, C]]),
+        ("a b c", 2, [[A, B], [C]]),
+        ("a b c d", 1, [[A, B], [B, C], [C, D]]),
+        ("a b c d", 2, [[A, B], [C, D]]),
+    ],
+)
+def test_a_long_text_is_read_in_parts_that_reach_its_end(text, stride, parts):
+    found = TextEncoder(TOKENIZER, max_length=4, stride=stride)(["c", text])
+    assert found.ids == [[CLS, C, SEP], *([CLS, *part, SEP] for part in parts)]
+    assert found.owners == [0, *([1] * len(parts))]
+    assert (found.counts.windowed, found.counts.truncated) == (int(len(parts) > 1), 0)
+
+
+def test_a_prompt_comes_first_and_may_be_left_out_of_the_vector():
+    counted = TextEncoder(TOKENIZER, max_length=9, prompt="seek: ")(["a", ""])
+    assert [len(ids) for ids in counted.ids] == [5, 4]
+    assert counted.num_skipped == [0, 0]
+    assert counted.counts.empty == 1
+    skipped = TextEncoder(TOKENIZER, max_length=9, prompt="seek: ", skips_prompt=True)
+    assert skipped(["a", ""]).num_skipped == [3, 3]
+    in_parts = TextEncoder(TOKENIZER, 5, stride=2, prompt="seek: ", skips_prompt=True)
+    assert in_parts(["a b c"]).num_skipped == [3, 0]
+    short = TextEncoder(TOKENIZER, max_length=3, prompt="seek: ", skips_prompt=True)(["a"])
+    assert (short.ids[0][1:-1], short.num_skipped) == ([TOKENIZER.token_to_id("seek")], [2])
+
+
+def test_lower_case_is_made_before_the_tokenizer_where_the_folder_says_so():
+    cased = Tokenizer(
+        [*SPECIAL_TOKENS, "a"], TOKENIZER.settings.model_copy(update={"lowercase": False})
+    )
+    assert TextEncoder(cased, max_length=5)(["A"]).ids == [[CLS, UNK, SEP]]
+    assert TextEncoder(cased, max_length=5, lowercase=True)(["A"]).ids == [[CLS, 5, SEP]]
+
+
+def test_counts_add_up():
+    total = TextCounts(texts=1, tokens=2, empty=3)
+    total.add(TextCounts(texts=10, with_nul=1, undecodable=4))
+    assert total == TextCounts(texts=11, tokens=2, empty=3, with_nul=1, undecodable=4)
 
 
 def test_a_window_ends_at_its_number_of_texts(monkeypatch):

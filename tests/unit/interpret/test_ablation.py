@@ -6,7 +6,7 @@ from tests.unit.inference.small import build_model
 from tests.unit.inference.small_task import save_classifier
 
 from bertkit.base.errors import SettingsError
-from bertkit.inference.predictors import Classifier
+from bertkit.inference.predictor import Classifier
 from bertkit.interpret.ablation import ablate, gate_heads
 from bertkit.nn.packing import PackedBatch
 

@@ -11,8 +11,8 @@ from bertkit.interpret.capture import (
     capture_cross_attention,
     capture_states,
 )
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.cross_attention import Memory

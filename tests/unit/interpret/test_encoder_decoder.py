@@ -7,15 +7,14 @@ import torch
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
-from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.inference.decoding.settings import DecodingSettings
+from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.interpret import attention_view as module
+from bertkit.interpret.attention_view import AttentionView, gather_numbers, load_inspected_model
+from bertkit.interpret.build import pack_weights
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page import attention_view as module
-from bertkit.interpret.page.arrays import pack_weights
-from bertkit.interpret.page.attention_view import AttentionView, load_inspected_model
-from bertkit.interpret.page.numbers import gather_numbers
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.settings import ViewSettings
 from bertkit.tokenization.detokenization import Spacing
 
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."

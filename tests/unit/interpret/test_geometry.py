@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.embeddings.word_vectors import WordVectors
+from bertkit.inference.embeddings.word_vectors import WordVectors
 from bertkit.interpret.geometry import nearest_by_layer, project, project_layers
 from bertkit.interpret.inspected_model import InspectedModel
 

@@ -1,7 +1,7 @@
 import pytest
 
 from bertkit.base.errors import SettingsError
-from bertkit.interpret.head_names import HeadName, parse_heads
+from bertkit.interpret.ablation import HeadName, parse_heads
 from bertkit.models.bert.config import BertConfig
 
 CONFIG = BertConfig(hidden_size=8, num_hidden_layers=6, num_attention_heads=4, intermediate_size=8)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.unit.inference.small import build_model
 
-from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
+from bertkit.interpret.ablation import importance_by_ablation, importance_by_gradient
 from bertkit.nn.packing import PackedBatch
 
 BATCHES = [PackedBatch.from_single([ids]) for ids in ([2, 5, 7, 3], [2, 6, 9, 10, 3])]

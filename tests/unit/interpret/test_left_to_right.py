@@ -10,14 +10,12 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.interpret.attention_view import AttentionView, gather_numbers
+from bertkit.interpret.head_predictions import find_outcome, to_json
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.outcome import find_outcome, to_json
-from bertkit.interpret.page.attention_view import AttentionView
-from bertkit.interpret.page.numbers import gather_numbers
-from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.settings import ViewSettings
+from bertkit.interpret.views.attention import collect_attention, collect_next
 from bertkit.interpret.views.importance import collect_importance
-from bertkit.interpret.views.next import collect_next
-from bertkit.interpret.views.tokens import collect_attention
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 
 TEXT = "the cats saw the hat"

@@ -5,9 +5,9 @@ import torch
 from tests.unit.inference.small import save_small
 
 from bertkit.inference.fill_mask import FillMask
-from bertkit.interpret import words as words_module
+from bertkit.interpret import contexts as words_module
+from bertkit.interpret.contexts import predict_words, read_words
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.words import predict_words, read_words
 
 TEXT = "the cats saw a hat ."
 PLACES = [1, 2, 3, 4, 5, 6, 7]

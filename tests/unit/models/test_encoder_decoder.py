@@ -8,10 +8,9 @@ from safetensors.torch import save_file
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.heads import BertForPreTraining, BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import KVCache

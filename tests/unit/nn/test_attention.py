@@ -1,16 +1,122 @@
 """Attention over runs of equal length and by the kernel of CUDA, and when each is taken."""
 
 import inspect
+import math
 
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
-from bertkit.nn import attention_kernels, packing
-from bertkit.nn.attention import SelfAttention, attend_spelled_out
-from bertkit.nn.attention_kernels import SHORT, attend_runs, uses_flash
+from bertkit.nn import attention, packing
+from bertkit.nn.attention import (
+    SHORT,
+    Dropout,
+    HeadLayout,
+    SelfAttention,
+    attend_runs,
+    attend_spelled_out,
+    drop,
+    group_lengths,
+    lay_out_heads,
+    random_bytes,
+    uses_flash,
+)
 from bertkit.nn.packing import PackedBatch
+
+
+def test_it_drops_at_its_rate_and_keeps_the_mean():
+    torch.manual_seed(0)
+    dropped = drop(torch.ones(1_000_003), 0.1)
+    share = float((dropped == 0).double().mean())
+    assert abs(share - 26 / 256) < 0.002
+    assert abs(float(dropped.double().mean()) - 1.0) < 0.002
+    assert dropped.unique().numel() == 2
+
+
+def test_neighbors_are_independent():
+    torch.manual_seed(1)
+    zeros = (drop(torch.ones(800_000), 0.5) == 0).view(-1, 8).double()
+    correlations = torch.corrcoef(zeros.T) - torch.eye(8)
+    assert float(correlations.abs().max()) < 0.02
+
+
+def test_the_gradient_is_that_of_what_was_kept():
+    values = torch.randn(1000, requires_grad=True)
+    dropped = drop(values, 0.3)
+    dropped.sum().backward()
+    kept = dropped != 0
+    assert torch.equal(values.grad != 0, kept)
+    torch.testing.assert_close(dropped[kept], (values * values.grad)[kept])
+
+
+def test_every_byte_is_as_likely():
+    torch.manual_seed(2)
+    counts = torch.bincount(random_bytes(2_560_000).int(), minlength=256).double()
+    assert float((counts / 10_000 - 1).abs().max()) < 0.06
+
+
+def test_a_seed_decides_and_evaluation_passes_through():
+    values = torch.randn(64)
+    layer = Dropout(0.5)
+    torch.manual_seed(3)
+    first = layer(values)
+    torch.manual_seed(3)
+    assert torch.equal(layer(values), first)
+    assert not torch.equal(first, values)
+    assert torch.equal(layer.eval()(values), values)
+    assert drop(values, 0.0) is values
+
+
+CPU = torch.device("cpu")
+
+
+def test_rows_are_scattered_to_their_places_with_zeros_between():
+    layout = HeadLayout.of(torch.tensor([3, 0]), num_places=5)
+    rows = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    places = layout.scatter(rows)
+    assert places.tolist() == [[3, 4], [0, 0], [0, 0], [1, 2], [0, 0]]
+    assert torch.equal(layout.gather(places), rows)
+
+
+def test_the_way_back_is_the_derivative():
+    layout = HeadLayout.of(torch.tensor([3, 0]), num_places=5)
+    rows = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    places = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layout.scatter, rows)
+    assert torch.autograd.gradcheck(layout.gather, places)
+
+
+@pytest.mark.parametrize("lengths", [(2, 3, 1), (2, 2), (4,), (8, 2, 7, 9, 1, 2)])
+def test_heads_go_to_rows_of_their_sequence(lengths):
+    parts, heads = 3, 2
+    tokens = torch.arange(1.0, sum(lengths) * parts * heads + 1).view(-1, parts, heads, 1)
+    blocks = lay_out_heads(lengths, group_lengths(lengths, 0.75), parts, heads, CPU)
+    rows = blocks.layout.scatter(tokens.flatten(0, 2))
+    parted = rows.split([parts * math.prod(shape) for shape in blocks.shapes])
+    sequences = tokens.split(lengths)
+    for group, block, shape in zip(
+        group_lengths(lengths, 0.75), parted, blocks.shapes, strict=True
+    ):
+        for index, number in enumerate(group):
+            row = block.view(parts, *shape)[:, index].permute(2, 0, 1)
+            assert torch.equal(row[: lengths[number]], sequences[number][..., 0])
+            assert not row[lengths[number] :].any()
+    assert torch.equal(blocks.layout.gather(rows), tokens.flatten(0, 2))
+
+
+def test_sequences_of_similar_length_share_a_block():
+    assert group_lengths((8, 2, 7, 9, 1, 2), 0.75) == [[3, 0, 2], [1, 5], [4]]
+    assert group_lengths((4, 3), 0.75) == [[0, 1]]
+    assert group_lengths((2, 9), 0.0) == [[1, 0]]
+    lengths = (8, 2, 7, 9, 1, 2)
+    blocks = lay_out_heads(lengths, group_lengths(lengths, 0.75), 1, 2, CPU)
+    assert blocks.shapes == ((3, 2, 9), (2, 2, 2), (1, 2, 1))
+    mask, *others = blocks.masks
+    assert mask is not None
+    assert mask.sum(dim=1).tolist() == [9, 8, 7]
+    assert others == [None, None]
+
 
 KERNEL = inspect.signature(varlen.varlen_attn)
 
@@ -64,7 +170,7 @@ def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causa
         calls.append(given[0].shape[2])
         return attend_spelled_out(*given, **more)
 
-    monkeypatch.setattr(attention_kernels, "attend_spelled_out", spell_out)
+    monkeypatch.setattr(attention, "attend_spelled_out", spell_out)
     heads, batch = build(lengths)
     expected = attend(heads, batch, is_causal=is_causal)
     assert not calls

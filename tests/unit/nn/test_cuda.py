@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.heads import BertForPreTraining, BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import KVCache

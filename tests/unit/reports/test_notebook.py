@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from bertkit.generation.generator import Continuation, ContinuedText
-from bertkit.generation.seq2seq_generator import GeneratedText
 from bertkit.inference.fill_mask import Candidate, FilledText
+from bertkit.inference.generation.generator import Continuation, ContinuedText
+from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.inference.text_scorer import TextScore
 from bertkit.reports.notebook import MAX_ROWS, ResultList, Tabular
 from bertkit.retrieval.search_index import Hit
-from bertkit.scoring.text_scorer import TextScore
-from bertkit.tasks.answer.decoding import Answer
-from bertkit.tasks.answer.decoding import Candidate as Span
-from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.answer.scoring import Answer
+from bertkit.tasks.answer.scoring import Candidate as Span
+from bertkit.tasks.classify.scoring import Classification
 from bertkit.tasks.tag.decoding import NamedEntity, TaggedWord, Tagging
 
 

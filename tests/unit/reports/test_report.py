@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 import pytest
 
 from bertkit.base.errors import StorageError
-from bertkit.reports.cells import Interval
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
@@ -22,6 +21,7 @@ from bertkit.reports.report import (
     render_report,
     write_report,
 )
+from bertkit.reports.text import Interval
 
 HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
 

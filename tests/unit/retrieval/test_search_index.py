@@ -23,16 +23,16 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import write_file
 from bertkit.base.output import open_output
-from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
-from bertkit.batch_jobs.embed.unfinished import ResumeState, UnfinishedVectors, record_path
-from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.data.tables.text_files import open_text_files
-from bertkit.embeddings.embedder import Embedder
-from bertkit.retrieval import index_builder as build
-from bertkit.retrieval import index_vectors as vectors
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.retrieval import index_files as vectors
+from bertkit.retrieval import search_index as build
 from bertkit.retrieval.index_record import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
+from bertkit.retrieval.unfinished import ResumeState, UnfinishedVectors, record_path
+from bertkit.retrieval.vector_file import VectorsFingerprint
 
 TEXTS = ["the cat saw a dog .", "", "a hat", "zèbre", "the dog lost the hat", "a hat"]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.embeddings.similarity import compare
-from bertkit.embeddings.similarity_names import SIMILARITIES
+from bertkit.inference.embeddings.settings import SIMILARITIES
+from bertkit.inference.embeddings.similarity import compare
 from bertkit.retrieval import approximate_search, exact_search
 from bertkit.retrieval.vector_index import VectorIndex
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.base.test_standard_error import Broken
+from tests.unit.base.test_progress import Broken
 
 from bertkit.cli.output import hold_standard_output
 from bertkit_studies import run

@@ -9,8 +9,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.tasks.batch import Encoded, TaskBatch
-from bertkit.tasks.logits import Logits, compute_logits
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits
 from bertkit.tasks.task import Task
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

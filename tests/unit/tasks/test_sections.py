@@ -1,8 +1,8 @@
 """An evaluation on a page: nothing of the reader's machine, and nothing too large for memory."""
 
 from bertkit.reports.mistakes import Mistakes
-from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.sections import MAX_METRICS, build_sections, list_mistakes
+from bertkit.tasks.task import Evaluation, Mistake
 
 
 def test_places_are_told_without_the_folders():

@@ -19,9 +19,8 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks import table
 from bertkit.tasks.batch import Encoded, TokenSequence
 from bertkit.tasks.columns import find_column, take_label, take_text
-from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import Evaluation, Task
 from bertkit.training.job import Scores
 
 MOST = 3

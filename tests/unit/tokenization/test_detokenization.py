@@ -11,10 +11,15 @@ from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import DamagedFileError
 from bertkit.data.tables.parallel import read_pairs
-from bertkit.tokenization import spacing_rules
-from bertkit.tokenization.detokenization import Spacing, join_word_pieces
+from bertkit.tokenization import detokenization
+from bertkit.tokenization.detokenization import (
+    Spacing,
+    is_ideograph,
+    is_mark,
+    join_word_pieces,
+    split_chunk,
+)
 from bertkit.tokenization.settings import CASED, VocabularySettings
-from bertkit.tokenization.spacing_rules import is_ideograph, is_mark, split_chunk
 from bertkit.tokenization.tokenizer import Tokenizer
 
 ENGLISH = [
@@ -142,7 +147,7 @@ def test_a_context_is_kept_only_where_it_says_something_else():
 
 
 def test_it_reads_no_more_than_it_needs(monkeypatch):
-    monkeypatch.setattr(spacing_rules, "MAX_CHARS", 100)
+    monkeypatch.setattr(detokenization, "MAX_CHARS", 100)
     texts = iter(["one, two"] * 1000)
     assert Spacing.fit(texts).rules.keys() == {","}
     assert len(list(texts)) > 900

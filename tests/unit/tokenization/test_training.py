@@ -9,18 +9,17 @@ import pytest
 from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.tokenization import word_counts
+from bertkit.tokenization import training
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import build_vocabulary
-from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
+from bertkit.tokenization.training import WordCounts, WordSplitter, build_vocabulary, count_words
 
 DETERMINISM_SCRIPT = """
 import hashlib
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.training import build_vocabulary
-from bertkit.tokenization.word_counts import count_words
+from bertkit.tokenization.training import count_words
 words = [f"{a}{b}{c}{d}" for a in "bcdf" for b in "aeiou" for c in "lmn" for d in "aeiou"]
 settings = VocabularySettings(vocab_size=150)
 vocabulary = build_vocabulary(count_words([" ".join(words)] * 3, settings), settings)
@@ -143,9 +142,9 @@ def test_the_same_bytes_under_any_hash_seed() -> None:
 def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["The cat, the DOG.", "a cat—the dog", "dog"] * 3
     expected = count_words(texts, settings())
-    monkeypatch.setattr(word_counts, "MAX_PENDING_CHUNKS", 2)
+    monkeypatch.setattr(training, "MAX_PENDING_CHUNKS", 2)
     assert count_words(texts, settings()) == expected
-    monkeypatch.setattr(word_counts, "MAX_PENDING_CHARS", 1)
+    monkeypatch.setattr(training, "MAX_PENDING_CHARS", 1)
     assert count_words(texts, settings()) == expected
     assert expected.num_words == 36
     assert expected.num_texts == 9
@@ -159,7 +158,7 @@ def test_the_rarest_words_are_forgotten_together() -> None:
 
 
 def test_memory_is_bounded_and_frequent_words_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "MAX_PENDING_CHUNKS", 50)
+    monkeypatch.setattr(training, "MAX_PENDING_CHUNKS", 50)
     texts = (f"the word{index} of{index % 7}" for index in range(2000))
     found = count_words(texts, settings(max_distinct_words=100))
     assert len(found.counts) <= 100
@@ -186,7 +185,7 @@ def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch: pytest.Mon
 
 
 def test_chunks_that_wait_are_bounded_by_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "MAX_PENDING_CHARS", 1 << 20)
+    monkeypatch.setattr(training, "MAX_PENDING_CHARS", 1 << 20)
     tracemalloc.start()
     try:
         found = count_words((f"{index}x" * 50_000 for index in range(100)), settings())

@@ -20,9 +20,9 @@ from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training import loop
 from bertkit.training.job import Job, Machine
+from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import fit
-from bertkit.training.optimization.optimizer import build_optimizer
-from bertkit.training.records.log import CLOCK_FIELDS, read_log
+from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import derive_seed, take_step

@@ -4,15 +4,15 @@ import pytest
 import torch
 from tests.unit.training.jobs import build_job
 
-from bertkit.hardware import device as device_module
-from bertkit.hardware.device import measure_peak, mixed_precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.training import device as device_module
+from bertkit.training.device import measure_peak, mixed_precision
 from bertkit.training.job import Machine
+from bertkit.training.log import read_log
 from bertkit.training.loop import fit
-from bertkit.training.records.log import read_log
 from bertkit.training.run import RunState
 from bertkit.training.settings import TrainingSettings
 

@@ -13,14 +13,12 @@ from tests.unit.training.jobs import build_job, load_weights
 
 from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
-from bertkit.training import loop
+from bertkit.training import log, loop
 from bertkit.training.job import Watched
-from bertkit.training.loop import fit
-from bertkit.training.records import log
-from bertkit.training.records.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.loop import fit, follow
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import LoopSettings
-from bertkit.training.watching import follow
 
 SETTINGS = LoopSettings(
     batch_size=6, learning_rate=0.02, eval_every=2, checkpoint_every=100, keep=1

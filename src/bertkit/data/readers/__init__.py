@@ -7,10 +7,9 @@ A reader is a function `(source, settings, report) → documents`, which reads a
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bertkit.data.readers import jsonl, mediawiki, memory, parquet, text
-from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.memory import CorpusInput
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers import jsonl, mediawiki, parquet, text
+from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
+from bertkit.data.readers.jsonl import CorpusInput
 from bertkit.data.readers.sources import TextSource, find_sources
 
 Reader = Callable[[TextSource, ReaderSettings, ReadReport], Iterator[Document]]
@@ -20,7 +19,7 @@ READERS: dict[str, Reader] = {
     "jsonl": jsonl.read_documents,
     "parquet": parquet.read_documents,
     "mediawiki": mediawiki.read_documents,
-    "memory": memory.read_documents,
+    "memory": jsonl.read_texts,
 }
 
 

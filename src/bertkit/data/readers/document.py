@@ -1,11 +1,29 @@
 """The output of readers: documents, and a report of data problems."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bertkit.base.errors import InputError
-from bertkit.data.encodings import DecodingCounts
+from bertkit.data.encodings import DecodingCounts, EncodingSettings
+
+Format = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
+
+
+class ReaderSettings(EncodingSettings):
+    """Settings of every command that reads a corpus."""
+
+    format: Format = Field(
+        "auto", description="Format of all inputs; auto uses the file extensions."
+    )
+    text_column: str = Field(
+        "text", description="Field of JSONL, or column of Parquet, that has the text."
+    )
+    strict: bool = Field(
+        False, description="Stop at the first problem in the input, and report its file and line."
+    )
+
 
 MAX_PLACES = 5
 

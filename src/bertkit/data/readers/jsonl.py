@@ -1,18 +1,18 @@
 """JSONL corpora: one JSON object per line, with text in a field; newlines end paragraphs."""
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.lines import (
+from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
+from bertkit.data.readers.sources import TextSource
+from bertkit.data.readers.text import (
     LONG_BLANK_RUN,
     decode_text,
     replace_lone_surrogates,
     take_blank_lines,
 )
-from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import TextSource
 
 RECORD_LIMIT_BYTES = 16 << 20
 LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` splits at eight more characters
@@ -70,3 +70,28 @@ def document_of(value: object, place: str, report: ReadReport) -> Iterator[Docum
             yield Document(lines, place)
         else:
             report.add("empty-document", place)
+
+
+NAME = "texts"
+
+CorpusInput = str | TextSource
+
+
+def memory_source(texts: Sequence[str]) -> TextSource:
+    """Return texts as a source; the SHA-256 tells other texts of the same length apart."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{len(text)}:".encode() + text.encode(errors="surrogatepass"))
+    return TextSource(
+        NAME, "memory", size_bytes=sum(map(len, texts)), texts=texts, sha256=digest.hexdigest()
+    )
+
+
+def read_texts(
+    source: TextSource, settings: ReaderSettings, report: ReadReport
+) -> Iterator[Document]:
+    """Yield a document for each text; each is its own group."""
+    for number, text in enumerate(source.texts, start=1):
+        if source.advance is not None:
+            source.advance(len(text))
+        yield from document_of(text, f"{source.name}:{number:,}", report)

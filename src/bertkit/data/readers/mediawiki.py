@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.parsers import expat
 
-from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import ends_like_a_sentence
 

@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from bertkit.base.errors import StorageError
-from bertkit.data.decompression import COMPRESSIONS, classify
-from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.encodings import COMPRESSIONS, classify
+from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
 from bertkit.data.readers.jsonl import RECORD_LIMIT_BYTES, document_of
-from bertkit.data.readers.lines import decode_text
-from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import TextSource
+from bertkit.data.readers.text import decode_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError, storage_errors
-from bertkit.data.decompression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.encodings import (
+    BUFFER_BYTES,
+    COMPRESSIONS,
     SAMPLE_BYTES,
     DecodingCounts,
+    classify,
     is_binary,
     is_foreign,
     open_text,
     refuse_encoding,
+    unpack,
 )
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.document import ReaderSettings, ReadReport
 
 STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"

@@ -9,18 +9,52 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
-from bertkit.base.errors import InputError
-from bertkit.base.wording import pluralize
+from pydantic import Field
+
+from bertkit.base.errors import InputError, pluralize
 from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
 from bertkit.data.tables.formats import EXTENSIONS
-from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport, has_column, look_up
 from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
 from bertkit.data.tables.rows import Table
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.settings import FileSettings, RecordSettings
+
+PairFormat = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
+
+
+class PairSettings(FileSettings):
+    """Settings of every command that reads texts in pairs."""
+
+    format: PairFormat = Field(
+        "auto",
+        description="Format of one file that has both sides; auto uses the file extension."
+        " Two files are plain text with one text per line.",
+    )
+    header: bool = Field(
+        True,
+        description="Whether the first row of CSV and TSV has the column names; otherwise columns"
+        " are named 1, 2, 3 …",
+    )
+    source_column: str = Field(
+        "source",
+        description="Column with the source texts; translation.de is the field de of translation.",
+    )
+    target_column: str = Field("target", description="Column with the target texts.")
+    max_broken: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Largest share of a file's rows that may be broken; broken rows are left out."
+        " If more are broken, it is an error.",
+    )
+
+    def record_settings(self) -> RecordSettings:
+        """Return the settings for reading one file with columns."""
+        return RecordSettings(**self.model_dump(include=set(RecordSettings.model_fields)))
+
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article
 

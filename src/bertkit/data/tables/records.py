@@ -17,9 +17,8 @@ from bertkit.data.readers.sources import (
     STANDARD_INPUT_NAME,
     find_extension,
 )
-from bertkit.data.tables.decoder import RowDecoder
-from bertkit.data.tables.formats import EXTENSIONS, READERS, glue, hub
-from bertkit.data.tables.opening import check_standard_input
+from bertkit.data.tables.decoder import RowDecoder, check_standard_input
+from bertkit.data.tables.formats import EXTENSIONS, READERS, hub, separated
 from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
@@ -134,11 +133,11 @@ def _open_rows(rows: object, settings: RecordSettings, name: str) -> RecordTable
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:
-    path = glue.find_file(folder, split)
+    path = separated.find_file(folder, split)
     table = _open_file(path, "tsv", settings)
-    if glue.lacks_header(table.columns or ()):
+    if separated.lacks_header(table.columns or ()):
         table = _open_file(path, "tsv", settings.model_copy(update={"header": False}))
-    table.roles = glue.find_roles(table.columns or ())
+    table.roles = separated.find_roles(table.columns or ())
     return table
 
 

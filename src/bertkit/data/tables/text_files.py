@@ -16,7 +16,7 @@ from bertkit.base.checksums import record_file
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.data.readers.sources import INDEX_SUFFIX, STANDARD_INPUT, find_files, name_source
-from bertkit.data.tables.opening import NotTextError
+from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextRow, TextTable, open_texts
 

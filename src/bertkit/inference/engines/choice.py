@@ -8,10 +8,9 @@ import torch
 from torch import nn
 
 from bertkit.base.errors import MissingExtraError, SettingsError
-from bertkit.hardware.device import choose_precision
-from bertkit.inference.engines.engine import Engine, HasEncoder
-from bertkit.inference.engines.names import EngineName, Precision, PrecisionName
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.engines.engine import Engine, HasEncoder, TorchEngine
+from bertkit.inference.settings import EngineName, Precision, PrecisionName
+from bertkit.training.device import choose_precision
 
 logger = logging.getLogger(__name__)
 

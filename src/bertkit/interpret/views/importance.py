@@ -11,10 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.progress import show_progress
-from bertkit.interpret.ablation import ablate
-from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
+from bertkit.interpret.ablation import ablate, importance_by_ablation, importance_by_gradient
+from bertkit.interpret.head_predictions import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.inspected_model import EncodedText, InspectedModel
-from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 LEGEND = paragraphs(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.contexts import WordInContexts
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
-from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.inspected_model import InspectedModel, Observation
 
 

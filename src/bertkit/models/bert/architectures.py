@@ -6,11 +6,10 @@ from typing import Any
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.heads import MaskedLMHead
+from bertkit.models.bert.heads import BertLMHeadModel, MaskedLMHead
 from bertkit.models.bert.weights import without_memory
 
 FEATURE_BASED = BertFeatureBased.__name__

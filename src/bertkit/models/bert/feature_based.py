@@ -4,6 +4,7 @@ Source: Devlin et al. 2018, section 5.3, for a BiLSTM on the states of a frozen 
 Gurevych 2019, "Sentence-BERT", section 3, for means and maxima of the tokens.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 import torch
@@ -13,6 +14,10 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.sentence_modules import Dense, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.checkpoints.transfer import CLASSIFIER
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
@@ -150,3 +155,41 @@ class BertFeatureBased(FineTunedBert):
     def last_linear(self) -> nn.Linear:
         """As in `FineTunedBert`."""
         return self.classifier
+
+
+BIAS = "classifier.bias"
+
+
+def has_modules(config: BertConfig) -> bool:
+    """Whether sentence-transformers has modules that compute this model's logits.
+
+    Raises:
+        SettingsError: `feature_head` is invalid.
+    """
+    if FEATURE_HEAD not in (config.model_extra or {}) or config.is_decoder:
+        return False
+    return read_feature_head(config).is_pooled
+
+
+def describe_modules(
+    config: BertConfig, tensors: Mapping[str, Tensor | LazyTensor], max_length: int
+) -> SentenceModel | None:
+    """Return the modules after the encoder; None if sentence-transformers has none for the head.
+
+    Args:
+        config: sizes and `feature_head`.
+        tensors: the classifier's weight and bias, under these names.
+        max_length: tokens of the longest text.
+    """
+    if not has_modules(config):
+        return None
+    pooling = Pooling(config.hidden_size, (read_feature_head(config).pooling,))
+    weight, bias = (_make_lazy(tensors[name]) for name in (CLASSIFIER, BIAS))
+    return SentenceModel((pooling, Dense(weight, bias, "identity")), max_length)
+
+
+def _make_lazy(tensor: Tensor | LazyTensor) -> LazyTensor:
+    if isinstance(tensor, LazyTensor):
+        return tensor
+    values = tensor.detach().cpu()
+    return LazyTensor(tuple(values.shape), values.dtype, lambda: values)

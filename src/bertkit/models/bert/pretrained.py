@@ -14,11 +14,9 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels
+from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
-from bertkit.nn.forks import COMPUTING
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packing import COMPUTING, PackedBatch
 
 PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
 

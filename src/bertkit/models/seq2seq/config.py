@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
+from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.config import ModelConfig
 

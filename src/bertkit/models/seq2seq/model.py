@@ -4,30 +4,173 @@ Source: Vaswani et al. 2017; both halves from a BERT: Rothe et al. 2020, "Levera
 Checkpoints for Sequence Generation Tasks".
 """
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
-from bertkit.models.bert.encoder import BertEncoder
+from bertkit.checkpoints.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
+from bertkit.checkpoints.transfer import import_tensors
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import (
+    BertEncoder,
+    build_attention,
+    build_embeddings,
+    build_feed_forward,
+)
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
-from bertkit.models.seq2seq.weights import fill_halves
 from bertkit.nn.attention import TokenBatch
-from bertkit.nn.cross_attention import CrossAttentionCache, Memory
+from bertkit.nn.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch, pad
+
+
+class PreNormEncoder(BertEncoder):
+    """A `BertEncoder` with pre-norm blocks and a final layer norm."""
+
+    block = PreNormEncoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
+        """Return the final hidden state of each source token."""
+        normalized: Tensor = self.final_norm(super().forward(batch))
+        return normalized
+
+    def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """As in `BertEncoder`, with the final layer norm."""
+        normalized: Tensor = self.final_norm(super().summary_states(batch))
+        return normalized
+
+    def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
+        """As in `BertEncoder`, with the final layer norm on the last."""
+        *lower, last = super().hidden_states(batch)
+        yield from lower
+        yield self.final_norm(last)
+
+
+class Decoder(nn.Module):
+    """Embeddings, then a stack of decoder blocks, which attend to target and source."""
+
+    block: ClassVar[type[DecoderBlock]] = DecoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.embeddings = build_embeddings(config)
+        self.layers = nn.ModuleList(
+            self.block(
+                build_attention(config),
+                CrossAttention(
+                    config.hidden_size,
+                    config.num_attention_heads,
+                    config.attention_probs_dropout_prob,
+                ),
+                build_feed_forward(config),
+                hidden_size=config.hidden_size,
+                layer_norm_epsilon=config.layer_norm_eps,
+                dropout_rate=config.hidden_dropout_prob,
+            )
+            for _ in range(config.num_hidden_layers)
+        )
+
+    def forward(
+        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
+    ) -> Float[Tensor, "tokens hidden"]:
+        """Return the final hidden state of each target token."""
+        tokens: Tensor = self.embeddings(batch)
+        for layer in self.layers:
+            tokens = layer(tokens, batch, memory)
+        return tokens
+
+
+class PreNormDecoder(Decoder):
+    """A `Decoder` with pre-norm blocks and a final layer norm."""
+
+    block = PreNormDecoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(
+        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
+    ) -> Float[Tensor, "tokens hidden"]:
+        """Return the final hidden state of each target token."""
+        normalized: Tensor = self.final_norm(super().forward(batch, memory))
+        return normalized
+
+
+ARCHITECTURE = "EncoderDecoderModel"
+MAX_ROUNDING = 0.01  # for values up to 1, which bfloat16 rounds by up to 0.004
+
+
+@in_own_thread
+def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Load a checkpoint's weights into a model that was built with `without_memory`.
+
+    Args:
+        model: the checkpoint must have its shapes.
+        checkpoint: a pooler in it is ignored.
+
+    Raises:
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, shared
+            embeddings differ, or sinusoidal positions aren't sines and cosines.
+    """
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    tensors = import_tensors(
+        checkpoint.tensors,
+        expected,
+        checkpoint.folder,
+        unused_parts=UNUSED_PARTS,
+        names=ENCODER_DECODER,
+    )
+    _check_shared(checkpoint, tensors)
+    _check_positions(checkpoint, tensors)
+    model.load_state_dict(tensors, assign=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+
+
+def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
+    """Check that shared embeddings are equal in the file."""
+    ours = ("encoder.embeddings.word.weight", "decoder.embeddings.word.weight")
+    if checkpoint.config.get("shares_embeddings") and not tensors[ours[0]].equal(tensors[ours[1]]):
+        raise CheckpointError(
+            f"{checkpoint.folder}: shares_embeddings is true, and {SHARED[0]} and {SHARED[1]}"
+            " differ"
+        )
+
+
+def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
+    """Check that sinusoidal positions are sines and cosines in the file.
+
+    Other tools train them like other weights, and replacing trained positions changes the model.
+    """
+    if checkpoint.config.get("positions") != "sinusoidal":
+        return
+    for half in ("encoder", "decoder"):
+        table = tensors[f"{half}.embeddings.position.weight"]
+        waves = sinusoids(*table.shape).to(table.dtype)
+        if not torch.allclose(table, waves, rtol=0.0, atol=MAX_ROUNDING):
+            raise CheckpointError(
+                f"{checkpoint.folder}: positions is sinusoidal, and the {half}'s position"
+                " embeddings aren't sines and cosines; if they were trained, set it to learned"
+            )
 
 
 class EncoderDecoderModel(nn.Module):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.hardware.device import mixed_precision
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import (
     FineTuningContext,
@@ -15,10 +14,9 @@ from bertkit.recipes.finetune.job import (
     held_out_logits,
 )
 from bertkit.reports.text import show
-from bertkit.tasks.batch import Encoded
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import Task
+from bertkit.tasks.batch import Encoded, Logits
+from bertkit.tasks.task import Evaluation, Task
+from bertkit.training.device import mixed_precision
 
 Metrics = dict[str, float]
 

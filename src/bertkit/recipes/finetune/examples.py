@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
 from bertkit.data.tables.rows import Table
-from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
+from bertkit.inference.predictor import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import show
-from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels
-from bertkit.tasks.encoded_table import EncodedTable
-from bertkit.tasks.look_alikes import describe_look_alikes
+from bertkit.tasks.batch import EncodedTable
+from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, describe_look_alikes, name_labels
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 

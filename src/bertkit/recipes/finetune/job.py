@@ -8,22 +8,142 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import write_json
+from bertkit.base.progress import announce
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.data.epochs import EpochOrder
+from bertkit.data.order import EpochOrder
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.recipes.finetune.layers import scale_by_layer
 from bertkit.recipes.finetune.prepared import Prepared
-from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.batch import Encoded, TaskBatch, batch_tensors
-from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
+from bertkit.recipes.finetune.settings import (
+    DEFAULT_EPOCHS,
+    ENOUGH_STEPS,
+    MOST_EPOCHS,
+    TOO_FEW_STEPS,
+    FineTuneSettings,
+)
+from bertkit.tasks.batch import (
+    Encoded,
+    Logits,
+    TaskBatch,
+    batch_tensors,
+    compute_logits,
+    cut_by_scores,
+)
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
 from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
+
+LAYERS = "encoder.layers."
+EMBEDDINGS = "encoder.embeddings."
+
+
+def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
+    """Return a function: name of a parameter → factor of its learning rate.
+
+    Pooler and head have 1, the top layer `decay`, each layer below it `decay` times the factor
+    above, and the embeddings the lowest.
+
+    Args:
+        decay: above 0, at most 1.
+        num_layers: number of the encoder's layers.
+    """
+
+    def scale(name: str) -> float:
+        return float(decay ** (num_layers + 1 - _height(name, num_layers)))
+
+    return scale
+
+
+def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
+    """Freeze some parameters.
+
+    Args:
+        model: the model to train.
+        what: none, embeddings, a number of the lowest layers (embeddings included), or encoder.
+        num_layers: number of the encoder's layers.
+
+    Returns:
+        The number of frozen parameters.
+    """
+    if what == "none":
+        return 0
+    if what == "embeddings":
+        highest = 0
+    elif what == "encoder":
+        highest = num_layers
+    else:
+        highest = int(what)
+    if highest > num_layers:
+        raise SettingsError(
+            f"freeze is {what}, and the encoder has {pluralize(num_layers, 'layer')}"
+        )
+    num_frozen = 0
+    for name, parameter in model.named_parameters():
+        if _height(name, num_layers) <= highest:
+            parameter.requires_grad_(False)
+            num_frozen += parameter.numel()
+    return num_frozen
+
+
+def _height(name: str, num_layers: int) -> int:
+    """Return 0 for embeddings, 1 for the lowest layer, `num_layers + 1` for pooler and head."""
+    if name.startswith(EMBEDDINGS):
+        return 0
+    if name.startswith(LAYERS):
+        return 1 + int(name.removeprefix(LAYERS).partition(".")[0])
+    return num_layers + 1
+
+
+def choose_epochs(
+    settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
+) -> float:
+    """Return the requested epochs, or the default: more for few examples and a random head."""
+    if settings.epochs is not None:
+        return settings.epochs
+    if has_solved_head:
+        return DEFAULT_EPOCHS
+    needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
+    return min(MOST_EPOCHS, max(DEFAULT_EPOCHS, needed))
+
+
+def decide_steps(
+    settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
+) -> int:
+    """Return the number of steps of the run; announce if they differ from the paper or are few.
+
+    Args:
+        settings: the settings common to all tasks.
+        steps_per_epoch: as `count_epoch_steps` returns them.
+        has_solved_head: whether the head is solved before the first step.
+    """
+    if settings.features == "linear":
+        return 0
+    epochs = choose_epochs(settings, steps_per_epoch, has_solved_head=has_solved_head)
+    num_steps = max(1, round(steps_per_epoch * epochs))
+    if settings.epochs is None and epochs > DEFAULT_EPOCHS:
+        announce(
+            f"training for {pluralize(epochs, 'epoch')}, since {DEFAULT_EPOCHS:g} would be"
+            f" {pluralize(round(steps_per_epoch * DEFAULT_EPOCHS), 'step')}; --epochs changes that"
+        )
+    elif settings.epochs is not None and num_steps < TOO_FEW_STEPS and not has_solved_head:
+        announce(
+            f"training for {pluralize(epochs, 'epoch')}, {pluralize(num_steps, 'step')}; with under"
+            f" {TOO_FEW_STEPS} fine-tuning often learns nothing: ask for more epochs, or for"
+            " smaller batches"
+        )
+    return num_steps
+
+
+def count_epoch_steps(num_examples: int, settings: FineTuneSettings) -> int:
+    """Return the number of steps in an epoch."""
+    return EpochOrder(num_examples, settings.batch_size, settings.seed).steps_per_epoch
+
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
 EXAMPLES_PER_LOSS = 64

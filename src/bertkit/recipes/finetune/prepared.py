@@ -1,13 +1,29 @@
 """Prepares labeled data: read, describe and encode it once, for one run or for many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import identify_checkpoint, name_model, open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import is_sentence_transformers, read_sentence_model
 from bertkit.data.tables.records import RecordTable
-from bertkit.models.bert.labels import check_names
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import (
+    FEATURE_HEAD,
+    BertConfig,
+    check_names,
+    without_replaced_labels,
+)
+from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
+from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.recipes.finetune.examples import (
     Data,
     SetCounts,
@@ -22,10 +38,172 @@ from bertkit.recipes.finetune.examples import (
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import make_legible
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.look_alikes import describe_look_alikes
-from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.columns import describe_look_alikes
+from bertkit.tasks.settings import POOLINGS, PoolingName, TaskSettings
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
+
+SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
+TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
+
+
+@dataclass(frozen=True)
+class PretrainedCheckpoint:
+    """An opened checkpoint.
+
+    Attributes:
+        checkpoint: its config and the headers of its weights.
+        config: its config, with the task's labels and the run's dropout.
+        changes: the config keys that the task and the run override.
+        tokenizer: the checkpoint's tokenizer.
+        facts: its identity, for the run's record.
+    """
+
+    checkpoint: Checkpoint
+    config: BertConfig
+    changes: Mapping[str, Any]
+    tokenizer: Tokenizer
+    facts: dict[str, Any]
+
+
+def open_pretrained(
+    name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
+) -> PretrainedCheckpoint:
+    """Open a checkpoint and check that it can be trained for a task.
+
+    Args:
+        name: a path, or the id of a model on the Hub.
+        revision: a branch, tag or commit of a model on the Hub.
+        task: the task to train for.
+        settings: the settings, with dropout and the kind of head.
+    """
+    path = resolve_model(name, revision=revision)
+    checkpoint = open_checkpoint(path)
+    pooling: PoolingName = "cls"
+    if task.is_pooled and settings.features != "bilstm":
+        pooling = task.pooling or find_pooling(path, checkpoint.config)
+    elif task.pooling not in {None, "cls"}:
+        raise SettingsError(
+            f"--features bilstm joins the ends of its two directions: leave out --pooling"
+            f" {task.pooling}"
+        )
+    head = describe_head(task, settings, pooling)
+    changes = {**task.config_changes, **dropout_rates(settings), **head}
+    kept = without_replaced_labels(checkpoint.config, changes)
+    values = {name: value for name, value in kept.items() if name != FEATURE_HEAD} | changes
+    config = BertConfig.from_dict(values, checkpoint.folder)
+    if config.is_decoder and task.needs_both_ways:
+        raise CheckpointError(
+            f"{checkpoint.folder} is causal (is_decoder), and what the task {task.name}"
+            " reads lies behind the token that stands for it; use a bidirectional model"
+        )
+    length, limit = task.settings.max_length, config.max_position_embeddings
+    if length > limit:
+        raise InputError(
+            f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
+            f" set max_length to {limit} or less"
+        )
+    tokenizer = load_tokenizer(checkpoint, config)
+    facts = identify_checkpoint(checkpoint, path, revision)
+    if is_sentence_transformers(path):
+        facts[SENTENCE_ENCODER] = True
+    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
+
+
+def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
+    """Return how a model pools the tokens of a text: cls, mean or max.
+
+    Args:
+        path: its folder; one of sentence-transformers says how it pools.
+        config: its `config.json`; one of a head of bertkit's own says it too.
+    """
+    if is_sentence_transformers(path):
+        module = read_sentence_model(path).modules[0]
+        modes = module.modes if isinstance(module, Pooling) else ()
+        if found := [name for name in POOLINGS if modes == (name,)]:
+            return found[0]
+        announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")
+    head = config.get(FEATURE_HEAD)
+    pooling = head.get("pooling") if isinstance(head, dict) else None
+    return next((name for name in POOLINGS if name == pooling), "cls")
+
+
+def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
+    """Return the config keys that the dropout flags set."""
+    rates: dict[str, float] = {}
+    if settings.dropout is not None:
+        rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = settings.dropout
+    if settings.classifier_dropout is not None:
+        rates["classifier_dropout"] = settings.classifier_dropout
+    return rates
+
+
+def describe_head(
+    task: Task[Any, Any], settings: FineTuneSettings, pooling: PoolingName
+) -> dict[str, Any]:
+    """Return the config key that describes a bertkit-only head; empty for other heads."""
+    if not settings.has_own_layers and pooling == "cls":
+        return {}
+    is_choice = task.model_kind is BertForMultipleChoice
+    head = FeatureHead(
+        layers=settings.feature_layers,
+        lstm_hidden=settings.lstm_hidden if settings.features == "bilstm" else None,
+        scores="choice" if is_choice else task.row,
+        pooling=pooling,
+    )
+    return {
+        FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": head.lstm_hidden}
+    }
+
+
+def choose_kind(task: Task[Any, Any], pretrained: PretrainedCheckpoint) -> type[FineTunedBert]:
+    """Return the class of the model."""
+    return BertFeatureBased if FEATURE_HEAD in pretrained.changes else task.model_kind
+
+
+def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:
+    """Build the model with the checkpoint's encoder; a head of another task is reinitialized."""
+    checkpoint = parent.checkpoint
+    heads = set(list_heads(checkpoint.tensors))
+    is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
+    if is_replaced:
+        tensors = {
+            name: tensor
+            for name, tensor in checkpoint.tensors.items()
+            if find_part(name) not in TASK_HEADS
+        }
+        checkpoint = replace(checkpoint, tensors=tensors)
+    model = kind.from_checkpoint(checkpoint, new_heads=True, **parent.changes)
+    name = name_model(checkpoint.folder)
+    if is_replaced:
+        announce(f"the head of {name} is for other labels, and is replaced")
+    if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
+        announce(f"new weights for {', '.join(drawn)}, which {name} doesn't have")
+    return model
+
+
+def has_same_head(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> bool:
+    """Whether the checkpoint is of this class with the same labels, so its head can be reused."""
+    checkpoint = parent.checkpoint
+    heads = list_heads(checkpoint.tensors)
+    if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
+        return False
+    before = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    return _name_labels(before) == _name_labels(parent.config)
+
+
+def _name_labels(config: BertConfig) -> dict[int, str]:
+    """Return the labels; other tools omit default names, such as those of question answering."""
+    return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
+
+
+def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
+    """Raise `InputError` for pairs of texts if the model has only one segment."""
+    if has_pairs and parent.config.type_vocab_size < 2:
+        raise InputError(
+            f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"
+            f" and is {parent.config.type_vocab_size}; take another model"
+        )
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,30 @@
 """The end of a run: the best checkpoint becomes a model's folder with all that is known of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import pluralize
 from bertkit.base.files import write_file, write_json
-from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
-from bertkit.metrics.calibration import CalibrationError
-from bertkit.models.bert.sentence_modules import describe_modules
-from bertkit.recipes.finetune.card import PICTURE_FILE, build_card
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.models.bert.feature_based import describe_modules
+from bertkit.recipes.finetune.card import COUNT_NAMES, PICTURE_FILE, FineTuningFacts, build_card
+from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation, evaluate_model
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import FineTuningFacts
-from bertkit.recipes.finetune.job import FineTuningContext, load_checkpoint
-from bertkit.recipes.finetune.page import build_page
-from bertkit.recipes.finetune.search.comparison import Comparison
+from bertkit.recipes.finetune.job import FineTuningContext, count_epoch_steps, load_checkpoint
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.finetune.steps import count_epoch_steps
-from bertkit.recipes.model_card import CARD_FILE
-from bertkit.reports.figures.picture_files import write_picture
-from bertkit.reports.report import write_report
-from bertkit.tasks.evaluation import Evaluation
+from bertkit.recipes.model_card import CARD_FILE, list_counts
+from bertkit.reports.figures.picture import write_picture
+from bertkit.reports.report import Charts, Report, Section, Table, write_report
+from bertkit.reports.text import Cell
+from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.sections import draw_confusion
-from bertkit.training.finished import (
+from bertkit.tasks.sections import build_sections, draw_confusion
+from bertkit.tasks.task import Evaluation
+from bertkit.training.history import TrainingHistory
+from bertkit.training.lifecycle import (
     FinishedRecord,
     MaybeNumber,
     define,
@@ -32,9 +33,94 @@ from bertkit.training.finished import (
     undefine,
     undefine_number,
 )
-from bertkit.training.records.history import TrainingHistory
-from bertkit.training.records.log import read_log
+from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
+from bertkit.training.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
+
+MAX_LABELS = 200  # in a table
+
+
+def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
+    """Build the report.
+
+    Args:
+        facts: the data to show.
+        history: the run's training history.
+    """
+    final, comparison = facts.final, facts.comparison
+    sections: list[Section] = [
+        *([] if comparison is None else comparison.sections()),
+        *build_sections(final.evaluation, final.before),
+        *([] if facts.num_steps == 0 else [draw_training(facts, history)]),
+        *tabulate_data(facts.counts),
+        tabulate_settings(facts.settings),
+    ]
+    return Report(title=facts.name, summary=summarize(facts), sections=sections)
+
+
+def draw_training(facts: FineTuningFacts, history: TrainingHistory) -> Charts:
+    """Draw the training curves."""
+    curves = choose_curves(facts.final.task.metric)
+    charts = draw_curves(history, curves, epochs(facts.steps_per_epoch))
+    return Charts(charts, title="Training curves")
+
+
+def summarize(facts: FineTuningFacts) -> str:
+    """Summarize the run in two sentences."""
+    task = facts.final.task
+    value = facts.final.evaluation.metrics[task.metric]
+    baseline = facts.final.baseline.get(task.metric)
+    beside = (
+        "" if baseline is None else f" (always predicting the most frequent label: {baseline:.4f})"
+    )
+    ending = ", and ended early" if facts.has_ended_early else ""
+    how = "The last layer was solved on the frozen encoder."
+    if facts.num_steps:
+        steps = pluralize(facts.num_steps, "step")
+        how = f"It trained for {steps}{ending}; the best epoch was {facts.best_epoch:.4g}."
+    return (
+        f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
+        f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. {how}"
+    )
+
+
+def choose_curves(*metrics: str) -> tuple[Curve, ...]:
+    """Return the curves of the loss and of metrics."""
+    return replace(LOSS, starts_at_zero=True), *(Curve(name, name, name) for name in metrics)
+
+
+def epochs(num_steps: int) -> Across:
+    """Return an x axis in epochs.
+
+    Args:
+        num_steps: number of steps in an epoch.
+    """
+    return Across("step", "epoch", num_steps)
+
+
+def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
+    """Tabulate the counts of the data and of each label.
+
+    Args:
+        counts: counts of the sets `train` and `dev`.
+    """
+    train, dev = counts["train"], counts["dev"]
+    met: list[list[Cell]] = [
+        [words, *numbers] for words, *numbers in list_counts(COUNT_NAMES, train, dev)
+    ]
+    tables = [Table(["", train.name, dev.name], met, title="Data")]
+    if train.labels:
+        labels = list({**train.labels, **dev.labels})  # the most frequent first
+        rows: list[list[Cell]] = [
+            [label, train.labels.get(label, 0), dev.labels.get(label, 0)]
+            for label in labels[:MAX_LABELS]
+        ]
+        num_more = len(labels) - MAX_LABELS
+        note = f"There are {num_more:,} rarer ones, all of them in config.json."
+        columns = ["Label", "Training", "Held-out"]
+        tables.append(Table(columns, rows, title="Labels", note=note if num_more > 0 else ""))
+    return tables
+
 
 REPORT_FILE = "report.html"
 

@@ -17,29 +17,35 @@ from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.frozen.features import build_feature_job, remember_states
-from bertkit.recipes.finetune.frozen.solver import solve_head
-from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_checkpoint
-from bertkit.recipes.finetune.layers import freeze_parameters
-from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
-from bertkit.recipes.finetune.pretrained_checkpoint import (
+from bertkit.recipes.finetune.frozen import build_feature_job, remember_states, solve_head
+from bertkit.recipes.finetune.job import (
+    FineTuningContext,
+    build_job,
+    count_epoch_steps,
+    decide_steps,
+    freeze_parameters,
+    load_checkpoint,
+)
+from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
+    Prepared,
     PretrainedCheckpoint,
     check_pairs,
     choose_kind,
     load_pretrained,
     open_pretrained,
+    prepare,
+    read_task,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, SavedResult, finish, load_result
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.finished import read_finished
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import (
     complete_record,
     open_run,
+    read_finished,
     start_or_resume,
     train_to_end,
 )

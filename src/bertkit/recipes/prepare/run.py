@@ -23,10 +23,9 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
-from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.memory import CorpusInput
+from bertkit.data.readers.jsonl import CorpusInput
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import (
     MANIFEST,
@@ -35,32 +34,34 @@ from bertkit.data.shards import (
     SHARDS_FOLDER,
     TOKEN_COUNTS,
     TOKENIZER_FOLDER,
+    MappedArray,
     ShardsManifest,
     read_manifest,
     shard_path,
     sum_counts,
+    write_array,
 )
-from bertkit.recipes.prepare.held_out_end import hold_out_end
-from bertkit.recipes.prepare.preparation_plan import (
+from bertkit.recipes.prepare.plan import (
     RESTART_ADVICE,
     PreparationPlan,
     check_folder,
     group_sources,
+    hold_out_end,
     is_finished,
     is_same_plan,
     make_plan,
     reads_standard_input,
     remove_shards,
 )
-from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.work_unit import (
     UNITS_FOLDER,
     UnitResult,
     prepare_unit,
     read_unit,
+    run_in_processes,
     unit_path,
 )
-from bertkit.recipes.prepare.worker_pool import run_in_processes
+from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.signals import stop_at_once

@@ -6,8 +6,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.inference.masked_texts import MASK
+from bertkit.inference.fill_mask import MASK
+from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.sections import Curve
+
+MASKED_WORDS = (
+    Curve("mlm_loss", "Masked words, loss", "nats"),
+    Curve("mlm_accuracy", "Masked words, accuracy", "of blanks", is_percent=True),
+)
+NEXT_SENTENCE = (Curve("nsp_accuracy", "Next sentence, accuracy", "of pairs", is_percent=True),)
+NEXT_WORD = (
+    Curve("clm_loss", "Next word, loss", "nats"),
+    Curve("clm_accuracy", "Next word, accuracy", "of words", is_percent=True),
+)
+# By objective: first loss and accuracy of words, then the objective's other metrics.
+CURVES: dict[ObjectiveName, tuple[Curve, ...]] = {
+    "bert": (*MASKED_WORDS, *NEXT_SENTENCE),
+    "mlm": MASKED_WORDS,
+    "causal": NEXT_WORD,
+}
+
 
 FEWEST_TOKENS, MOST_TOKENS = 6, 24  # per sentence: enough context, and fits every model
 FEWEST_LETTERS = 3

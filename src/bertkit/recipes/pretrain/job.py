@@ -1,35 +1,200 @@
 """The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.files import read_json, write_json
+from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import SNAPSHOTS, identify_checkpoint, open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.names import list_heads
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
-from bertkit.data.shards import ShardSet
+from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
-from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.objective import WordBatch
-from bertkit.objectives.table import OBJECTIVES
-from bertkit.recipes.pretrain.evaluation import (
-    build_objective,
-    evaluate_words,
-    held_out_batches,
-)
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.pretrain.source import InitialCheckpoint, load_source, open_source
+from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
+from bertkit.tasks.objectives.masking import MaskingSettings
+from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tensors
+from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState, keep_precision
+from bertkit.training.step import evaluate_batches
+
+# Held-out examples are planned and masked alike for every run: with a fixed seed, and as in the
+# paper, so that runs with other mask rates can be compared.
+EVALUATION_SEED = 2**31
+EVALUATION_MASKS = MaskingSettings()
+
+
+def evaluate_words(
+    model: WordScoringBert,
+    batches: Sequence[Any],
+    objective: Objective[Any],
+    tokenizer: Tokenizer,
+    device: torch.device,
+    advance: Callable[[int], None] | None = None,
+) -> dict[str, float]:
+    """Return mean losses and accuracies, perplexity and bits per character.
+
+    `advance` is called with 1 after each batch.
+    """
+    metrics = evaluate_batches(model, batches, objective.score, device, advance)
+    num_targets = sum(len(batch.labels) for batch in batches)
+    lengths = tokenizer.token_lengths
+    num_characters = sum(int(lengths[batch.labels.numpy()].sum()) for batch in batches)
+    words = objective.batch_kind.word_loss
+    loss = metrics[f"{words}_loss"]
+    bits = find_bits_per_character(loss, num_targets, max(1, num_characters))
+    more = {"perplexity": find_perplexity(loss), "bits_per_character": bits}
+    return {**metrics, **{f"{words}_{name}": value for name, value in more.items()}}
+
+
+def build_objective(
+    parts: Sequence[Shard], shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
+) -> Objective[Any]:
+    """Build the objective over some of the shards."""
+    kind = OBJECTIVES[settings.objective]
+    return kind.build(parts, tokenizer, settings, settings.seed, shards.token_counts)
+
+
+def held_out_batches(
+    shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
+) -> list[Any]:
+    """Return the held-out batches; every evaluation of every run uses the same masks."""
+    if not shards.held_out:
+        raise InputError(
+            "the shards have no held-out text; prepare again with a larger --held-out share"
+        )
+    masked_alike = settings.model_copy(update=dict(EVALUATION_MASKS))
+    objective = build_objective(shards.held_out, shards, tokenizer, masked_alike)
+    objective = replace(objective, seed=EVALUATION_SEED)
+    order = ExampleOrder(
+        [shard.num_tokens for shard in shards.held_out], objective.plan, seed=EVALUATION_SEED
+    )
+    examples = list(islice(order.first_epoch(), settings.eval_sequences))
+    size = objective.num_evaluated
+    batches = [
+        objective.batch(examples[start : start + size]) for start in range(0, len(examples), size)
+    ]
+    if not any(len(batch.labels) for batch in batches):
+        raise InputError(
+            "the held-out text has no known word to mask; check that it was prepared with the"
+            " right tokenizer"
+        )
+    return batches
+
+
+@dataclass(frozen=True)
+class InitialCheckpoint:
+    """An opened checkpoint to start from.
+
+    Attributes:
+        checkpoint: its config and the headers of its weights.
+        config: its config, with the run's dropout and `is_decoder`.
+        facts: its identity for the run's record: revision, commit, and the SHA-256 of each file.
+    """
+
+    checkpoint: Checkpoint
+    config: BertConfig
+    facts: dict[str, Any]
+
+
+def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> InitialCheckpoint:
+    """Open a checkpoint, and check that it fits the shards.
+
+    Args:
+        name: a path, or the id of a model on the Hub.
+        settings: settings of the run.
+        tokenizer: the shards' tokenizer.
+    """
+    path = resolve_model(name, revision=settings.from_revision)
+    checkpoint = open_checkpoint(path)
+    check_tokenizer(checkpoint, tokenizer, settings)
+    config = BertConfig.from_dict(
+        {**checkpoint.config, **choose_changes(settings)}, checkpoint.folder
+    )
+    if config.vocab_size < tokenizer.vocab_size:
+        raise CheckpointError(
+            f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
+            f" model {config.vocab_size:,}; they don't match"
+        )
+    facts = identify_checkpoint(checkpoint, path, settings.from_revision)
+    return InitialCheckpoint(checkpoint, config, facts)
+
+
+def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
+    """Return the keys of the source's config that the run overrides."""
+    return {**settings.dropout_rates, "is_decoder": OBJECTIVES[settings.objective].is_causal}
+
+
+def check_tokenizer(
+    checkpoint: Checkpoint, tokenizer: Tokenizer, settings: PretrainSettings
+) -> None:
+    """Raise `InputError` if the shards were made with another tokenizer than the checkpoint's."""
+    if Tokenizer.load(checkpoint.folder).fingerprint == tokenizer.fingerprint:
+        return
+    is_fetched = checkpoint.folder.parent.name == SNAPSHOTS
+    named = settings.start_from if is_fetched else checkpoint.folder
+    revision = f" --revision {settings.from_revision}" if settings.from_revision else ""
+    raise InputError(
+        f"the shards were prepared with another tokenizer than that of {settings.start_from};"
+        f" prepare them with its own: bertkit prepare … --tokenizer {named}{revision}"
+    )
+
+
+def load_source(
+    source: InitialCheckpoint,
+    settings: PretrainSettings,
+    token_counts: NDArray[np.unsignedinteger],
+) -> WordScoringBert:
+    """Build the model with a checkpoint's weights; new heads get random weights.
+
+    A new masked LM head begins with the frequencies of the tokens. Announces new and dropped heads,
+    and a change of reading direction.
+
+    Args:
+        source: the checkpoint.
+        settings: settings of the run.
+        token_counts: `[vocabulary]`, the number of occurrences of each token in the training text.
+    """
+    checkpoint = source.checkpoint
+    kind = OBJECTIVES[settings.objective].model_kind
+    model = kind.from_checkpoint(
+        checkpoint, new_heads=settings.new_heads, **choose_changes(settings)
+    )
+    if model.new_heads:
+        heads = ", ".join(model.new_heads)
+        announce(f"new weights for {heads}, which {checkpoint.folder} doesn't have")
+    if "masked_lm" in model.new_heads:
+        model.masked_lm.start_at_frequencies(torch.from_numpy(token_counts.astype(np.int64)))
+    own = {name for name, _ in model.named_children()}
+    if left := [head for head in list_heads(checkpoint.tensors) if head not in own]:
+        announce(
+            f"dropped: {', '.join(left)} of {checkpoint.folder}, which the objective"
+            f" {settings.objective} doesn't use"
+        )
+    if bool(checkpoint.config.get("is_decoder")) != source.config.is_decoder:
+        way = "left to right" if source.config.is_decoder else "both ways"
+        announce(f"{checkpoint.folder} was trained in the other direction; it is now {way}")
+    return model
+
 
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7

@@ -16,22 +16,23 @@ from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.weights import without_memory
-from bertkit.objectives.batch_tensors import batch_from_tensors
-from bertkit.objectives.objective import WordBatch
-from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.objectives.objective import WordBatch, batch_from_tensors
+from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.engine import MASK, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.dump import (
+from bertkit.training.job import Machine
+from bertkit.training.run import describe_versions
+from bertkit.training.step import (
     BATCHES_FILE,
     RECORD_FILE,
     WEIGHTS_FILE,
     Dump,
+    add_gradients,
+    align_weights,
+    is_finite,
     read_dump,
 )
-from bertkit.training.job import Machine
-from bertkit.training.step import add_gradients, align_weights, is_finite
-from bertkit.training.versions import describe_versions
 
 
 @dataclass(frozen=True)

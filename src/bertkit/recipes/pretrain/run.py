@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.base.errors import ResumeError
+from bertkit.base.errors import ResumeError, pluralize
 from bertkit.base.progress import announce
-from bertkit.base.wording import pluralize
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.objectives.objective import WordBatch
 from bertkit.recipes.pretrain.job import (
     PretrainingContext,
     begin_model,
@@ -17,12 +15,18 @@ from bertkit.recipes.pretrain.job import (
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
+from bertkit.tasks.objectives.objective import WordBatch
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
-from bertkit.training.records.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, has_same_budget, recognize_source
-from bertkit.training.versions import describe_versions
+from bertkit.training.log import read_evaluation
+from bertkit.training.run import (
+    Run,
+    RunRecord,
+    describe_versions,
+    has_same_budget,
+    recognize_source,
+)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
-from bertkit.objectives.masking import Share
-from bertkit.objectives.settings import ObjectiveName, ObjectiveSettings
+from bertkit.tasks.objectives.masking import Share
+from bertkit.tasks.objectives.settings import ObjectiveName, ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
 Recipe = Literal["modern", "paper"]

@@ -1,22 +1,213 @@
 """The model card of an encoder-decoder."""
 
 import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from bertkit._version import __version__
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import pluralize
+from bertkit.data.tables.parallel import Pair
+from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.recipes import model_card
 from bertkit.recipes.model_card import (
+    ModelFacts,
     build_header,
     describe_counts,
     describe_files,
     describe_settings,
     describe_warnings,
+    list_counts,
     plain,
     show_number,
     tabulate,
 )
-from bertkit.recipes.seq2seq.facts import Seq2SeqFacts
-from bertkit.reports.text import make_legible
+from bertkit.recipes.seq2seq.examples import SetCounts
+from bertkit.recipes.seq2seq.settings import Kind
+from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
+from bertkit.reports.text import Cell, make_legible, shorten
+from bertkit.training.history import TrainingHistory
+from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
+from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
+
+# The descriptions of a set's counts; those that aren't 0 are shown.
+COUNT_NAMES = {
+    "num_pairs": "pairs",
+    "num_source_tokens": "tokens to read",
+    "num_target_tokens": "tokens to write",
+    "num_unknown": "tokens that aren't in the vocabulary",
+    "num_cut": "pairs that were too long and truncated",
+    "num_cut_targets": "pairs whose target was truncated",
+    "num_too_long": "pairs left out because they were too long",
+    "num_over_limit": "pairs left out because they had over a million characters",
+    "num_empty": "pairs left out because a side was empty",
+    "num_broken": "rows left out because they were invalid",
+    "num_undecodable": "rows with bytes that aren't UTF-8",
+    "num_with_nul": "pairs with NUL characters, which were removed",
+}
+
+
+class SavedResult(FinishedRecord):
+    """The content of `metrics.json`.
+
+    Attributes:
+        kind: a key of `KINDS`.
+        metric: the metric that selected the best step.
+        metrics: metrics on the held-out pairs, with the model's default decoding settings.
+        signatures: how the metrics were computed.
+        baseline: metrics of copying the beginning of each source.
+        num_epochs: number of epochs trained.
+        averaged_steps: the averaged steps; empty if the model is the best step's.
+        train: counts of the training pairs.
+        dev: counts of the held-out pairs.
+    """
+
+    kind: str
+    metric: str
+    metrics: dict[str, MaybeNumber]
+    signatures: dict[str, str]
+    baseline: dict[str, MaybeNumber]
+    num_epochs: float
+    averaged_steps: tuple[int, ...]
+    train: SetCounts
+    dev: SetCounts
+
+
+@dataclass(frozen=True)
+class Seq2SeqFacts(ModelFacts):
+    """The data shown in the report and the card.
+
+    Attributes:
+        kind: the kind of task.
+        saved: the saved result.
+        config: the model's config.
+    """
+
+    kind: Kind
+    saved: SavedResult
+    config: EncoderDecoderConfig
+
+    @property
+    def has_initial_model(self) -> bool:
+        """Whether the weights come from an encoder instead of being random."""
+        return self.record.settings["model"] is not None
+
+    @property
+    def origin(self) -> str:
+        """A description of the initial weights."""
+        if not self.has_initial_model:
+            return "trained from random weights"
+        return f"encoder and decoder initialized from {self.initial_model}"
+
+    @property
+    def weights(self) -> str:
+        """A description of the final weights: averaged, or those of one step."""
+        saved = self.saved
+        if saved.averaged_steps:
+            return (
+                f"the mean of the weights after the steps"
+                f" {', '.join(f'{step:,}' for step in saved.averaged_steps)}"
+            )
+        return f"the weights after step {saved.best_step:,}"
+
+    def list_counts(self) -> list[tuple[str, Any, Any]]:
+        """Return rows (description, training count, held-out count) of counts that aren't 0."""
+        return list_counts(COUNT_NAMES, self.saved.train, self.saved.dev)
+
+
+NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
+
+
+def build_page(
+    facts: Seq2SeqFacts,
+    history: TrainingHistory,
+    pairs: Sequence[Pair],
+    answers: Sequence[GeneratedText],
+) -> Report:
+    """Build the report.
+
+    Args:
+        facts: the data to show.
+        history: the run's training history.
+        pairs: the held-out pairs.
+        answers: the hypotheses for them, as many as pairs.
+    """
+    saved = facts.saved
+    is_smoothed = facts.record.settings["label_smoothing"] > 0.0
+    loss = "Loss (training loss with label smoothing)" if is_smoothed else LOSS.title
+    curves = (
+        replace(LOSS, title=loss, starts_at_zero=True),
+        Curve(saved.metric, f"{saved.metric} of greedy outputs", saved.metric),
+        Curve("word_accuracy", "Next-word accuracy", "share", is_percent=True),
+        *PACE,
+    )
+    sections: list[Section] = [
+        tabulate_metrics(facts),
+        *(Paragraph(warning, title="Warning") for warning in saved.warnings),
+        Charts(draw_curves(history, curves, STEPS), title="Training curves"),
+        show_answers(pairs, answers),
+        tabulate_data(facts),
+        tabulate_settings(facts.settings),
+    ]
+    return Report(title=facts.name, summary=summarize(facts), sections=sections)
+
+
+def summarize(facts: Seq2SeqFacts) -> str:
+    """Summarize the run in two sentences."""
+    saved = facts.saved
+    value = saved.metrics[saved.metric]
+    ending = ", and ended early" if saved.has_ended_early else ""
+    return (
+        f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
+        f" {show_number(value)} on {saved.dev.num_pairs:,} held-out pairs. It trained for"
+        f" {pluralize(saved.num_steps, 'step')},"
+        f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is"
+        f" {facts.weights}."
+    )
+
+
+def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
+    """Tabulate the held-out metrics beside those of the copying baseline."""
+    saved = facts.saved
+    rows: list[list[Cell]] = [
+        [name, _cell(value), _cell(saved.baseline.get(name))]
+        for name, value in saved.metrics.items()
+    ]
+    signatures = "; ".join(f"{name}: {text}" for name, text in saved.signatures.items())
+    return Table(
+        ["Metric", "Value", "Copying the beginning"],
+        rows,
+        title="Evaluation",
+        note=f"The best step was selected on the same texts. {signatures}",
+    )
+
+
+def _cell(value: float | None) -> Cell:
+    return math.nan if value is None else value
+
+
+def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Table:
+    """Tabulate the first held-out sources with their references and hypotheses."""
+    shown = zip(pairs[:NUM_SHOWN], answers, strict=False)
+    rows: list[list[Cell]] = [
+        [shorten(text, SHOWN_COLUMNS) for text in (pair.source, pair.target, answer.text)]
+        for pair, answer in shown
+    ]
+    return Table(
+        ["Source", "Reference", "Output"],
+        rows,
+        title="Sample outputs",
+        note=f"The first {len(rows)} of {len(pairs):,} held-out texts.",
+    )
+
+
+def tabulate_data(facts: Seq2SeqFacts) -> Table:
+    """Tabulate the counts of the data."""
+    train, dev = facts.saved.train, facts.saved.dev
+    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.list_counts()]
+    return Table(["", train.name, dev.name], rows, title="Data")
 
 
 def build_card(facts: Seq2SeqFacts) -> str:

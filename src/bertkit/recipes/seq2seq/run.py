@@ -1,16 +1,40 @@
 """Train an encoder-decoder on pairs of texts: read, train, keep the best, write its folder."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.progress import announce
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.files import write_file
+from bertkit.base.progress import announce, show_progress
+from bertkit.checkpoints.formats import identify_checkpoint, open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, read_seq2seq_file
+from bertkit.inference.generation.settings import (
+    Seq2SeqSettingsFile,
+    read_seq2seq_file,
+    write_seq2seq_file,
+)
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq.evaluation import estimate_evaluation_seconds
+from bertkit.recipes.model_card import CARD_FILE
+from bertkit.recipes.seq2seq.card import SavedResult, Seq2SeqFacts, build_card, build_page
+from bertkit.recipes.seq2seq.evaluation import (
+    Choice,
+    Seq2SeqEvaluation,
+    choose_weights,
+    estimate_evaluation_seconds,
+    evaluate_model,
+)
 from bertkit.recipes.seq2seq.examples import (
     Data,
     Pairs,
@@ -20,31 +44,246 @@ from bertkit.recipes.seq2seq.examples import (
     encode_training,
     identify,
     read_data,
+    warn_of_best_step,
+    warn_of_letters,
 )
-from bertkit.recipes.seq2seq.facts import SavedResult
-from bertkit.recipes.seq2seq.initial_model import InitialModel, begin
 from bertkit.recipes.seq2seq.job import (
     Seq2SeqContext,
     build_job,
+    choose_schedule,
+    count_epochs,
+    decide_steps,
+    order_pairs,
     with_averages,
 )
-from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish
-from bertkit.recipes.seq2seq.schedule import choose_schedule, decide_steps, order_pairs
-from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
-from bertkit.recipes.seq2seq.warnings import warn_of_letters
+from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings
+from bertkit.reports.report import write_report
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.detokenization import Spacing
+from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.finished import read_finished
+from bertkit.tokenization.training import build_vocabulary, count_words
+from bertkit.training.history import TrainingHistory
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     complete_record,
+    define,
+    drop_checkpoints,
     open_run,
+    read_finished,
     start_or_resume,
     train_to_end,
 )
-from bertkit.training.run import Run, RunRecord, keep_precision, recognize_source
+from bertkit.training.log import read_log
+from bertkit.training.run import Run, RunRecord, RunState, keep_precision, recognize_source
+
+DEFAULT_LAYERS, DEFAULT_HIDDEN_SIZE = 3, 256
+HEAD_FEATURES = 64
+POSITION_STEP = 64  # the number of positions of a new model is a multiple of this
+# A new vocabulary may have LETTERS distinct characters, or one per ENTRIES_A_LETTER entries if that
+# is more. Languages with thousands of characters therefore need a larger vocabulary.
+LETTERS, ENTRIES_A_LETTER = 1000, 4
+
+
+@dataclass(frozen=True)
+class InitialModel:
+    """A model before its first step.
+
+    Attributes:
+        tokenizer: the tokenizer of both sides.
+        model: the model, on the CPU.
+        facts: identity of the initial checkpoint; empty if the weights are random.
+    """
+
+    tokenizer: Tokenizer
+    model: EncoderDecoderModel
+    facts: dict[str, Any]
+
+
+def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
+    """Build the model to train."""
+    torch.manual_seed(settings.seed)
+    if settings.model is not None:
+        return begin_from(settings.model, settings)
+    texts = (data.train.sources, data.train.targets)
+    tokenizer = train_tokenizer(texts, settings)
+    config = join_halves(choose_sizes(settings, tokenizer), tokenizer, settings)
+    return InitialModel(tokenizer, EncoderDecoderModel(config), {})
+
+
+def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -> Tokenizer:
+    """Train a tokenizer on all texts together."""
+    wanted = VocabularySettings(
+        vocab_size=settings.vocab_size,
+        alphabet_limit=max(LETTERS, settings.vocab_size // ENTRIES_A_LETTER),
+        lowercase=settings.lowercase,
+        strip_accents=settings.lowercase,
+    )
+    counts = count_words(chain.from_iterable(texts), wanted)
+    with show_progress("learning the vocabulary", settings.vocab_size) as bar:
+        vocabulary = build_vocabulary(counts, wanted, bar.advance)
+    return Tokenizer(vocabulary, wanted.tokenizer_settings())
+
+
+def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
+    """Build the config of encoder and decoder for a new model."""
+    named = {} if settings.size is None else PRESETS[settings.size]
+    hidden = settings.hidden_size or named.get("hidden_size", DEFAULT_HIDDEN_SIZE)
+    is_named = "hidden_size" in named and settings.hidden_size is None
+    inner = named["intermediate_size"] if is_named else 2 * hidden
+    longest = max(settings.max_source_length, settings.max_target_length)
+    return BertConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=hidden,
+        num_hidden_layers=settings.layers or named.get("num_hidden_layers", DEFAULT_LAYERS),
+        num_attention_heads=settings.heads or max(1, hidden // HEAD_FEATURES),
+        intermediate_size=settings.feed_forward or inner,
+        max_position_embeddings=POSITION_STEP * -(-longest // POSITION_STEP),
+        initializer_range=hidden**-0.5,
+        **dropout_rates(settings),
+    )
+
+
+def dropout_rates(settings: Seq2SeqSettings) -> dict[str, Any]:
+    """Return the config keys for dropout."""
+    return {
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.attention_dropout,
+    }
+
+
+def join_halves(
+    config: BertConfig, tokenizer: Tokenizer, settings: Seq2SeqSettings
+) -> EncoderDecoderConfig:
+    """Build an encoder-decoder config with two halves of equal size."""
+    return EncoderDecoderConfig.of(
+        config,
+        start_id=tokenizer.cls_id,
+        end_id=tokenizer.sep_id,
+        shares_embeddings=settings.share_embeddings,
+        normalizes_first=settings.norm_first,
+        positions=settings.positions,
+    )
+
+
+def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
+    """Build a model with both halves warm-started from an encoder; cross-attention is new.
+
+    Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
+    """
+    path = resolve_model(name, revision=settings.revision)
+    checkpoint = open_checkpoint(path)
+    changes = dropout_rates(settings)
+    config = BertConfig.from_dict({**checkpoint.config, **changes}, checkpoint.folder)
+    if config.is_decoder:
+        raise CheckpointError(
+            f"{checkpoint.folder} reads left to right (is_decoder), but both halves start from a"
+            f" bidirectional encoder; give one as --model, or leave it out to train from scratch"
+        )
+    for flag in ("max_source_length", "max_target_length"):
+        if getattr(settings, flag) > config.max_position_embeddings:
+            raise InputError(
+                f"{flag} ({getattr(settings, flag)}) is more than the encoder's"
+                f" max_position_embeddings ({config.max_position_embeddings}); ask for less"
+            )
+    tokenizer = load_tokenizer(checkpoint, config)
+    facts = identify_checkpoint(checkpoint, path, settings.revision)
+    parent = BertForMaskedLM.from_checkpoint(checkpoint, new_heads=True, **changes)
+    if parent.new_heads:
+        announce(f"new weights for {', '.join(parent.new_heads)}, which {path} doesn't have")
+    model = EncoderDecoderModel(join_halves(parent.config, tokenizer, settings))
+    model.warm_start(parent)
+    return InitialModel(tokenizer, model, facts)
+
+
+REPORT_FILE = "report.html"
+
+
+@dataclass(frozen=True)
+class Seq2SeqResult:
+    """What a run came to.
+
+    Attributes:
+        output: the model's folder.
+        saved: what `metrics.json` says.
+    """
+
+    output: Path
+    saved: SavedResult
+
+
+def finish(
+    run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
+) -> Seq2SeqResult:
+    """Choose the weights, hold them against the held-out pairs and write the model's folder.
+
+    `metrics.json` comes last; then the checkpoints go.
+    """
+    choice = choose_weights(run, context, state, settings, num_steps)
+    final = evaluate_model(choice.context)
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    saved = describe_result(choice, final, state, settings, history)
+    output = run.folder.parent
+    saved = write_model(output, run, choice.context, final, saved, history)
+    if not settings.keep_checkpoints:
+        drop_checkpoints(run)
+    return Seq2SeqResult(output, saved)
+
+
+def describe_result(
+    choice: Choice,
+    final: Seq2SeqEvaluation,
+    state: RunState,
+    settings: Seq2SeqSettings,
+    history: TrainingHistory,
+) -> SavedResult:
+    """What is told of the run for good."""
+    context = choice.context
+    metric = context.kind.metric
+    return SavedResult(
+        kind=context.saved.kind,
+        metric=metric,
+        metrics=define(final.metrics),
+        signatures=final.signatures,
+        baseline=define(final.baseline),
+        warnings=(
+            *choice.warnings,
+            *final.warnings,
+            *warn_of_best_step(metric, history.held_out[metric]),
+        ),
+        num_steps=state.step,
+        num_epochs=count_epochs(order_pairs(context.train, settings), state.step),
+        best_step=choice.best_step,
+        averaged_steps=choice.averaged_steps,
+        has_ended_early=state.has_ended_early,
+        train=context.counts["train"],
+        dev=context.counts["dev"],
+    )
+
+
+def write_model(
+    output: Path,
+    run: Run,
+    context: Seq2SeqContext,
+    final: Seq2SeqEvaluation,
+    saved: SavedResult,
+    history: TrainingHistory,
+) -> SavedResult:
+    """Write a model's folder; returns what is saved with the checksums of its files."""
+    record = run.read_record()
+    assert record is not None, "a run that is finished was begun"
+    files = {
+        **context.model.save_pretrained(output),
+        **context.save_tokenizer(output),
+        **write_seq2seq_file(output, context.saved),
+    }
+    saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
+    facts = Seq2SeqFacts(output.resolve().name, record, context.kind, saved, context.model.config)
+    page = build_page(facts, history, context.data.dev.pairs, final.answers)
+    write_report(output / REPORT_FILE, page)
+    write_file(output / CARD_FILE, build_card(facts).encode())
+    saved.write(output)
+    return saved
 
 
 @dataclass(frozen=True)

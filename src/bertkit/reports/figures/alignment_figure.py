@@ -7,16 +7,15 @@ from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
-from bertkit.reports.cells import Cell
 from bertkit.reports.figures.attention_figure import (
     NUM_NAMED,
     check_weights,
     describe_link,
     name_largest,
 )
-from bertkit.reports.figures.picture_files import WritablePicture
+from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
-from bertkit.reports.text import count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, shorten
 
 MAX_TOKENS = 64
 CELL_WIDTH, CELL_HEIGHT = 34, 24

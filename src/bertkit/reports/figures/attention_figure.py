@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
-from bertkit.reports.cells import Cell
-from bertkit.reports.figures.picture_files import WritablePicture
+from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import (
     add_box,
     add_group,
@@ -18,7 +17,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     series_style,
 )
-from bertkit.reports.text import count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, shorten
 
 MAX_TOKENS = 128
 MIN_WEIGHT = 0.01  # the smallest weight that is drawn as a line

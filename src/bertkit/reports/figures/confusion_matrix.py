@@ -9,7 +9,6 @@ from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
-from bertkit.reports.cells import Cell
 from bertkit.reports.figures.svg import (
     add_box,
     add_group,
@@ -18,7 +17,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     turn,
 )
-from bertkit.reports.text import count_columns, show
+from bertkit.reports.text import Cell, count_columns, show
 
 MAX_LABELS = 30
 MAX_ROOMY_LABELS = 8

@@ -11,24 +11,21 @@ from itertools import groupby
 from typing import TypeVar
 from xml.etree import ElementTree as ET
 
-from bertkit.reports.cells import Cell, Interval
-from bertkit.reports.figures.axes import (
+from bertkit.reports.figures.svg import (
     LARGEST,
     SMALLEST,
     Axis,
     add_axes,
-    format_tick,
-    logarithmic_ticks,
-    round_ticks,
-)
-from bertkit.reports.figures.svg import (
     add_group,
     add_text,
+    format_tick,
+    logarithmic_ticks,
     new_drawing,
+    round_ticks,
     serialize,
     series_style,
 )
-from bertkit.reports.text import shorten
+from bertkit.reports.text import Cell, Interval, shorten
 
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 12, 46

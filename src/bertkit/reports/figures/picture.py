@@ -1,10 +1,14 @@
 """The interface of all figures, and figures as standalone SVG files."""
 
-from typing import Protocol
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
 from xml.etree import ElementTree as ET
 
-from bertkit.base.errors import InputError
-from bertkit.reports.cells import Cell
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import InputError, MissingExtraError, SettingsError
+from bertkit.base.files import write_file
 from bertkit.reports.figures.svg import (
     DARK,
     LIGHT,
@@ -15,7 +19,7 @@ from bertkit.reports.figures.svg import (
     drawing_style,
     serialize,
 )
-from bertkit.reports.text import count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, shorten
 
 MARGIN, TITLE_HEIGHT, ENTRY_HEIGHT = 12, 24, 18
 FONT = (
@@ -97,3 +101,59 @@ def _add_legend(svg: ET.Element, entries: list[tuple[str, str]], num_columns: in
         y = MARGIN + TITLE_HEIGHT + ENTRY_HEIGHT * index + 6
         add_line(add_group(svg, style), MARGIN, y, MARGIN + 24, y)
         add_text(svg, MARGIN + 32, y + 4, shorten(name, num_columns), anchor="start")
+
+
+DOTS_PER_INCH = 300  # what journals require
+SVG_DOTS_PER_INCH = 96
+
+
+class WritablePicture:
+    """A picture that writes itself to a file, and that notebooks display."""
+
+    def write(self: Picture, path: str | Path) -> FileRecord:
+        """Write the figure as SVG or PNG, chosen by the file extension."""
+        return write_picture(Path(path), self)
+
+    def _repr_svg_(self: Picture) -> str:
+        """Return the SVG that notebooks display."""
+        return render_svg(self)
+
+
+def write_picture(path: Path, picture: Picture) -> FileRecord:
+    """Write a picture in the format that the file extension names."""
+    render = RENDERERS.get(path.suffix.lower())
+    if render is None:
+        raise SettingsError(f"{path} must end with {' or '.join(RENDERERS)}")
+    return write_file(path, render(picture))
+
+
+def render_png(picture: Picture) -> bytes:
+    """Render the SVG file of a picture as PNG, with 300 dpi and light colors.
+
+    A character that no installed font has is drawn as an empty box.
+    """
+    svg, resvg = render_svg(picture), _import_resvg()
+    zoom = DOTS_PER_INCH / SVG_DOTS_PER_INCH
+    drawn: bytes = resvg.svg_to_bytes(svg_string=svg, zoom=zoom)
+    if drawn == resvg.svg_to_bytes(svg_string=svg, zoom=zoom, skip_system_fonts=True):
+        raise MissingExtraError(
+            "no font is installed that a PNG's text could be drawn with; install one such as"
+            " DejaVu Sans, or write an .svg, which needs none"
+        )
+    return drawn
+
+
+def _import_resvg() -> Any:
+    try:
+        return import_module("resvg_py")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"resvg_py, which draws PNGs, can't be loaded ({error}); pip install 'bertkit[plots]',"
+            " or write an .svg, which needs nothing"
+        ) from None
+
+
+RENDERERS: dict[str, Callable[[Picture], bytes]] = {
+    ".svg": lambda picture: render_svg(picture).encode(),
+    ".png": render_png,
+}

@@ -5,19 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from bertkit.base.wording import pluralize
-from bertkit.reports.cells import Cell
-from bertkit.reports.figures.axes import Axis, add_axes, format_tick
+from bertkit.base.errors import pluralize
 from bertkit.reports.figures.svg import (
+    Axis,
+    add_axes,
     add_box,
     add_group,
     add_line,
     add_text,
+    format_tick,
     new_drawing,
     serialize,
     series_style,
 )
-from bertkit.reports.text import shorten
+from bertkit.reports.text import Cell, shorten
 
 WIDTH, HEIGHT = 388, 464
 LEFT, TOP, SIDE = 52, 12, 312

@@ -7,10 +7,8 @@ from itertools import chain
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from bertkit.base.errors import InputError
-from bertkit.base.wording import pluralize
-from bertkit.reports.cells import Cell
-from bertkit.reports.figures.picture_files import WritablePicture
+from bertkit.base.errors import InputError, pluralize
+from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import (
     add_group,
     add_line,
@@ -20,7 +18,7 @@ from bertkit.reports.figures.svg import (
     series_style,
     turn,
 )
-from bertkit.reports.text import count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, shorten
 
 WIDTH, HEIGHT, MARGIN = 560, 420, 40
 RADIUS = 4

@@ -5,7 +5,9 @@ class. In a page the colors are CSS variables; in a standalone file they are lit
 many SVG viewers don't support variables.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from string import Template
 from xml.etree import ElementTree as ET
@@ -114,3 +116,119 @@ def add_text(
 def turn(element: ET.Element, degrees: float) -> None:
     """Rotate a text around its anchor point."""
     element.set("transform", f"rotate({degrees:g} {element.get('x')} {element.get('y')})")
+
+
+LABEL_COLUMNS = 50
+MAX_LOGARITHMIC_TICKS = 10
+SMALLEST, LARGEST = 1e-150, 1e150  # magnitudes that an axis supports
+TICK_MANTISSAS = ((1, 2, 5), (1, 3), (1,))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A mapping from values to coordinates in the drawing.
+
+    Attributes:
+        ticks: the labeled values in ascending order; the axis ends at the first and the last.
+        start: the coordinate of the first tick.
+        stop: the coordinate of the last tick.
+        is_percent: whether values are fractions of 1, shown as percentages.
+        is_logarithmic: whether the scale is logarithmic.
+    """
+
+    ticks: tuple[float, ...]
+    start: float
+    stop: float
+    is_percent: bool = False
+    is_logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        """Return the coordinate of a value."""
+        scale = math.log10 if self.is_logarithmic else float
+        low, high = scale(self.ticks[0]), scale(self.ticks[-1])
+        share = (scale(value) - low) / (high - low)
+        return round(self.start + share * (self.stop - self.start), 2)
+
+    def show(self, value: float) -> str:
+        """Format a value as text."""
+        return f"{100 * value:.4g} %" if self.is_percent else format_tick(value)
+
+
+def add_axes(svg: ET.Element, across: Axis, upwards: Axis, x_label: str) -> None:
+    """Draw the grid, the ticks of both axes, and the label of the x-axis."""
+    grid = add_group(svg, "grid")
+    for tick in upwards.ticks:
+        y = upwards.place(tick)
+        add_line(grid, across.start, y, across.stop, y)
+        add_text(svg, across.start - 8, y + 4, upwards.show(tick), anchor="end")
+    for tick in across.ticks:
+        x = across.place(tick)
+        add_line(grid, x, upwards.start, x, upwards.start + 5)
+        add_text(svg, x, upwards.start + 19, across.show(tick))
+    add_text(
+        svg, (across.start + across.stop) / 2, upwards.start + 40, shorten(x_label, LABEL_COLUMNS)
+    )
+
+
+def round_ticks(low: float, high: float, num_intervals: int) -> tuple[float, ...]:
+    """Return ticks at multiples of 1, 2, 2.5 or 5 times a power of ten that enclose low and high.
+
+    The magnitude of neither may exceed `LARGEST`.
+    """
+    largest = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * largest, SMALLEST):  # equal up to rounding
+        margin = largest / 2 if largest > SMALLEST else 0.5
+        low, high = low - margin, high + margin
+    raw = (high - low) / num_intervals
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(index * step for index in range(first, last + 1))
+
+
+def logarithmic_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Return about ten round ticks or fewer, nearly evenly spaced, that enclose low and high.
+
+    Args:
+        low: the lowest value, at least `SMALLEST`.
+        high: the highest value, at most `LARGEST`.
+    """
+    if high <= 1.1 * low:
+        low, high = low / 2, high * 2
+    for mantissas in TICK_MANTISSAS:
+        ticks = _enclosing(low, high, mantissas, 1)
+        if len(ticks) <= MAX_LOGARITHMIC_TICKS:
+            return ticks
+    return _enclosing(low, high, (1,), math.ceil(len(ticks) / MAX_LOGARITHMIC_TICKS))
+
+
+def _enclosing(
+    low: float, high: float, mantissas: tuple[int, ...], num_decades: int
+) -> tuple[float, ...]:
+    first = math.floor(math.log10(low) / num_decades) * num_decades
+    ticks = list(_count_up(first, mantissas, num_decades, high))
+    while len(ticks) > 2 and ticks[1] <= low:
+        del ticks[0]
+    return tuple(ticks)
+
+
+def _count_up(
+    exponent: int, mantissas: tuple[int, ...], num_decades: int, high: float
+) -> Iterator[float]:
+    """Yield round numbers from a power of ten up to the first that reaches `high`."""
+    while True:
+        for mantissa in mantissas:
+            tick = float(f"{mantissa}e{exponent}")
+            yield tick
+            if tick >= high:
+                return
+        exponent += num_decades
+
+
+def format_tick(value: float) -> str:
+    """Format a number in short form: 15k, 20M, 0.25."""
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            scale = 1e3 if suffix == "k" else limit
+            return f"{value / scale:.4g}{suffix}"
+    return f"{value:.4g}"

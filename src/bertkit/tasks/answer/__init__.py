@@ -2,3 +2,79 @@
 
 Source: Devlin et al. 2018, sections 4.2 and 4.3: a start and an end vector over all T_i.
 """
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.settings import TaskInputs, TaskSettings
+
+NUM_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class AnswerSettings(TaskSettings):
+    """Settings of extractive question answering; the defaults are those of google-research/bert."""
+
+    max_length: Annotated[int, Field(ge=5)] = Field(
+        384,
+        description="Maximum tokens of a window: question, part of the context and 3 special"
+        " tokens.",
+    )
+    doc_stride: Count = Field(
+        128, description="Stride: tokens between the starts of two windows of a context."
+    )
+    max_question_length: Count = Field(
+        64, description="Maximum tokens of a question; longer ones are truncated."
+    )
+    max_answer_length: Count = Field(30, description="Tokens of an answer.")
+    n_best: Annotated[int, Field(ge=2)] = Field(
+        20,
+        description="Answers kept per question; as many start and end positions of each window are"
+        " tried.",
+    )
+    version: Literal["auto", "1.1", "2.0"] = Field(
+        "auto",
+        description="Rules of SQuAD: in 2.0 a question may have no answer. By default 2.0 if the"
+        " training data has such questions.",
+    )
+    question_column: str | None = Field(
+        None, description="Column of the question; by default question."
+    )
+    context_column: str | None = Field(
+        None, description="Column of the context; by default context."
+    )
+    answers_column: str | None = Field(
+        None, description="Column of the answers; by default answers or answer."
+    )
+
+    @model_validator(mode="after")
+    def _context_has_room(self) -> Self:
+        most = self.max_length - NUM_SPECIAL - 1
+        if self.max_question_length > most:
+            raise ValueError(
+                f"max_question_length ({self.max_question_length}) leaves no room for the context"
+                f" in max_length ({self.max_length}); it may be {most} at most"
+            )
+        return self
+
+
+class AnswerInputs(TaskInputs):
+    """Questions, and the text that has their answers."""
+
+    words: ClassVar[str] = "Questions"
+    example: ClassVar[str] = '"Who wrote it?" --context "Ada wrote it in 1843."'
+    example_file: ClassVar[str] = "questions.jsonl"
+
+    context: str | None = Field(
+        None, description="Text that contains the answers to all questions."
+    )
+
+    def gather(self, words: Sequence[str]) -> list[Any]:
+        """Return each question with the context."""
+        if words and self.context is None:
+            raise InputError("questions need a text that answers them: give it with --context")
+        return [(word, self.context) for word in words]

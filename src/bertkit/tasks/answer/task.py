@@ -16,12 +16,10 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.answer import NUM_SPECIAL, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
-from bertkit.tasks.answer import scoring
-from bertkit.tasks.answer.decoding import Answer, find_answer
-from bertkit.tasks.answer.examples import AnswerExample
-from bertkit.tasks.answer.settings import NUM_SPECIAL, AnswerSettings
-from bertkit.tasks.answer.windows import (
+from bertkit.tasks.answer.examples import (
+    AnswerExample,
     Numbers,
     Windows,
     cut_parts,
@@ -29,10 +27,9 @@ from bertkit.tasks.answer.windows import (
     find_tokens,
     label_windows,
 )
-from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import Task
+from bertkit.tasks.answer.scoring import Answer, find_answer
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
+from bertkit.tasks.task import Evaluation, Task
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 

@@ -1,35 +1,293 @@
 """The task choose: one logit per choice from its C, a softmax over an example's choices."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertkit.base.errors import CheckpointError
-from bertkit.data.tables.record import Record
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice
-from bertkit.tasks.batch import Encoded, TaskBatch
-from bertkit.tasks.choose import examples as records
-from bertkit.tasks.choose import scoring
-from bertkit.tasks.choose.choice import Choice, take_choice
-from bertkit.tasks.choose.examples import ChooseExample
-from bertkit.tasks.choose.settings import ChooseSettings
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.long_texts import encode_texts
+from bertkit.reports.notebook import Tabular
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
+from bertkit.tasks.metrics.calibration import fit_temperature
+from bertkit.tasks.metrics.classification import weighted_mean
+from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.settings import TextSettings
-from bertkit.tasks.task import TEMPERATURE, Task
-from bertkit.tasks.texts import Texts
+from bertkit.tasks.task import TEMPERATURE, Evaluation, Mistake, Task, tell_calibration
+from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
+
+USUAL_CONTEXT = ("context", "sent1", "premise", "text")
+USUAL_QUESTION = ("question", "sent2")
+USUAL_CHOICES = ("choices", "endings", "options")
+USUAL_BEGINNINGS = ("ending", "choice", "option")
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseExample:
+    """A context and its choices.
+
+    Attributes:
+        context: the first segment.
+        choices: 2 to 64 choices.
+        question: text before each choice in the second segment; may be empty.
+        label: index of the correct choice, from 0; None if unknown.
+        place: file and line, for messages.
+    """
+
+    context: str
+    choices: tuple[str, ...]
+    question: str = ""
+    label: int | None = None
+    place: str = ""
+
+    def join(self, choice: str) -> str:
+        """Join the question and a choice, which follow the context as the second segment."""
+        return f"{self.question} {choice}" if self.question else choice
+
+
+def build_parser(
+    settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], ChooseExample]:
+    """Build a function that reads context, question, choices and label from a record."""
+    context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
+    question = _find_question(settings, table)
+    take_choices = _find_choices(settings, table)
+    label = None
+    if needs_answer:
+        label = find_column(table, "label", settings.label_column, ("label", "answer"))
+
+    def parse(record: Record) -> ChooseExample:
+        choices = take_choices(record)
+        return ChooseExample(
+            context=take_text(record, context),
+            choices=choices,
+            question="" if question is None else take_text(record, question),
+            label=None if label is None else _take_label(record, label, choices),
+            place=record.place,
+        )
+
+    return parse
+
+
+def make_example(value: Any, place: str) -> ChooseExample:
+    """Build an example from (context, choices), or a mapping that may also have a question."""
+    question: Any = None
+    if isinstance(value, Mapping):
+        question = value.get("question")
+        value = (value.get("context"), value.get("choices"))
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        context, choices = value
+        is_list = isinstance(choices, list | tuple) and all(isinstance(t, str) for t in choices)
+        if is_list and isinstance(question, str | None):
+            if not MIN_CHOICES <= len(choices) <= MAX_CHOICES:
+                raise InputError(f"{place}: {_describe_number(len(choices))}")
+            return ChooseExample(context, tuple(choices), question or "", place=place)
+    raise InputError(
+        f"{place}: expected a tuple of context and a list of choices, or a mapping that has both"
+        f" and perhaps a question; got {value!r:.80}"
+    )
+
+
+def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
+    """Find the question's column; None if none was named, and none has a usual name."""
+    columns = table.columns or ()
+    if settings.question_column is None and not set(USUAL_QUESTION) & set(columns):
+        return None
+    return find_column(table, "question", settings.question_column, USUAL_QUESTION)
+
+
+def _find_choices(
+    settings: ChooseSettings, table: RecordTable
+) -> Callable[[Record], tuple[str, ...]]:
+    """Build a function that reads choices from a list, or from numbered columns."""
+    columns = table.columns or ()
+    wanted = settings.choices_column
+    beginnings = USUAL_BEGINNINGS if wanted is None else (wanted,)
+    has_list = wanted in columns or (wanted is None and bool(set(USUAL_CHOICES) & set(columns)))
+    if not has_list:
+        for beginning in beginnings:
+            if _list_numbered(beginning, columns):
+                return lambda record: _take_numbered(record, beginning)
+    column = find_column(table, "choices", wanted, USUAL_CHOICES)
+    return lambda record: _check(take_value(record, column), record, column)
+
+
+def _list_numbered(beginning: str, columns: Sequence[str]) -> list[str]:
+    """List columns such as ending0, ending1, in the order of their numbers."""
+    pattern = re.compile(rf"{re.escape(beginning)}(\d{{1,3}})", re.ASCII)
+    found = [(int(match[1]), name) for name in columns if (match := pattern.fullmatch(name))]
+    return [name for _, name in sorted(found)]
+
+
+def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
+    """Read choices from numbered columns, without empty ones at the end."""
+    values = [record.values[name] for name in _list_numbered(beginning, list(record.values))]
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return _check(values, record, beginning)
+
+
+def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
+    """Check the type and the number of choices."""
+    if not isinstance(values, list) or not all(isinstance(choice, str) for choice in values):
+        raise BrokenRowError(
+            f"{record.place} has {values!r:.{SHOWN_CHARS}} in {column} where a list of texts should"
+            " be"
+        )
+    if not MIN_CHOICES <= len(values) <= MAX_CHOICES:
+        raise BrokenRowError(f"{record.place}: {_describe_number(len(values))}")
+    return tuple(values)
+
+
+def _describe_number(number: int) -> str:
+    return f"there must be from {MIN_CHOICES} to {MAX_CHOICES} choices, not {number}"
+
+
+def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
+    """Read the index of the correct choice: an integer, or the text of one choice."""
+    value = take_value(record, column)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        bare = value.strip()
+        if re.fullmatch(r"\d{1,3}", bare, re.ASCII) and int(bare) < len(choices):
+            return int(bare)
+        places = [place for place, choice in enumerate(choices) if choice.strip() == bare]
+        if len(places) == 1:
+            return places[0]
+    raise BrokenRowError(
+        f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from 0 to"
+        f" {len(choices) - 1}, or one of the choices, should be"
+    )
+
+
+@dataclass(frozen=True)
+class Choice(Tabular):
+    """The predicted choice.
+
+    Attributes:
+        index: its index, from 0.
+        text: its text.
+        probability: its probability, from 0 to 1.
+        probabilities: probabilities of all choices, in their order.
+    """
+
+    index: int
+    text: str
+    probability: float
+    probabilities: tuple[float, ...]
+
+
+def take_choice(choices: Sequence[str], logits: Logits, temperature: float) -> Choice:
+    """Return the likeliest choice, with the probability of each."""
+    scores = logits.astype(np.float64) / temperature
+    powers = np.exp(scores - scores.max())
+    shares = powers / powers.sum()
+    best = int(logits.argmax())
+    return Choice(best, choices[best], float(shares[best]), tuple(shares.tolist()))
+
+
+BOOTSTRAP_SEED = 0
+MAX_MISTAKES = 100
+SHOWN_MISTAKE_CHARS = 5000  # shown of a mistake's context
+NO_CHOICE = -1e4  # logit that pads examples with fewer choices
+
+Flags = npt.NDArray[np.bool_]
+
+
+def measure(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> dict[str, float]:
+    """Compute the accuracy."""
+    return {"accuracy": float(_find_hits(examples, choices).mean())}
+
+
+def evaluate(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Evaluation:
+    """Compute accuracy with its interval, calibration, and the most confident mistakes."""
+    is_right = _find_hits(examples, choices)
+    confidences = np.array([choice.probability for choice in choices])
+    found = bootstrap_interval(
+        lambda weights: weighted_mean(is_right, weights), len(is_right), seed=BOOTSTRAP_SEED
+    )
+    evaluation = Evaluation(
+        metrics={"accuracy": float(is_right.mean())},
+        intervals={"accuracy": (found.low, found.high)},
+        confidences=confidences,
+        is_right=is_right,
+        mistakes=_list_mistakes(examples, choices, is_right),
+        warnings=_warn(examples, choices, is_right),
+    )
+    return tell_calibration(evaluation)
+
+
+def find_temperature(examples: Sequence[ChooseExample], logits: Sequence[Logits]) -> float | None:
+    """Fit the temperature by likelihood; None if all predictions are correct."""
+    truth = np.array([example.label for example in examples])
+    most = max(map(len, logits))
+    scores = np.full((len(logits), most), NO_CHOICE)
+    for row, values in zip(scores, logits, strict=True):
+        row[: len(values)] = values - values.max()
+    if (scores.argmax(axis=1) == truth).all():
+        return None
+    return fit_temperature(scores, truth)
+
+
+def _find_hits(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Flags:
+    pairs = zip(examples, choices, strict=True)
+    return np.array([example.label == choice.index for example, choice in pairs])
+
+
+def _list_mistakes(
+    examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
+) -> tuple[Mistake, ...]:
+    wrong = np.flatnonzero(~is_right).tolist()
+    wrong.sort(key=lambda number: -choices[number].probability)
+    return tuple(
+        _describe_mistake(examples[number], choices[number]) for number in wrong[:MAX_MISTAKES]
+    )
+
+
+def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
+    assert example.label is not None, "only examples with a right choice are measured"
+    return Mistake(
+        place=example.place,
+        text=f"{example.context} {example.question}".strip()[:SHOWN_MISTAKE_CHARS],
+        expected=example.choices[example.label],
+        predicted=choice.text,
+        badness=choice.probability,
+    )
+
+
+def _warn(
+    examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
+) -> tuple[str, ...]:
+    """Warn if the model always predicts the same choice, or is no better than chance."""
+    warnings = []
+    indexes = {choice.index for choice in choices}
+    if len(indexes) == 1:
+        warnings.append(f"every prediction is choice {next(iter(indexes))}")
+    chance = float(np.mean([1.0 / len(example.choices) for example in examples]))
+    if is_right.mean() <= chance:
+        warnings.append(
+            f"accuracy ({is_right.mean():.4f}) isn't above that of guessing ({chance:.4f}): the"
+            " model has learned nothing; try more epochs, another learning rate or another seed"
+        )
+    return tuple(warnings)
 
 
 @dataclass(frozen=True)
@@ -53,7 +311,7 @@ class Choose(Task[ChooseExample, Choice]):
         cls, settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ChooseExample]:
         """Build a function that reads context, question, choices and label from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
+        return build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ChooseSettings, examples: Sequence[ChooseExample]) -> Self:
@@ -83,7 +341,7 @@ class Choose(Task[ChooseExample, Choice]):
 
     def make_example(self, value: Any, place: str) -> ChooseExample:
         """Build an example from (context, choices), or a mapping that may also have a question."""
-        return records.make_example(value, place)
+        return make_example(value, place)
 
     def num_chars(self, example: ChooseExample) -> int:
         """Return the number of characters of all sequences."""
@@ -133,20 +391,20 @@ class Choose(Task[ChooseExample, Choice]):
     ) -> Self:
         """Fit the temperature on held-out examples."""
         del encoded
-        value = scoring.find_temperature(examples, logits)
+        value = find_temperature(examples, logits)
         return self if value is None else replace(self, numbers={TEMPERATURE: value})
 
     def measure(
         self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
     ) -> dict[str, float]:
         """Compute the accuracy."""
-        return scoring.measure(examples, predictions)
+        return measure(examples, predictions)
 
     def evaluate(
         self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
     ) -> Evaluation:
         """Compute accuracy with its interval, calibration, and the most confident mistakes."""
-        return scoring.evaluate(examples, predictions)
+        return evaluate(examples, predictions)
 
     def show(self, example: ChooseExample) -> str:
         """Return context and question."""

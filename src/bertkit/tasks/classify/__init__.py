@@ -2,3 +2,106 @@
 
 Source: Devlin et al. 2018, section 4.1: C, then a linear layer.
 """
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from bertkit.base.settings import Settings
+from bertkit.tasks.columns import spell_label
+from bertkit.tasks.settings import Count, TextSettings
+
+Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
+METRICS_OF_ONE = ("accuracy", "f1", "macro_f1", "matthews")
+METRICS_OF_MANY = ("micro_f1", "macro_f1", "subset_accuracy")
+
+
+class ClassifySettings(TextSettings):
+    """Settings of classification."""
+
+    label_column: str | None = Field(
+        None, description="Column of the label; by default label or labels."
+    )
+    labels: str | None = Field(
+        None,
+        description="All labels in the order of their ids, separated by commas; a row with another"
+        " label is then invalid. By default those of the training examples, sorted.",
+    )
+    multi_label: bool = Field(False, description="Allow several labels per text, or none.")
+    label_separator: Annotated[str, Field(min_length=1)] = Field(
+        ",", description="Separator of several labels in a cell, with multi_label."
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        "none",
+        description="balanced: weight the loss so that all labels count equally over the training"
+        " data.",
+    )
+    metric: Metric = Field(
+        "auto",
+        description="Metric that selects the best epoch: accuracy (the default), f1 (of the"
+        " positive label),"
+        " macro_f1 or matthews; with multi_label micro_f1 (the default), macro_f1 or"
+        " subset_accuracy.",
+    )
+    positive_label: str | None = Field(
+        None,
+        description="The label that the metric f1 is computed for; by default the second of two."
+        " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",
+    )
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.5, description="Minimum probability of a predicted label, with multi_label."
+    )
+    find_threshold: bool = Field(
+        False,
+        description="Use the threshold with the best micro F1 on the held-out examples, with"
+        " multi_label.",
+    )
+
+    @property
+    def label_names(self) -> tuple[str, ...] | None:
+        """The listed labels; None if none are listed."""
+        return None if self.labels is None else tuple(map(spell_label, self.labels.split(",")))
+
+    @property
+    def chosen_metric(self) -> str:
+        """The metric, with auto replaced by the default."""
+        if self.metric != "auto":
+            return self.metric
+        return "micro_f1" if self.multi_label else "accuracy"
+
+    @field_validator("positive_label")
+    @classmethod
+    def _positive_is_spelled_as_labels(cls, value: str | None) -> str | None:
+        return None if value is None else spell_label(value)
+
+    @model_validator(mode="after")
+    def _metric_fits(self) -> Self:
+        known = METRICS_OF_MANY if self.multi_label else METRICS_OF_ONE
+        if self.chosen_metric not in known:
+            how = "with" if self.multi_label else "without"
+            raise ValueError(
+                f"metric {self.metric} isn't one of those {how} multi_label: {', '.join(known)}"
+            )
+        if self.find_threshold and not self.multi_label:
+            raise ValueError("find_threshold is for multi_label; a single label needs no threshold")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        names = self.label_names
+        if names is not None:
+            if "" in names or len(set(names)) < max(2, len(names)):
+                raise ValueError(f"labels must be two or more different ones, not {self.labels!r}")
+            if self.positive_label is not None and self.positive_label not in names:
+                raise ValueError(f"positive_label {self.positive_label!r} isn't among the labels")
+        return self
+
+
+class ClassifyAnswers(Settings):
+    """Which labels of a prediction are given."""
+
+    top_k: Count | None = Field(
+        None,
+        description="Give the likeliest labels, so many of them, each with its probability, best"
+        " first; all if there are fewer.",
+    )

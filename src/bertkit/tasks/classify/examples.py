@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.columns import (
     SHOWN_CHARS,
     find_column,

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.counts import Counts
-from bertkit.metrics.examples import weighted_mean
-from bertkit.metrics.multilabel import count_label_sets
 from bertkit.reports.text import show
-from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import BOOTSTRAP_SEED, MAX_MISTAKES, SHOWN_CHARS, list_names
-from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
+from bertkit.tasks.classify.scoring import (
+    BOOTSTRAP_SEED,
+    MAX_MISTAKES,
+    SHOWN_CHARS,
+    Classification,
+    list_names,
+)
+from bertkit.tasks.metrics.classification import Counts, count_label_sets, weighted_mean
+from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.task import Evaluation, Mistake, tell_calibration
 
 NO_LABEL = "(no label)"
 MAX_FLAGS = 1 << 23  # texts x labels in memory at a time

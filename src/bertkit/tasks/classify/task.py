@@ -16,19 +16,15 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch
-from bertkit.tasks.classify import decoding, joint_scoring, scoring
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
+from bertkit.tasks.classify import ClassifySettings, joint_scoring, scoring
 from bertkit.tasks.classify import examples as records
-from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify.scoring import THRESHOLD, Classification
 from bertkit.tasks.columns import name_labels, spell_label
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.long_texts import encode_texts, pool_windows
 from bertkit.tasks.settings import PoolingName
-from bertkit.tasks.task import TEMPERATURE, Task
-from bertkit.tasks.texts import learn_pairs, read_texts
+from bertkit.tasks.task import TEMPERATURE, Evaluation, Task
+from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -208,11 +204,11 @@ class Classify(Task[ClassifyExample, Classification]):
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """Return the likeliest label, or all that reach the threshold, with probabilities."""
         del example, encoded
-        scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
+        scores, is_multi = scoring.pool_windows(logits), self.settings.multi_label
         if len(scores) > MANY_LABELS:
             values = self._find_many(scores).tolist()
         else:
-            values = decoding.find_probabilities(
+            values = scoring.find_probabilities(
                 scores.tolist(), self.temperature, multi_label=is_multi
             )
         found = self._choose(self.labels, values)
@@ -224,8 +220,8 @@ class Classify(Task[ClassifyExample, Classification]):
         """Return the same; with more than 1,000 labels only the 100 likeliest probabilities."""
         if len(self.labels) <= MANY_LABELS:
             return self.decode(example, encoded, logits)
-        shares = self._find_many(decoding.pool_windows(logits))
-        kept = decoding.find_likeliest(shares, MAX_KEPT)
+        shares = self._find_many(scoring.pool_windows(logits))
+        kept = scoring.find_likeliest(shares, MAX_KEPT)
         found = self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
         if not self.settings.multi_label:
             return found
@@ -239,14 +235,14 @@ class Classify(Task[ClassifyExample, Classification]):
         return threshold
 
     def _find_many(self, scores: Logits) -> npt.NDArray[np.float64]:
-        return decoding.find_many_probabilities(
+        return scoring.find_many_probabilities(
             scores, self.temperature, multi_label=self.settings.multi_label
         )
 
     def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
         if self.settings.multi_label:
-            return decoding.choose_labels(labels, values, self.threshold)
-        return decoding.choose_label(labels, values)
+            return scoring.choose_labels(labels, values, self.threshold)
+        return scoring.choose_label(labels, values)
 
     def fit_numbers(
         self,
@@ -256,14 +252,14 @@ class Classify(Task[ClassifyExample, Classification]):
     ) -> Self:
         """Fit the temperature, and the threshold if asked for, on held-out examples."""
         del examples
-        scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
+        scores = np.array([scoring.pool_windows(rows) for rows in logits], dtype=np.float64)
         labels = np.concatenate([one.label_rows for one in encoded])
         if self.settings.multi_label:
-            found = decoding.fit_joint(
+            found = scoring.fit_joint(
                 scores, labels > 0, needs_threshold=self.settings.find_threshold
             )
         else:
-            found = decoding.fit(scores, labels)
+            found = scoring.fit(scores, labels)
         return replace(self, numbers={**self.numbers, **found})
 
     def measure(

@@ -8,7 +8,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.metrics.words import is_character
+from bertkit.data.sentences import Candidates
+from bertkit.reports.notebook import Row, Tabular
+from bertkit.tokenization.words import is_character, split_words
 
 NUM_WORDS = 3  # length of a word n-gram that counts as a repetition
 NUM_CHARACTERS = 6  # the same in characters: about three words of Chinese or Japanese
@@ -174,3 +176,78 @@ def find_runs(words: Sequence[str]) -> set[Run]:
         if stop <= len(words):
             runs.add(tuple(words[start:stop]))
     return runs
+
+
+@dataclass(frozen=True)
+class ScoredSentence(Tabular):
+    """A candidate sentence with its probability.
+
+    Attributes:
+        text: the sentence, in one line.
+        number: number of the sentence in its text, from 1.
+        start: index of its first character in the text, from 0.
+        stop: index after its last character.
+        probability: probability that it belongs to a summary.
+        is_taken: whether it is in the summary.
+    """
+
+    text: str
+    number: int
+    start: int
+    stop: int
+    probability: float
+    is_taken: bool
+
+
+@dataclass(frozen=True)
+class Extraction(Tabular):
+    """A text's sentences, with those of its summary marked.
+
+    Attributes:
+        sentences: in the order of the text.
+    """
+
+    sentences: tuple[ScoredSentence, ...]
+
+    @property
+    def summary(self) -> str:
+        """The selected sentences, joined."""
+        return " ".join(sentence.text for sentence in self.sentences if sentence.is_taken)
+
+    def as_row(self) -> Row:
+        """Return the summary."""
+        return {"summary": self.summary}
+
+    def as_rows(self) -> Sequence[Row]:
+        """Return a row for each sentence."""
+        return [sentence.as_row() for sentence in self.sentences]
+
+
+def extract(
+    candidates: Candidates, probabilities: npt.NDArray[np.float64], num_sentences: int
+) -> Extraction:
+    """Select the likeliest sentences that don't repeat each other, as in `SameRuns`.
+
+    Args:
+        candidates: candidate sentences of the text.
+        probabilities: probability of each.
+        num_sentences: maximum number of sentences to select.
+    """
+    words = [split_words(sentence) for sentence in candidates.sentences]
+    lengths = list(map(len, words))
+    room = Room(num_sentences)
+    taken = choose_sentences(probabilities, SameRuns(words), lengths, room)
+    numbers = {one.index for one in taken}
+    return Extraction(
+        tuple(
+            ScoredSentence(
+                text=sentence,
+                number=candidates.numbers[index],
+                start=candidates.spans[index].start,
+                stop=candidates.spans[index].stop,
+                probability=float(probabilities[index]),
+                is_taken=index in numbers,
+            )
+            for index, sentence in enumerate(candidates.sentences)
+        )
+    )

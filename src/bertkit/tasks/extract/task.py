@@ -4,10 +4,11 @@ Source: Liu 2019, "Fine-tune BERT for Extractive Summarization", with its simple
 one segment in place of alternating ones.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -15,24 +16,273 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import Record
+from bertkit.base.errors import CheckpointError, InputError, pluralize
+from bertkit.data.sentences import Candidates
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.extract import examples as records
-from bertkit.tasks.extract import scoring
-from bertkit.tasks.extract.examples import ExtractExample
-from bertkit.tasks.extract.extraction import Extraction, extract
-from bertkit.tasks.extract.oracle import find_best
-from bertkit.tasks.extract.settings import ExtractSettings
-from bertkit.tasks.extract.windows import SentenceWindows, join_sentences
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.task import Task
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, TokenSequence
+from bertkit.tasks.columns import find_column, take_text
+from bertkit.tasks.extract import ExtractSettings
+from bertkit.tasks.extract.choosing import Extraction, extract
+from bertkit.tasks.metrics.texts import measure_summaries
+from bertkit.tasks.task import Evaluation, Mistake, Task
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.words import split_words
 from bertkit.training.job import Scores
+
+SIZES = (1, 2)  # n of the n-grams
+
+Gram: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grams:
+    """Counts of the unigrams and bigrams of a text.
+
+    Attributes:
+        counts: counts of unigrams, and of bigrams.
+    """
+
+    counts: tuple[Counter[Gram], ...]
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self:
+        """Count the n-grams of consecutive words."""
+        runs = ([words[start:] for start in range(size)] for size in SIZES)
+        return cls(tuple(Counter(zip(*run, strict=False)) for run in runs))
+
+    def __add__(self, other: "Grams") -> "Grams":
+        """Add the counts of two texts, without bigrams across their border."""
+        pairs = zip(self.counts, other.counts, strict=True)
+        return Grams(tuple(one + more for one, more in pairs))
+
+    def likeness(self, other: "Grams") -> float:
+        """Return the sum of ROUGE-1 and ROUGE-2 F1 of two texts."""
+        return sum(map(f1, self.counts, other.counts))
+
+
+def f1(one: Counter[Gram], other: Counter[Gram]) -> float:
+    """Return the F1 of two bags of n-grams: 2 x overlap / total."""
+    size = one.total() + other.total()
+    return 2.0 * (one & other).total() / size if size else 0.0
+
+
+def find_best(sentences: Sequence[str], summary: str, num_sentences: int) -> list[int]:
+    """Select sentences greedily, each the one that raises ROUGE most, until none does.
+
+    Args:
+        sentences: sentences of the text.
+        summary: reference summary.
+        num_sentences: maximum number of sentences to select.
+
+    Returns:
+        Sorted indexes of sentences; empty if no sentence has a word of the summary.
+    """
+    wanted = Grams.of(split_words(summary))
+    grams = [Grams.of(split_words(sentence)) for sentence in sentences]
+    taken: list[int] = []
+    so_far, best = Grams.of(()), 0.0
+    while len(taken) < min(num_sentences, len(sentences)):
+        scores = [
+            -1.0 if index in taken else (so_far + own).likeness(wanted)
+            for index, own in enumerate(grams)
+        ]
+        top = max(scores)
+        if top <= best:
+            break
+        taken.append(scores.index(top))
+        so_far, best = so_far + grams[taken[-1]], top
+    return sorted(taken)
+
+
+TEXT = "text"
+USUAL_TEXT = (TEXT, "article", "document")
+USUAL_SUMMARY = ("summary", "highlights", "abstract")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractExample:
+    """A text, with an optional reference summary.
+
+    Attributes:
+        candidates: its sentences.
+        num_chars: number of characters of the text.
+        summary: reference summary written by a person; None if unknown.
+        place: file and line, for messages.
+    """
+
+    candidates: Candidates
+    num_chars: int
+    summary: str | None = None
+    place: str = ""
+
+
+def build_parser(
+    settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], ExtractExample]:
+    """Build a function that reads text and summary from a record."""
+    # A file with one text per line has this column, whatever it was called in training.
+    wanted = None if table.format == TEXT else settings.text_column
+    text_column = find_column(table, "text", wanted, USUAL_TEXT)
+    if not needs_answer:
+        return lambda record: make_example(
+            take_text(record, text_column), record.place, settings.language
+        )
+    summary_column = find_column(table, "summary", settings.summary_column, USUAL_SUMMARY)
+    return lambda record: _parse(record, text_column, summary_column, settings.language)
+
+
+def make_example(value: Any, place: str, language: str) -> ExtractExample:
+    """Build an example from a text."""
+    if not isinstance(value, str):
+        raise InputError(f"{place}: expected a text, got {value!r:.80}")
+    return ExtractExample(Candidates.find(value, language), len(value), place=place)
+
+
+def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> list[str]:
+    """Warn of texts that have no more sentences than a summary."""
+    short = [example for example in examples if len(example.candidates) <= num_sentences]
+    if not short:
+        return []
+    count = "1 text has" if len(short) == 1 else f"{len(short):,} texts have"
+    line = (
+        f"{count} no more sentences than a summary ({num_sentences}), so nothing is chosen there;"
+        f" first {short[0].place}"
+    )
+    return [line]
+
+
+def _parse(record: Record, text_column: str, summary_column: str, language: str) -> ExtractExample:
+    """Read a text with its summary."""
+    text, summary = take_text(record, text_column), take_text(record, summary_column)
+    candidates = Candidates.find(text, language)
+    if not len(candidates):
+        raise BrokenRowError(f"{record.place} has no sentence in {text_column}")
+    if not split_words(summary):
+        raise BrokenRowError(f"{record.place} has no word in {summary_column}")
+    return ExtractExample(candidates, len(text), summary, record.place)
+
+
+NUM_SPECIAL = 2  # [CLS] and [SEP] of each sentence
+
+
+class SentenceWindows(NamedTuple):
+    """An encoded text.
+
+    Attributes:
+        sequences: one, or several for a long text; `[CLS] [SEP]` for a text without a sentence.
+        rows: index of each sentence's [CLS] in the tokens of all sequences.
+        is_cut: whether the end of a sentence was left out.
+    """
+
+    sequences: tuple[TokenSequence, ...]
+    rows: tuple[int, ...]
+    is_cut: bool
+
+
+def join_sentences(
+    pieces: Sequence[list[int]], max_length: int, tokenizer: Tokenizer
+) -> SentenceWindows:
+    """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many per sequence as fit.
+
+    Source: Liu 2019, section 3.1.
+
+    Args:
+        pieces: token ids of each sentence; one that is too long for a sequence is cut.
+        max_length: maximum number of tokens of a sequence.
+        tokenizer: provides the special tokens.
+    """
+    room = max_length - NUM_SPECIAL
+    windows: list[list[int]] = [[]]
+    rows, num_tokens = [], 0
+    for own in pieces:
+        ids = [tokenizer.cls_id, *own[:room], tokenizer.sep_id]
+        if len(windows[-1]) + len(ids) > max_length:
+            windows.append([])
+        windows[-1] += ids
+        rows.append(num_tokens)
+        num_tokens += len(ids)
+    if not pieces:
+        windows = [[tokenizer.cls_id, tokenizer.sep_id]]
+    sequences = tuple(TokenSequence(ids, [0] * len(ids)) for ids in windows)
+    return SentenceWindows(sequences, tuple(rows), any(len(own) > room for own in pieces))
+
+
+MAX_MISTAKES = 100
+SHOWN_CHARS = 5000  # shown of a mistake's text
+
+
+def check_metrics() -> None:
+    """Check before training that ROUGE can be computed."""
+    measure_summaries(["a"], ["a"])
+
+
+def measure(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
+) -> dict[str, float]:
+    """Compute ROUGE-1, ROUGE-2 and ROUGE-L."""
+    return measure_summaries([found.summary for found in predictions], list_references(examples))
+
+
+def evaluate(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], num_sentences: int
+) -> Evaluation:
+    """Compute ROUGE, also for the first and the oracle sentences, and list the worst summaries."""
+    references = list_references(examples)
+    first = [" ".join(one.candidates.sentences[:num_sentences]) for one in examples]
+    best = [choose_best(one, num_sentences) for one in examples]
+    metrics = measure(examples, predictions)
+    found = {"first_sentences": first, "best_sentences": best}
+    for name, summaries in found.items():
+        values = measure_summaries(summaries, references)
+        metrics |= {f"{metric}_{name}": value for metric, value in values.items()}
+    return Evaluation(
+        metrics=metrics,
+        mistakes=_list_mistakes(examples, predictions, best),
+        warnings=_warn(metrics, num_sentences),
+    )
+
+
+def list_references(examples: Sequence[ExtractExample]) -> list[str]:
+    """Return the reference summaries; empty texts where there are none."""
+    return [example.summary or "" for example in examples]
+
+
+def choose_best(example: ExtractExample, num_sentences: int) -> str:
+    """Return the oracle summary: the sentences with the highest ROUGE."""
+    sentences = example.candidates.sentences
+    chosen = find_best(sentences, example.summary or "", num_sentences)
+    return " ".join(sentences[index] for index in chosen)
+
+
+def _list_mistakes(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], best: Sequence[str]
+) -> tuple[Mistake, ...]:
+    """List summaries with a lower ROUGE than the oracle's, the largest loss first."""
+    mistakes = []
+    for example, found, other in zip(examples, predictions, best, strict=True):
+        wanted = Grams.of(split_words(example.summary or ""))
+        own = Grams.of(split_words(found.summary)).likeness(wanted)
+        lost = Grams.of(split_words(other)).likeness(wanted) - own
+        text = " ".join(example.candidates.sentences)[:SHOWN_CHARS]
+        mistakes.append(Mistake(example.place, text, other, found.summary, lost))
+    mistakes.sort(key=lambda mistake: -mistake.badness)
+    return tuple(mistake for mistake in mistakes[:MAX_MISTAKES] if mistake.badness > 0.0)
+
+
+def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
+    """Warn if the model is no better than the first sentences."""
+    own, first = metrics["rouge2"], metrics["rouge2_first_sentences"]
+    if own > first:
+        return ()
+    warning = (
+        f"rouge2 ({own:.4f}) isn't above that of the first {pluralize(num_sentences, 'sentence')}"
+        f" ({first:.4f}); take those, or train on more texts"
+    )
+    return (warning,)
+
 
 LABELS = ("OTHER", "SUMMARY")
 
@@ -58,7 +308,7 @@ class Extract(Task[ExtractExample, Extraction]):
         cls, settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ExtractExample]:
         """Build a function that reads text and summary from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
+        return build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
@@ -68,12 +318,12 @@ class Extract(Task[ExtractExample, Extraction]):
                 f"no text has more than {settings.sentences} sentences, so there is nothing to"
                 f" learn; set sentences to a lower number"
             )
-        if not any(scoring.choose_best(example, settings.sentences) for example in examples):
+        if not any(choose_best(example, settings.sentences) for example in examples):
             raise InputError(
                 "no text has a sentence with a word of its summary, so there is nothing to learn;"
                 " check text_column and summary_column"
             )
-        scoring.check_metrics()
+        check_metrics()
         return cls(settings, LABELS)
 
     @classmethod
@@ -99,7 +349,7 @@ class Extract(Task[ExtractExample, Extraction]):
 
     def make_example(self, value: Any, place: str) -> ExtractExample:
         """Build an example from a text."""
-        return records.make_example(value, place, self.settings.language)
+        return make_example(value, place, self.settings.language)
 
     def num_chars(self, example: ExtractExample) -> int:
         """Return the number of characters of the text."""
@@ -107,7 +357,7 @@ class Extract(Task[ExtractExample, Extraction]):
 
     def list_warnings(self, examples: Sequence[ExtractExample]) -> list[str]:
         """Warn of texts that have no more sentences than a summary."""
-        return records.list_warnings(examples, self.settings.sentences)
+        return list_warnings(examples, self.settings.sentences)
 
     def encode(self, examples: Sequence[ExtractExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`; long texts in several."""
@@ -147,13 +397,13 @@ class Extract(Task[ExtractExample, Extraction]):
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
     ) -> dict[str, float]:
         """Compute the ROUGE of the summaries."""
-        return scoring.measure(examples, predictions)
+        return measure(examples, predictions)
 
     def evaluate(
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
     ) -> Evaluation:
         """Compute ROUGE, also for first and oracle sentences, and list the worst summaries."""
-        return scoring.evaluate(examples, predictions, self.settings.sentences)
+        return evaluate(examples, predictions, self.settings.sentences)
 
     def describe(self, prediction: Extraction) -> str:
         """Return the summary."""

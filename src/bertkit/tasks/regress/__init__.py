@@ -2,3 +2,17 @@
 
 Source: Devlin et al. 2018, section 4.1 (STS-B): C, then a linear layer with one output.
 """
+
+from pydantic import Field
+
+from bertkit.tasks.settings import TextSettings
+
+
+class RegressSettings(TextSettings):
+    """Settings of regression."""
+
+    label_column: str | None = Field(
+        None,
+        description="Column of the number; by default label, labels, score,"
+        " similarity or similarity_score.",
+    )

@@ -1,33 +1,191 @@
 """The task regress: C, then a linear layer with one output, for a text or a pair."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import Record
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.notebook import Tabular
-from bertkit.tasks.batch import Encoded, TaskBatch
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.long_texts import encode_texts, pool_windows
-from bertkit.tasks.regress import examples as records
-from bertkit.tasks.regress import scoring
-from bertkit.tasks.regress.examples import RegressExample
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
+from bertkit.tasks.metrics.correlation import (
+    bootstrap_interval,
+    mean_absolute_error,
+    mean_squared_error,
+    pearson,
+    spearman,
+)
+from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.settings import PoolingName
-from bertkit.tasks.task import Task
-from bertkit.tasks.texts import learn_pairs, read_texts
+from bertkit.tasks.task import Evaluation, Mistake, Task
+from bertkit.tasks.texts import (
+    Texts,
+    build_text_parser,
+    encode_texts,
+    learn_pairs,
+    pool_windows,
+    read_texts,
+)
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
+
+USUAL_NUMBER = ("label", "labels", "score", "similarity", "similarity_score")
+LARGEST = 1e18  # its square, summed over a batch, still fits a float32
+FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, std 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class RegressExample:
+    """A text or pair, with an optional target number.
+
+    Attributes:
+        texts: the text or pair.
+        number: the target; None if unknown.
+        place: file and line, for messages.
+    """
+
+    texts: Texts
+    number: float | None = None
+    place: str = ""
+
+
+def build_parser(
+    settings: RegressSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], RegressExample]:
+    """Build a function that reads text, pair and number from a record."""
+    parse_texts = build_text_parser(settings, table)
+    column, decimal = None, table.settings.decimal
+    if needs_answer:
+        column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
+
+    def parse(record: Record) -> RegressExample:
+        number = None if column is None else take_number(record, column, decimal)
+        return RegressExample(parse_texts(record), number, record.place)
+
+    return parse
+
+
+def take_number(record: Record, column: str, decimal: str = ".") -> float:
+    """Return the number in a column, which may be stored as text with a decimal separator."""
+    value = take_value(record, column)
+    if isinstance(value, str) and decimal != ".":
+        number = math.nan if "." in value else read_number(value.replace(decimal, "."))
+    else:
+        number = read_number(value)
+    if not abs(number) <= LARGEST:
+        is_comma = isinstance(value, str) and decimal == "." and value.count(",") == 1
+        advice = "; --decimal , reads decimal commas" if is_comma else ""
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from"
+            f" {-LARGEST:g} to {LARGEST:g} should be{advice}"
+        )
+    return number
+
+
+def read_number(value: object) -> float:
+    """Convert a cell's value to a number, with a decimal point; NaN if it isn't one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
+    if isinstance(value, str) and not (value.isascii() and "_" not in value):
+        return math.nan  # float() would accept 1_000 and Arabic digits
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
+    """Report the range of the numbers, and warn if their scale is hard to learn."""
+    numbers = np.array([example.number for example in examples], dtype=np.float64)
+    mean, spread = float(numbers.mean()), float(numbers.std())
+    extent = f"numbers from {numbers.min():g} to {numbers.max():g}"
+    lines = [f"{extent}, mean {mean:.4g}, standard deviation {spread:.4g}"]
+    if abs(mean) > FAR_MEAN or not SMALL_SPREAD <= spread <= LARGE_SPREAD:
+        lines.append(
+            "numbers of this scale are learned slowly or not at all, because the head starts near"
+            " 0; scale them so that most are between -5 and 5"
+        )
+    if any(example.texts.pair is not None for example in examples):
+        lines.append("they are pairs of texts")
+    return lines
+
+
+BOOTSTRAP_SEED = 0
+MAX_MISTAKES = 100
+SHOWN_MISTAKE_CHARS = 5000  # shown of a mistake's text
+SAME_SHARE = 0.01  # with a lower std, relative to the truth, predictions count as constant
+
+Numbers = npt.NDArray[np.float64]
+SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "mean_squared_error": mean_squared_error,
+    "mean_absolute_error": mean_absolute_error,
+}
+
+
+def measure(examples: Sequence[RegressExample], values: Sequence[float]) -> dict[str, float]:
+    """Compute correlations (NaN if all true or all predicted numbers are equal) and errors."""
+    truth, guess = _read(examples, values)
+    return {name: float(score(truth, guess, None)) for name, score in SCORES.items()}
+
+
+def evaluate(examples: Sequence[RegressExample], values: Sequence[float]) -> Evaluation:
+    """Compute the same with intervals, and list the predictions with the largest errors."""
+    truth, guess = _read(examples, values)
+    intervals = {}
+    for name, score in SCORES.items():
+        found = bootstrap_interval(
+            lambda weights, score=score: score(truth, guess, weights),  # type: ignore[misc]
+            len(truth),
+            seed=BOOTSTRAP_SEED,
+        )
+        intervals[name] = (found.low, found.high)
+    return Evaluation(
+        metrics=measure(examples, values),
+        intervals=intervals,
+        mistakes=_list_mistakes(examples, guess, np.abs(guess - truth)),
+        warnings=_warn(truth, guess),
+    )
+
+
+def _read(examples: Sequence[RegressExample], values: Sequence[float]) -> tuple[Numbers, Numbers]:
+    truth = np.array([example.number for example in examples], dtype=np.float64)
+    return truth, np.array(values, dtype=np.float64)
+
+
+def _list_mistakes(
+    examples: Sequence[RegressExample], guess: Numbers, errors: Numbers
+) -> tuple[Mistake, ...]:
+    worst = np.argsort(-errors, kind="stable")[:MAX_MISTAKES].tolist()
+    return tuple(
+        Mistake(
+            place=examples[number].place,
+            text=examples[number].texts.show()[:SHOWN_MISTAKE_CHARS],
+            expected=f"{examples[number].number:.6g}",
+            predicted=f"{guess[number]:.4f}",
+            badness=float(errors[number]),
+        )
+        for number in worst
+        if errors[number] > 0.0
+    )
+
+
+def _warn(truth: Numbers, guess: Numbers) -> tuple[str, ...]:
+    if guess.std() < SAME_SHARE * truth.std():
+        return (f"every prediction is about {guess.mean():.4g}",)
+    return ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +222,7 @@ class Regress(Task[RegressExample, Regression]):
         cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], RegressExample]:
         """Build a function that reads text, pair and number from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
+        return build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:
@@ -105,7 +263,7 @@ class Regress(Task[RegressExample, Regression]):
 
     def list_warnings(self, examples: Sequence[RegressExample]) -> list[str]:
         """Report the range of the numbers, and warn if their scale is hard to learn."""
-        return records.list_warnings(examples)
+        return list_warnings(examples)
 
     def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
@@ -134,13 +292,13 @@ class Regress(Task[RegressExample, Regression]):
         self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
     ) -> dict[str, float]:
         """Compute Pearson's and Spearman's correlation, squared and absolute error."""
-        return scoring.measure(examples, [found.value for found in predictions])
+        return measure(examples, [found.value for found in predictions])
 
     def evaluate(
         self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
     ) -> Evaluation:
         """Compute the same with intervals, and list the predictions with the largest errors."""
-        return scoring.evaluate(examples, [found.value for found in predictions])
+        return evaluate(examples, [found.value for found in predictions])
 
     def show(self, example: RegressExample) -> str:
         """Return the text or the pair."""

@@ -6,14 +6,19 @@ from itertools import chain
 
 import numpy as np
 
-from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.classification import confuse_labels
-from bertkit.metrics.entities import OUTSIDE, EntityCounts, Scheme, count_entities, find_entities
-from bertkit.metrics.examples import Numbers, divide
 from bertkit.reports.text import show
-from bertkit.tasks.evaluation import Evaluation, Mistake, calibrate
+from bertkit.tasks.metrics.classification import Numbers, confuse_labels, divide
+from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.metrics.entities import (
+    OUTSIDE,
+    EntityCounts,
+    Scheme,
+    count_entities,
+    find_entities,
+)
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample, read_tags
+from bertkit.tasks.task import Evaluation, Mistake, calibrate
 
 Tags = list[list[str]]  # of each word of each sentence
 

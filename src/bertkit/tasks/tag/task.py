@@ -15,28 +15,26 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.metrics.entities import OUTSIDE, Scheme
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.reports.text import show
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.columns import name_labels
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.logits import Logits
-from bertkit.tasks.tag import decoding, scoring
+from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
+from bertkit.tasks.tag import TagSettings, decoding, scoring
 from bertkit.tasks.tag import examples as records
-from bertkit.tasks.tag.decoding import Sentence, Tagging, Words
-from bertkit.tasks.tag.examples import TagExample
-from bertkit.tasks.tag.settings import TagSettings
-from bertkit.tasks.tag.spelling import (
+from bertkit.tasks.tag.decoding import (
+    Sentence,
+    Tagging,
+    Words,
     choose_labels,
     find_scheme,
     list_strays,
     spell,
     spell_labels,
 )
-from bertkit.tasks.tag.windows import cut_windows
-from bertkit.tasks.task import Task
+from bertkit.tasks.tag.examples import TagExample, cut_windows
+from bertkit.tasks.task import Evaluation, Task
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 

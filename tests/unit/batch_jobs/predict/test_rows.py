@@ -10,11 +10,11 @@ import pytest
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
-from bertkit.batch_jobs.predict.outputs import WRITERS, check_output
-from bertkit.batch_jobs.predict.run import AnsweredRow, Answers
-from bertkit.batch_jobs.predict.settings import PredictSettings
-from bertkit.tasks.classify.decoding import Classification
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.data.tables.writers import WRITERS, check_output
+from bertkit.jobs.predict import AnsweredRow, Answers
+from bertkit.jobs.settings import PredictSettings
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.scoring import Classification
 from bertkit.tasks.classify.task import Classify
 
 ROWS = [

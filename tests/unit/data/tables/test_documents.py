@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables import documents
-from bertkit.data.tables.documents import WholeText, read_documents
+from bertkit.data.tables import texts
 from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import WholeText, read_documents
 
 
 def test_a_text_file_is_one_document(tmp_path):
@@ -60,7 +60,7 @@ def test_what_is_no_text_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="is a folder"):
         list(read_documents(tmp_path))
     monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 10)
-    monkeypatch.setattr(documents, "MAX_ROW_BYTES", 10)
+    monkeypatch.setattr(texts, "MAX_ROW_BYTES", 10)
     path.write_text("eleven char")
     with pytest.raises(InputError, match="has more than"):
         list(read_documents(path))

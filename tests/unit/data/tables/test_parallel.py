@@ -11,8 +11,7 @@ from tests.unit.data.tables.labeled import write
 
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import parallel, records
-from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
-from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, read_pairs
 
 PAIRS = [("Ein Hund.", "A dog."), ("Zwei\u2028Katzen", 'Two "cats"'), ("süß", "sweet")]
 DICTS = [{"source": source, "target": target} for source, target in PAIRS]

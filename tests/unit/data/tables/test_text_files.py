@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables.opening import NotTextError
+from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import open_text_files
 

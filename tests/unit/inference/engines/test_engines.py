@@ -9,7 +9,7 @@ from bertkit.inference.engines import choice
 from bertkit.inference.engines.choice import ENGINES, choose_engine
 from bertkit.inference.engines.engine import resolve_layers
 from bertkit.inference.engines.onnx_engine import OnnxEngine
-from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 
 BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])

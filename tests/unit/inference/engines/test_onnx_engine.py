@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.exporters.onnx_graph import OnnxGraph
-from bertkit.exporters.onnx_packed import OPSET, write_packed
 from bertkit.inference.engines import onnx_engine as module
-from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
-from bertkit.inference.engines.onnx_session import lay_out
-from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.engines.engine import TorchEngine
+from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts, lay_out
+from bertkit.inference.onnx.graph import OnnxGraph
+from bertkit.inference.onnx.packed import OPSET, write_packed
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS

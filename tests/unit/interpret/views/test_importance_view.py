@@ -7,14 +7,13 @@ import torch
 from tests.unit.inference.small import save_kind, save_small
 from tests.unit.inference.small_task import save_classifier, save_model
 
-from bertkit.interpret.ablation import ablate, gate_heads
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName, ablate, gate_heads
+from bertkit.interpret.head_predictions import compare, find_outcome
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.outcome import compare, find_outcome
 from bertkit.interpret.views.importance import collect_importance
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 
 TEXT = "the cat saw a hat ."

@@ -8,8 +8,8 @@ import torch
 from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
+from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.page.build import build_page
 from bertkit.interpret.views.view import ViewInputs
 
 

@@ -7,12 +7,11 @@ import torch
 from tests.unit.inference.small import save_kind, save_small
 
 from bertkit.base.errors import NonFiniteError
-from bertkit.interpret.ablation import ablate
-from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.ablation import HeadName, ablate
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.views import words as view_module
+from bertkit.interpret.views import attention as view_module
+from bertkit.interpret.views.attention import WORDS, collect_words
 from bertkit.interpret.views.view import ViewInputs
-from bertkit.interpret.views.words import WORDS, collect_words
 from bertkit.models.bert.encoder import BertModel
 
 

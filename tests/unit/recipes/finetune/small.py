@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.unit.inference.small import save_small
 
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify import ClassifySettings
 
 FILLERS = ("the", "a", "saw", "lost", "hat")
 TASK = ClassifySettings(max_length=12)

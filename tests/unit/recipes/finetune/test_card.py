@@ -7,17 +7,16 @@ import yaml
 from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
-from bertkit.recipes.finetune.card import build_card
+from bertkit.recipes.finetune.card import FineTuningFacts, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import FineTuningFacts
-from bertkit.recipes.finetune.page import build_page
+from bertkit.recipes.finetune.result import build_page
 from bertkit.recipes.model_card import plain
 from bertkit.reports.report import render_report
 from bertkit.reports.text import make_legible
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.evaluation import Evaluation, Mistake
-from bertkit.training.records.history import TrainingHistory
+from bertkit.tasks.task import Evaluation, Mistake
+from bertkit.training.history import TrainingHistory
 from bertkit.training.run import RunRecord
 
 HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.unit.inference.small import build_model
 from tests.unit.recipes.finetune.small import QUICK, TASK, write_rows
 from torch.utils.flop_counter import FlopCounterMode
 
-from bertkit.base.errors import ResumeError, StoppedError
+from bertkit.base.errors import ResumeError, SettingsError, StoppedError
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.fine_tuning import (
     BertForSequenceClassification,
     BertForTokenClassification,
@@ -23,19 +26,112 @@ from bertkit.recipes.finetune.evaluation import (
 )
 from bertkit.recipes.finetune.job import (
     build_job,
+    choose_epochs,
+    count_epoch_steps,
+    decide_steps,
     decode_all,
+    freeze_parameters,
     held_out_logits,
     load_checkpoint,
+    scale_by_layer,
     sum_loss,
 )
-from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.run import finetune, gather
-from bertkit.tasks import logits as logits_module
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.task import Evaluation
 from bertkit.training import loop
 from bertkit.training.run import Run
+
+
+def test_each_layer_learns_slower_than_the_one_above_it():
+    scale = scale_by_layer(0.5, num_layers=3)
+    assert scale("classifier.weight") == scale("pooler.dense.bias") == 1.0
+    assert scale("encoder.layers.2.attention.output.weight") == 0.5
+    assert scale("encoder.layers.0.feed_forward.up.bias") == 0.125
+    assert scale("encoder.embeddings.word.weight") == 0.0625
+
+
+def test_without_decay_all_learn_alike():
+    scale = scale_by_layer(1.0, num_layers=2)
+    assert {scale(name) for name, _ in build_model().named_parameters()} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("what", "frozen"),
+    [
+        ("none", set()),
+        ("embeddings", {"encoder.embeddings"}),
+        ("0", {"encoder.embeddings"}),
+        ("1", {"encoder.embeddings", "encoder.layers.0"}),
+        ("2", {"encoder.embeddings", "encoder.layers.0", "encoder.layers.1"}),
+        ("encoder", {"encoder.embeddings", "encoder.layers.0", "encoder.layers.1"}),
+    ],
+)
+def test_what_is_frozen_stays(what, frozen):
+    model = build_model()
+    number = freeze_parameters(model, what, num_layers=2)
+    names = {name for name, each in model.named_parameters() if not each.requires_grad}
+    assert names == {
+        name
+        for name, _ in model.named_parameters()
+        if any(name.startswith(f"{part}.") for part in frozen)
+    }
+    sizes = dict(model.named_parameters())
+    assert number == sum(sizes[name].numel() for name in names)
+
+
+def test_more_layers_than_there_are_are_refused():
+    with pytest.raises(SettingsError, match="freeze is 3, and the encoder has 2 layers"):
+        freeze_parameters(build_model(), "3", num_layers=2)
+
+
+def test_frozen_layers_keep_their_bits(sources, tmp_path):
+    settings = QUICK.model_copy(
+        update={"freeze": "1", "layer_decay": 0.5, "epochs": 1.0, "keep_checkpoints": True}
+    )
+    finetune(sources, tmp_path / "out", TASK, settings)
+    (checkpoint, *_) = list_checkpoints(tmp_path / "out" / "run")
+    before = load(sources.model)
+    for folder in (tmp_path / "out", checkpoint):
+        after = load(folder)
+        for name, tensor in after.items():
+            is_low = name.startswith(("encoder.embeddings.", "encoder.layers.0."))
+            assert torch.equal(tensor, before[name]) == is_low, name
+
+
+def load(folder: object) -> dict[str, torch.Tensor]:
+    tensors = BertModel.from_pretrained(str(folder)).state_dict()
+    return {name: tensor for name, tensor in tensors.items() if name.startswith("encoder.")}
+
+
+@pytest.mark.parametrize(
+    ("steps_per_epoch", "epochs"), [(1, 20), (10, 20), (11, 19), (50, 4), (67, 3), (2000, 3)]
+)
+def test_few_examples_are_seen_more_often(steps_per_epoch, epochs):
+    assert choose_epochs(FineTuneSettings(), steps_per_epoch) == epochs
+
+
+def test_epochs_that_are_asked_for_are_those_that_are_trained(capsys):
+    assert decide_steps(FineTuneSettings(epochs=1.5), 100) == 150
+    assert capsys.readouterr().err == ""
+    assert decide_steps(FineTuneSettings(epochs=0.001), 100) == 1
+    assert "1 step; with under 100 fine-tuning often learns nothing" in capsys.readouterr().err
+
+
+def test_a_longer_default_is_told_and_the_papers_isnt(capsys):
+    assert decide_steps(FineTuneSettings(), 20) == 200
+    assert decide_steps(FineTuneSettings(), 20, has_solved_head=True) == 60
+    assert decide_steps(FineTuneSettings(features="linear"), 20) == 0
+    assert "training for 10 epochs, since 3 would be 60 steps" in capsys.readouterr().err
+    assert decide_steps(FineTuneSettings(), 1000) == 3000
+    assert capsys.readouterr().err == ""
+
+
+def test_the_last_step_of_an_epoch_may_be_smaller():
+    assert count_epoch_steps(33, FineTuneSettings(batch_size=16)) == 3
 
 
 @pytest.fixture

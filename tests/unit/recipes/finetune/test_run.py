@@ -20,15 +20,15 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.inference.predictors import Classifier
+from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress import RegressSettings
 from bertkit.training import loop
-from bertkit.training.records.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import CLOCK_FIELDS, read_log
 
 
 def rows(output: Path) -> list[dict]:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from tests.letters import letters_tokenizer, write_letters
 
-from bertkit.recipes.prepare import preparation_plan
+from bertkit.recipes.prepare import plan
 
 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch):
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 3000)  # two files each
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)  # two files each
 
 
 @pytest.fixture

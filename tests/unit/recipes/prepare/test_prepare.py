@@ -12,9 +12,9 @@ import pytest
 from bertkit.base import files
 from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError, StorageError
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.prepare import preparation_plan, run, work_unit, worker_pool
+from bertkit.recipes.prepare import plan, run, work_unit
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SETTINGS = PrepareSettings(held_out=0.2)
@@ -44,7 +44,7 @@ def texts(folder: Path, split: str) -> list[list[str]]:
 def test_text_in_another_encoding_is_refused_and_leaves_nothing(
     corpus, tokenizer, tmp_path, workers, monkeypatch
 ):
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 1)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
     book = corpus / "book.txt"
     book.write_bytes("A cat.\nA garçon.\n\n".encode("latin-1") * 9)
     with pytest.raises(InputError, match=r"9 of 27 lines .*/book\.txt:2, byte 6 \(0xE7\)"):
@@ -142,7 +142,7 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
     with pytest.raises(StoppedError, match="3 of 3 parts done; run the same command"):
         prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
     monkeypatch.undo()
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 3000)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
     damaged = output / "parts" / "train-00001-000.tokens.npy"
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
@@ -405,8 +405,8 @@ def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
             killed.append(True)
         return wait(*arguments, **options)
 
-    wait = worker_pool.wait
-    monkeypatch.setattr(worker_pool, "wait", kill_one)
+    wait = work_unit.wait
+    monkeypatch.setattr(work_unit, "wait", kill_one)
     with pytest.raises(StoppedError, match=r"worker process was killed.*the same command resumes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     assert not multiprocessing.active_children()

@@ -16,9 +16,9 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
 from bertkit.base.output import open_output
-from bertkit.recipes.prepare import preparation_plan, run, worker_pool
+from bertkit.recipes.prepare import plan, run, work_unit
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.settings import PrepareSettings
 
 SETTINGS = PrepareSettings(held_out=0.2)
 
@@ -58,8 +58,9 @@ def test_a_script_without_a_guard_is_told_of_it(corpus, tokenizer, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from bertkit.recipes.prepare import preparation_plan, run, settings\n"
-        "preparation_plan.UNIT_BYTES = 3000\n"
+        "from bertkit.recipes.prepare import plan, run\n"
+        "from bertkit.recipes import settings\n"
+        "plan.UNIT_BYTES = 3000\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
         "run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
     )
@@ -99,8 +100,8 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
             submitted.append(future)
             return future
 
-    monkeypatch.setattr(worker_pool, "ProcessPoolExecutor", Interrupted)
-    monkeypatch.setattr(preparation_plan, "UNIT_BYTES", 10)
+    monkeypatch.setattr(work_unit, "ProcessPoolExecutor", Interrupted)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 10)
     other.start()
     try:
         with pytest.raises(StoppedError, match="0 of 6 parts done; run the same command to resume"):
@@ -123,8 +124,8 @@ def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
             blocked.append(int(status.partition("SigBlk:")[2].split()[0], 16))
         return wait(*arguments, **options)
 
-    wait, blocked = worker_pool.wait, list[int]()
-    monkeypatch.setattr(worker_pool, "wait", look)
+    wait, blocked = work_unit.wait, list[int]()
+    monkeypatch.setattr(work_unit, "wait", look)
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     assert blocked
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -152,14 +153,15 @@ def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
     script.write_text(
         "import multiprocessing, os, signal\n"
         "from pathlib import Path\n"
-        "from bertkit.recipes.prepare import preparation_plan, worker_pool, run, settings\n"
+        "from bertkit.recipes.prepare import plan, run, work_unit\n"
+        "from bertkit.recipes import settings\n"
         "def kill_parent(*arguments, **options):\n"
         "    done = wait(*arguments, **options)\n"
         "    if done[0]:\n"
         "        print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return done\n"
-        "wait, worker_pool.wait, preparation_plan.UNIT_BYTES = worker_pool.wait, kill_parent, 10\n"
+        "wait, work_unit.wait, plan.UNIT_BYTES = work_unit.wait, kill_parent, 10\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
         "if __name__ == '__main__':\n"
         "    run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"

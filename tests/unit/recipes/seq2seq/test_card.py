@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.cli.main import build_app
 from bertkit.recipes.seq2seq.card import describe_use
-from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.recipes.seq2seq.settings import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

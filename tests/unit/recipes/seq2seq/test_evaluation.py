@@ -1,10 +1,82 @@
 """What a model is held against: copied beginnings, and the right texts themselves."""
 
+import itertools
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.unit.recipes.seq2seq.small import SHORT
 
-from bertkit.recipes.seq2seq.evaluation import RIGHT_CHARS, copy_beginnings, measure_right
+from bertkit.base.errors import InputError
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.recipes.seq2seq.evaluation import (
+    RIGHT_CHARS,
+    copy_beginnings,
+    evaluate_model,
+    measure_right,
+    read_references,
+    score_texts,
+)
+from bertkit.recipes.seq2seq.run import gather
+
+ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
+
+
+def test_missing_references_are_found_before_anything_is_written(tmp_path):
+    texts, references = tmp_path / "texts.en", tmp_path / "references.de"
+    texts.write_text("one\ntwo\n")
+    references.write_text("eins\n")
+    for read in (open_texts(texts), ["one", "two"]):
+        with pytest.raises(InputError, match="got 2 texts and 1 reference;"):
+            read_references("translate", references, TableSettings(), read)
+    pipe = TextTable("pipe", "text", None)  # that can't be read twice
+    assert read_references("translate", references, TableSettings(), pipe) == ["eins"]
+
+
+def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("de\ten\ttext\neins\tone\tuno\n")
+    other = tmp_path / "other.tsv"
+    other.hardlink_to(pairs)
+
+    def read(field: str | None, reference_column: str | None, **given: str) -> list[str]:
+        texts = open_texts(pairs, TableSettings(text_column=field, **given))
+        settings = TableSettings(text_column=reference_column, **given)
+        return read_references("translate", other, settings, texts)
+
+    assert read("de", "en") == ["one"]
+    for same in (("de", "de"), (None, None), (None, "text"), (None, "de"), ("text", None)):
+        with pytest.raises(
+            InputError, match=r"can't hold texts and references in the same column.*-column"
+        ):
+            read(*same)
+    with pytest.raises(InputError, match="in the same column"):
+        read("de", "en", format="text")  # which has no fields
+    monkeypatch.setattr("sys.stdin", pytest.fail)
+    settings = TableSettings()
+    with pytest.raises(InputError, match="can't both be standard input"):
+        read_references("translate", Path("-"), settings, open_texts("-", settings))
+
+
+def test_texts_of_a_pipe_are_counted_while_they_are_written():
+    with pytest.raises(InputError, match="got 3 texts and 2 references"):
+        score_texts("translate", itertools.repeat(ANSWER), ["eins", "zwei"])
+    with pytest.raises(InputError, match="got 0 texts and 0 references"):
+        score_texts("translate", [], [])
+
+
+def test_the_signature_is_that_of_as_many_texts(files):
+    for number, way in ((1, "eff:yes"), (2, "eff:no")):
+        found = score_texts("translate", [ANSWER] * number, ["zwei Hunde"] * number)
+        assert way in found.signatures["bleu"]
+    assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
+    context, _ = gather(files, SHORT)
+    dev = replace(context.data.dev, pairs=context.data.dev.pairs[:1])
+    alone = replace(context, data=replace(context.data, dev=dev))
+    assert "eff:yes" in evaluate_model(alone).signatures["bleu"]
 
 
 def context(sources, targets, kind=None):

@@ -1,8 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.recipes.seq2seq.settings import SummarizeSettings, TranslateSettings
+from bertkit.recipes.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 
 
 def test_an_encoder_learns_slower_unless_it_is_told_otherwise():

@@ -5,7 +5,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bertkit.reports.cells import Interval
 from bertkit.reports.figures.line_chart import (
     BOTTOM,
     HEIGHT,
@@ -19,6 +18,7 @@ from bertkit.reports.figures.line_chart import (
     LineChart,
     Series,
 )
+from bertkit.reports.text import Interval
 
 
 def draw(*series: Series, **options) -> ET.Element:

@@ -8,8 +8,7 @@ import pytest
 from bertkit.base.errors import InputError, StorageError
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
-from bertkit.reports.figures.picture import render_svg
-from bertkit.reports.figures.picture_files import write_picture
+from bertkit.reports.figures.picture import render_svg, write_picture
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.figures.svg import DARK, LIGHT
 

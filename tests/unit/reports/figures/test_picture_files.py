@@ -8,8 +8,7 @@ from tests.fonts import need_font
 
 from bertkit.base.errors import MissingExtraError, SettingsError, StorageError
 from bertkit.reports.figures.attention_figure import AttentionFigure
-from bertkit.reports.figures.picture import render_svg
-from bertkit.reports.figures.picture_files import render_png, write_picture
+from bertkit.reports.figures.picture import render_png, render_svg, write_picture
 
 FIGURE = AttentionFigure("Layer 1", ["a", "b"], [[0.5, 0.5], [0.0, 1.0]])
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -7,7 +7,6 @@ import pytest
 from tests.letters import letters_tokenizer
 
 from bertkit.base.checksummed_json import write_checksummed_json
-from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -18,6 +17,7 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
+    write_array,
 )
 
 SENTENCES_PER_DOCUMENT = (3, 1, 5, 2, 4)  # of each shard

@@ -13,7 +13,7 @@ from bertkit.base.errors import InputError, ResumeError, SettingsError
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.records.log import read_log
+from bertkit.training.log import read_log
 from bertkit_studies.baselines.classifier import LabeledData, LabeledTexts, train_classifier
 from bertkit_studies.baselines.language_model import plan_language_model, train_language_model
 from bertkit_studies.baselines.settings import (

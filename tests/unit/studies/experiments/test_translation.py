@@ -10,7 +10,7 @@ from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
-from bertkit.generation import seq2seq_generator
+from bertkit.inference.generation import seq2seq_generator
 from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.run import PairFiles, gather
 from bertkit.training.budget import StepPace

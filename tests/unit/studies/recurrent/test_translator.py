@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.decoding.limits import DecodingLimits
-from bertkit.decoding.search import decode
-from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.decoding.beam import DecodingLimits
+from bertkit.inference.decoding.search import decode
+from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import TranslatorConfig
 from bertkit_studies.recurrent.sequences import TranslatorSequences

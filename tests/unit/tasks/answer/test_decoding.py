@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bertkit.tasks.answer import scoring
-from bertkit.tasks.answer.decoding import Answer, Candidate
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
+from bertkit.tasks.answer.scoring import Answer, Candidate
 
 CONTEXT = "Ada Lovelace wrote the first program in 1843."
 

@@ -9,11 +9,10 @@ from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
+from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
-from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.batch import TaskBatch
-from bertkit.tasks.logits import compute_logits
+from bertkit.tasks.batch import TaskBatch, compute_logits
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.engine import SPECIAL_TOKENS

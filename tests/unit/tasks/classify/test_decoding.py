@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bertkit.metrics.calibration import negative_log_likelihood
-from bertkit.tasks.classify.decoding import (
+from bertkit.tasks.classify.scoring import (
     choose_labels,
     find_probabilities,
     find_threshold,
@@ -12,6 +11,7 @@ from bertkit.tasks.classify.decoding import (
     fit_joint,
     pool_windows,
 )
+from bertkit.tasks.metrics.calibration import negative_log_likelihood
 
 RANDOM = np.random.default_rng(0)
 

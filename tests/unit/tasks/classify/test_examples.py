@@ -5,6 +5,7 @@ from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
     ClassifyExample,
     build_parser,
@@ -12,7 +13,6 @@ from bertkit.tasks.classify.examples import (
     list_warnings,
     weigh_labels,
 )
-from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.texts import Texts
 
 ONE, MANY = ClassifySettings(), ClassifySettings(multi_label=True, label_separator="|")

@@ -6,8 +6,8 @@ from sklearn import metrics
 
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.tasks.classify import joint_scoring, scoring
-from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample, advise_weights
+from bertkit.tasks.classify.scoring import Classification
 from bertkit.tasks.texts import Texts
 
 LABELS = ("a", "b", "c")

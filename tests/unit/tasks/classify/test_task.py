@@ -8,12 +8,12 @@ import torch
 from tests.unit.tasks.small import TOKENIZER, decode, score, train
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.inference.predictors import Classifier
+from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import Encoded, TaskBatch
-from bertkit.tasks.classify.decoding import find_many_probabilities, find_probabilities
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify.scoring import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.texts import Texts

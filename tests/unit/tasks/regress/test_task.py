@@ -7,17 +7,70 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.unit.tasks.small import TOKENIZER, decode, score, train
+from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.inference.predictors import Regressor
+from bertkit.data.tables.record import BrokenRowError
+from bertkit.inference.predictor import Regressor
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
-from bertkit.tasks.regress.examples import RegressExample
-from bertkit.tasks.regress.settings import RegressSettings
-from bertkit.tasks.regress.task import Regress, Regression
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.regress.task import (
+    Regress,
+    RegressExample,
+    Regression,
+    build_parser,
+    list_warnings,
+    take_number,
+)
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.texts import Texts
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [("1.5", 1.5), (" -2 ", -2.0), ("1e3", 1000.0), (0, 0.0), (2.25, 2.25), ("1e18", 1e18)],
+)
+def test_numbers(value, number):
+    assert take_number(record_of(y=value), "y") == number
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "x", "1,5", "1_000", "\u0663", "nan", "inf", "9" * 400),
+        *(math.nan, -math.inf, None, True, [1], 1e19, 10**400),
+    ],
+)
+def test_what_is_no_number_is_a_broken_row(value):
+    with pytest.raises(BrokenRowError, match=r"t\.csv, line 2 has .* in y where a number from -1e"):
+        take_number(record_of(y=value), "y")
+
+
+def test_a_record_becomes_an_example():
+    table = table_of("sentence1", "sentence2", "score")
+    parse = build_parser(RegressSettings(), table, needs_answer=True)
+    record = record_of(sentence1="a", sentence2="b", score="3.5")
+    assert parse(record) == RegressExample(Texts("a", "b"), 3.5, "t.csv, line 2")
+    assert build_parser(RegressSettings(), table, needs_answer=False)(record).number is None
+    with pytest.raises(InputError, match="no column for the label"):
+        build_parser(RegressSettings(), table_of("text"), needs_answer=True)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_odd"),
+    [((0, 2.5, 5), False), ((0, 50, 100), True), ((0, 0.01), True), ((2000, 2001), True)],
+)
+def test_scales(numbers, is_odd):
+    lines = list_warnings([RegressExample(Texts("a"), number) for number in numbers])
+    assert lines[0].startswith(f"numbers from {min(numbers)} to {max(numbers)}, mean")
+    assert any("learned slowly" in line for line in lines) == is_odd
+
+
+def test_pairs_are_told():
+    pairs = [RegressExample(Texts("a", "b"), number) for number in (0.0, 1.0)]
+    assert list_warnings(pairs)[-1] == "they are pairs of texts"
+
 
 SETTINGS = RegressSettings(max_length=12)
 WORTH = {"cat": 2.0, "dog": -1.0, "fox": 0.5}

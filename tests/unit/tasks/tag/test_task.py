@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.inference.predictors import Tagger
+from bertkit.inference.predictor import Tagger
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
-from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
-from bertkit.tasks.logits import compute_logits
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch, compute_logits
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.table import TASKS
+from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
-from bertkit.tasks.tag.settings import TagSettings
 from bertkit.tasks.tag.task import Tag
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from bertkit.data.tables.decoder import RowDecoder
+from bertkit.data.tables.decoder import RowDecoder, open_content
 from bertkit.data.tables.formats import conll, json_file, jsonl, lines, parquet, separated, squad
-from bertkit.data.tables.opening import open_content
 from bertkit.data.tables.record import Rows
 
 Reader = Callable[[BinaryIO, RowDecoder], Rows]

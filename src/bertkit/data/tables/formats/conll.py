@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
-from bertkit.base.errors import InputError
-from bertkit.base.wording import pluralize
+from bertkit.base.errors import InputError, pluralize
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import LINE_ENDS, read_lines
 from bertkit.data.tables.record import Record, Rows

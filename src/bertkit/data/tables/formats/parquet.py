@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.base.files import MAX_JSON_VALUES
-from bertkit.data.decompression import classify
+from bertkit.data.encodings import classify
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource

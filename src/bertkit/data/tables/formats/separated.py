@@ -10,11 +10,11 @@ import csv
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
-from bertkit.base.errors import InputError
-from bertkit.base.wording import pluralize
-from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.base.errors import InputError, MissingFileError, pluralize, storage_errors
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, show_names
 from bertkit.data.tables.formats.lines import read_lines
 from bertkit.data.tables.record import Record, Rows
 
@@ -237,3 +237,72 @@ class CellReader(Iterator[list[str]]):
             if "\r" in line and (found := LONE_RETURN.subn(RETURN, line))[1]:
                 line, self._has_return = found[0], True
             yield line
+
+
+FILES = {
+    "train": ("train.tsv",),
+    "dev": ("dev.tsv", "dev_matched.tsv"),
+    "test": ("test.tsv", "test_matched.tsv"),
+}
+
+
+class Layout(NamedTuple):
+    """The columns of a task.
+
+    Attributes:
+        text: the text, or the first of two.
+        pair: the second text; None if there is only one.
+        label: the label, which test.tsv lacks.
+    """
+
+    text: str
+    pair: str | None
+    label: str
+
+
+# Pair tasks come before single-text tasks, whose columns may be a subset of theirs.
+LAYOUTS = {
+    "MRPC": Layout("#1 String", "#2 String", "Quality"),
+    "QQP": Layout("question1", "question2", "is_duplicate"),
+    "STS-B": Layout("sentence1", "sentence2", "score"),
+    "MNLI": Layout("sentence1", "sentence2", "gold_label"),
+    "QNLI": Layout("question", "sentence", "label"),
+    "RTE": Layout("sentence1", "sentence2", "label"),
+    "WNLI": Layout("sentence1", "sentence2", "label"),
+    "SST-2": Layout("sentence", None, "label"),
+    "CoLA": Layout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
+}
+COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
+
+
+def find_file(folder: Path, split: str) -> Path:
+    """Return a task's file of a split: train, dev, test, or any other name without extension."""
+    with storage_errors(folder, "read"):
+        there = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".tsv")
+    for name in FILES.get(split, (f"{split}.tsv",)):
+        if name in there:
+            return folder / name
+    raise MissingFileError(
+        f"{folder} has no {split}.tsv, which the folders of GLUE have; it has"
+        f" {show_names(there) or 'no TSV file'}; name a file"
+    )
+
+
+def lacks_header(first_row: tuple[str, ...]) -> bool:
+    """Whether a file's first row is data, as in CoLA: source, label, mark and sentence."""
+    match first_row:
+        case (_, label, mark, _):
+            return label in COLA_LABELS and mark in COLA_MARKS
+    return False
+
+
+def find_roles(columns: tuple[str, ...]) -> dict[str, str]:
+    """Return the columns by role (`text`, `pair`, `label`); empty if no known task matches."""
+    for needs_label in (True, False):
+        for layout in LAYOUTS.values():
+            roles = {role: name for role, name in layout._asdict().items() if name is not None}
+            if not needs_label:
+                del roles["label"]
+            if set(roles.values()) <= set(columns):
+                return roles
+    return {}

@@ -1,1 +1,0 @@
-"""Jobs that run a model over files, one folder per job; read `embed/run.py` first."""

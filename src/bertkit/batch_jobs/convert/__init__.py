@@ -1,1 +1,0 @@
-"""Convert any checkpoint into a Hugging Face folder; read `run.py` first."""

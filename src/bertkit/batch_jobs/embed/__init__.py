@@ -1,1 +1,0 @@
-"""Embed a file of texts into a file of vectors; read `run.py` first."""

@@ -1,1 +1,0 @@
-"""Evaluate a fine-tuned model on labeled data; read `run.py` first."""

@@ -1,1 +1,0 @@
-"""Export any checkpoint to a folder that other programs run; read `run.py` first."""

@@ -1,1 +1,0 @@
-"""Predict texts, records and files with a fine-tuned model; read `run.py` first."""

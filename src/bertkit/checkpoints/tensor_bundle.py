@@ -1,0 +1,326 @@
+"""LevelDB tables, in which TensorFlow stores the index of a checkpoint: sorted keys and values.
+
+The file has blocks of entries, each with a CRC-32C, then a block of their locations, then a footer.
+A key is stored as the number of bytes it shares with the previous key, and the rest.
+
+Source: https://github.com/google/leveldb/blob/main/doc/table_format.md; TensorFlow's copy writes
+only types 0 and 1, and masks its checksums as LevelDB does.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from mmap import ACCESS_COPY, mmap
+from pathlib import Path
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
+from bertkit.base.members import find_member
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.protobuf_wire import ByteReader, Message
+
+# BERT-Large with its optimizer state has 1,200 entries in 100 kB.
+TABLE_LIMIT_BYTES = 2 << 20
+MAX_ENTRIES = 20_000
+MAX_KEY_BYTES = 512  # shared prefixes would otherwise let a small file contain gigabytes of keys
+
+MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
+FOOTER_BYTES = 48
+TRAILER_BYTES = 5  # type and checksum of a block
+RESTART_BYTES = 4
+STORED, SNAPPY = 0, 1
+
+
+def mask_crc32c(crc: int) -> int:
+    """Return a CRC-32C as LevelDB masks it, because a CRC over data with its own CRC is weak."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file ends with the magic number of a table."""
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(size - len(MAGIC), 0))
+        return stream.read(len(MAGIC)) == MAGIC
+
+
+def read_table(path: Path) -> dict[bytes, bytes]:
+    """Read all entries of an untrusted table, in key order."""
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        data = stream.read(TABLE_LIMIT_BYTES + 1)
+    if len(data) > TABLE_LIMIT_BYTES:
+        raise UnsafeFileError(
+            f"{path} has more than {TABLE_LIMIT_BYTES:,} bytes, and no model's index needs as many"
+        )
+    if len(data) < FOOTER_BYTES or not data.endswith(MAGIC):
+        raise DamagedFileError(
+            f"{path} isn't a whole index of a TensorFlow checkpoint: it must end with the 8 bytes"
+            f" {MAGIC.hex()}, and ends with {data[-8:].hex() or 'nothing'}; fetch it again"
+        )
+    return _read_block_entries(data, path)
+
+
+def _read_block_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
+    footer = ByteReader(data[-FOOTER_BYTES : -len(MAGIC)], f"{path}, its footer,")
+    metaindex_place, index_place = _take_place(footer), _take_place(footer)
+    if any(footer.take(footer.num_left)):
+        raise DamagedFileError(f"{path} is damaged: its footer has more than two places")
+    _read_block(data, metaindex_place, path)  # filters, which TensorFlow doesn't write
+    entries: dict[bytes, bytes] = {}
+    last_key = None
+    end = 0
+    for _, value in _iterate_block(_read_block(data, index_place, path), path):
+        place = _take_place(ByteReader(value, f"{path}, its list of blocks,"))
+        if place[0] < end:
+            raise DamagedFileError(f"{path} is damaged: its blocks overlap or aren't in order")
+        end = sum(place) + TRAILER_BYTES
+        for key, content in _iterate_block(_read_block(data, place, path), path):
+            if last_key is not None and key <= last_key:
+                what = f"has {key!r} twice" if key == last_key else "isn't sorted"
+                raise DamagedFileError(f"{path} is damaged: it {what}; fetch it again")
+            last_key = key
+            entries[key] = content
+            if len(entries) > MAX_ENTRIES:
+                raise UnsafeFileError(f"{path} has more than {MAX_ENTRIES:,} entries")
+    return entries
+
+
+def _take_place(reader: ByteReader) -> tuple[int, int]:
+    """Return where a block begins, and its length in bytes."""
+    return reader.take_varint(), reader.take_varint()
+
+
+def _read_block(data: bytes, place: tuple[int, int], path: Path) -> bytes:
+    """Return the content of a block after verifying its checksum."""
+    start, num_bytes = place
+    end = start + num_bytes
+    if end + TRAILER_BYTES > len(data) - FOOTER_BYTES:
+        raise DamagedFileError(
+            f"{path} is damaged: a block ends at byte {end:,} of {len(data):,}; fetch it again"
+        )
+    checksum = int.from_bytes(data[end + 1 : end + TRAILER_BYTES], "little")
+    if mask_crc32c(google_crc32c.value(data[start : end + 1])) != checksum:
+        raise DamagedFileError(
+            f"{path} is damaged between bytes {start:,} and {end:,} (checksum differs); fetch it"
+            " again"
+        )
+    if data[end] == SNAPPY:
+        raise CheckpointError(
+            f"{path} is compressed with snappy, which TensorFlow's Saver doesn't do; save the"
+            " checkpoint again without compression"
+        )
+    if data[end] != STORED:
+        raise DamagedFileError(f"{path} is damaged: a block is of the unknown type {data[end]}")
+    return data[start:end]
+
+
+def _iterate_block(block: bytes, path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys and values of a block in order."""
+    num_restarts = int.from_bytes(block[-RESTART_BYTES:], "little")
+    end = len(block) - RESTART_BYTES * (num_restarts + 1)
+    if end < 0 or not num_restarts:
+        raise DamagedFileError(
+            f"{path} is damaged: a block of {len(block):,} bytes has {num_restarts:,} restarts"
+        )
+    reader = ByteReader(block[:end], f"{path}, a block,")
+    key = b""
+    while reader.num_left:
+        num_shared, num_new = reader.take_varint(), reader.take_varint()
+        num_value_bytes = reader.take_varint()
+        if num_shared > len(key):
+            raise DamagedFileError(
+                f"{path} is damaged: a key shares {num_shared:,} bytes with one of {len(key):,}"
+            )
+        if num_shared + num_new > MAX_KEY_BYTES:
+            raise UnsafeFileError(
+                f"{path} has a name of {num_shared + num_new:,} bytes; at most {MAX_KEY_BYTES:,}"
+            )
+        key = key[:num_shared] + reader.take(num_new)
+        yield key, bytes(reader.take(num_value_bytes))
+
+
+INDEX_SUFFIX = ".index"
+MAX_SHARDS = 1_000
+MAX_DIMENSIONS = 8
+NAME_SHOWN = 80
+
+HEADER_KEY = b""
+SLICE_KEY_START = b"\0"
+OBJECTS_KEY = b"_CHECKPOINTABLE_OBJECT_GRAPH"
+READER_VERSION = 1
+LITTLE_ENDIAN, BIG_ENDIAN = 0, 1
+
+DTYPES = {
+    1: torch.float32,
+    2: torch.float64,
+    3: torch.int32,
+    9: torch.int64,
+    14: torch.bfloat16,
+    19: torch.float16,
+}
+
+
+class Entry(NamedTuple):
+    """A tensor's entry in the index."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    num_bytes: int
+    checksum: int
+
+
+def open_bundle(folder: Path, prefix: str) -> tuple[dict[str, LazyTensor], tuple[Path, ...]]:
+    """Read the index of an untrusted bundle.
+
+    Args:
+        folder: that of the model.
+        prefix: common prefix of the bundle's file names, such as `bert_model.ckpt`.
+
+    Returns:
+        The tensors by TensorFlow name, and the files, the index first.
+    """
+    index = _find_file(folder, f"{prefix}{INDEX_SUFFIX}")
+    table = read_table(index)
+    num_shards = _read_header(table.pop(HEADER_KEY, None), index)
+    entries = _read_entries(table, num_shards, index)
+    shards = {
+        shard: _find_file(folder, f"{prefix}.data-{shard:05d}-of-{num_shards:05d}")
+        for shard in sorted({entry.shard for entry in entries.values()})
+    }
+    _check_spans(entries, shards)
+    tensors = {
+        name: LazyTensor(entry.shape, entry.dtype, partial(_read, shards[entry.shard], name, entry))
+        for name, entry in entries.items()
+    }
+    return tensors, (index, *shards.values())
+
+
+def _find_file(folder: Path, name: str) -> Path:
+    path = find_member(folder, name)
+    if not path.is_file():
+        raise DamagedFileError(f"{path} must be a file")
+    return path
+
+
+def _read_header(value: bytes | None, index: Path) -> int:
+    """Return the number of data files."""
+    if value is None:
+        raise DamagedFileError(f"{index} is damaged: it has no header")
+    header = Message.parse(value, f"{index}, its header,")
+    num_shards, endianness = header.integer(1), header.integer(2)
+    if endianness == BIG_ENDIAN:
+        raise CheckpointError(
+            f"{index} is of a big-endian machine; save the checkpoint again on a little-endian one"
+        )
+    if endianness != LITTLE_ENDIAN or num_shards < 1:
+        raise DamagedFileError(
+            f"{index} is damaged: {num_shards} data files, byte order {endianness}; fetch it again"
+        )
+    if num_shards > MAX_SHARDS:
+        raise UnsafeFileError(f"{index} names {num_shards:,} data files; at most {MAX_SHARDS:,}")
+    for version in header.messages(3):
+        if version.integer(2) > READER_VERSION:
+            raise CheckpointError(
+                f"{index} asks for a reader of version {version.integer(2)}, and this one has"
+                f" {READER_VERSION}; save the checkpoint with TensorFlow's Saver"
+            )
+    return num_shards
+
+
+def _read_entries(table: Mapping[bytes, bytes], num_shards: int, index: Path) -> dict[str, Entry]:
+    if OBJECTS_KEY in table:
+        raise CheckpointError(
+            f"{index} was written by tf.train.Checkpoint of TensorFlow 2, which names variables by"
+            " Python attributes; read are those of tf.compat.v1.train.Saver"
+        )
+    entries = {}
+    for key, value in table.items():
+        name = key.decode("utf-8", errors="backslashreplace")
+        message = Message.parse(value, f"{index}, {name[:NAME_SHOWN]!r},")
+        if key.startswith(SLICE_KEY_START) or message.messages(7):
+            raise CheckpointError(
+                f"{index} holds variables in slices, {name[:NAME_SHOWN]!r} among them; save the"
+                " checkpoint again without partitioned variables"
+            )
+        if not name.isprintable():
+            raise DamagedFileError(f"{index} is damaged: {name[:NAME_SHOWN]!r} can't be a name")
+        entries[name] = _read_entry(message, num_shards)
+    return entries
+
+
+def _read_entry(message: Message, num_shards: int) -> Entry:
+    dtype = DTYPES.get(message.integer(1))
+    if dtype is None:
+        raise CheckpointError(
+            f"{message.source} has TensorFlow's type {message.integer(1)}; read are"
+            f" {', '.join(str(known).removeprefix('torch.') for known in DTYPES.values())}"
+        )
+    shape = _read_shape(message)
+    entry = Entry(
+        dtype, shape, message.integer(3), message.integer(4), message.integer(5), message.integer(6)
+    )
+    if not 0 <= entry.shard < num_shards:
+        raise DamagedFileError(
+            f"{message.source} is damaged: it lies in data file {entry.shard} of {num_shards}"
+        )
+    if math.prod(shape) * dtype.itemsize != entry.num_bytes or entry.offset < 0:
+        raise DamagedFileError(
+            f"{message.source} is damaged: {list(shape)} of {dtype} can't have"
+            f" {entry.num_bytes:,} bytes at {entry.offset:,}"
+        )
+    return entry
+
+
+def _read_shape(message: Message) -> tuple[int, ...]:
+    shapes = message.messages(2)
+    if len(shapes) > 1:
+        raise DamagedFileError(f"{message.source} is damaged: it has {len(shapes)} shapes")
+    shape = tuple(dimension.integer(1) for shape in shapes for dimension in shape.messages(2))
+    if len(shape) > MAX_DIMENSIONS or any(size < 1 for size in shape):
+        raise DamagedFileError(
+            f"{message.source} is damaged: its shape is {list(shape[: MAX_DIMENSIONS + 1])}, and"
+            f" must have at most {MAX_DIMENSIONS} sizes, each at least 1"
+        )
+    return shape
+
+
+def _check_spans(entries: Mapping[str, Entry], shards: Mapping[int, Path]) -> None:
+    """Check that tensors are inside their files and don't overlap.
+
+    Overlapping tensors would let a small file fill any amount of memory.
+    """
+    sizes = {shard: path.stat().st_size for shard, path in shards.items()}
+    ends = dict.fromkeys(shards, 0)
+    for name, entry in sorted(entries.items(), key=lambda pair: pair[1].offset):
+        path, end = shards[entry.shard], entry.offset + entry.num_bytes
+        if end > sizes[entry.shard]:
+            raise DamagedFileError(
+                f"{path} has {sizes[entry.shard]:,} bytes, and {name[:NAME_SHOWN]!r} ends at byte"
+                f" {end:,}; fetch it again"
+            )
+        if entry.offset < ends[entry.shard]:
+            raise UnsafeFileError(f"{path}: {name[:NAME_SHOWN]!r} lies over another tensor")
+        ends[entry.shard] = end
+
+
+def _read(path: Path, name: str, entry: Entry) -> Tensor:
+    """Read a tensor into its own memory and verify its checksum."""
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        # A separate mapping: most tensors are copied and dropped, which would fragment the heap.
+        memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)
+        stream.seek(entry.offset)
+        num_read = stream.readinto(memory)
+    checksum = mask_crc32c(google_crc32c.value(np.frombuffer(memory, np.uint8)))
+    if num_read < entry.num_bytes or checksum != entry.checksum:
+        raise DamagedFileError(
+            f"{path} is damaged in {name[:NAME_SHOWN]!r}, between bytes {entry.offset:,} and"
+            f" {entry.offset + entry.num_bytes:,} (checksum differs); fetch it again"
+        )
+    return torch.frombuffer(memory, dtype=entry.dtype).reshape(entry.shape)

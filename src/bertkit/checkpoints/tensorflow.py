@@ -1,0 +1,168 @@
+"""Google's TensorFlow checkpoints: `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`.
+
+The table maps each variable to its name in Hugging Face's folders. A `kernel` is transposed: it is
+[in, out] in TensorFlow, and [out, in] here.
+
+Source: https://github.com/google-research/bert: modeling.py, run_pretraining.py, run_classifier.py,
+run_squad.py, optimization.py.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit.base.members import find_member, has_member
+from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.huggingface import read_config
+from bertkit.checkpoints.names import show
+from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, is_table, open_bundle
+
+CONFIG_FILE = "bert_config.json"
+
+LAYER = "bert/encoder/layer_{layer}"
+THEIR_LAYER = "bert.encoder.layer.{layer}"
+LAYER_PATTERN = re.compile(r"bert/encoder/layer_(0|[1-9][0-9]{0,3})(?=/)")
+
+# TensorFlow's name: Hugging Face's name. `{layer}` counts from 0.
+TENSORFLOW_NAMES = {
+    "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
+    "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
+    "bert/embeddings/token_type_embeddings": "bert.embeddings.token_type_embeddings.weight",
+    "bert/embeddings/LayerNorm/gamma": "bert.embeddings.LayerNorm.weight",
+    "bert/embeddings/LayerNorm/beta": "bert.embeddings.LayerNorm.bias",
+    f"{LAYER}/attention/self/query/kernel": f"{THEIR_LAYER}.attention.self.query.weight",
+    f"{LAYER}/attention/self/query/bias": f"{THEIR_LAYER}.attention.self.query.bias",
+    f"{LAYER}/attention/self/key/kernel": f"{THEIR_LAYER}.attention.self.key.weight",
+    f"{LAYER}/attention/self/key/bias": f"{THEIR_LAYER}.attention.self.key.bias",
+    f"{LAYER}/attention/self/value/kernel": f"{THEIR_LAYER}.attention.self.value.weight",
+    f"{LAYER}/attention/self/value/bias": f"{THEIR_LAYER}.attention.self.value.bias",
+    f"{LAYER}/attention/output/dense/kernel": f"{THEIR_LAYER}.attention.output.dense.weight",
+    f"{LAYER}/attention/output/dense/bias": f"{THEIR_LAYER}.attention.output.dense.bias",
+    f"{LAYER}/attention/output/LayerNorm/gamma": f"{THEIR_LAYER}.attention.output.LayerNorm.weight",
+    f"{LAYER}/attention/output/LayerNorm/beta": f"{THEIR_LAYER}.attention.output.LayerNorm.bias",
+    f"{LAYER}/intermediate/dense/kernel": f"{THEIR_LAYER}.intermediate.dense.weight",
+    f"{LAYER}/intermediate/dense/bias": f"{THEIR_LAYER}.intermediate.dense.bias",
+    f"{LAYER}/output/dense/kernel": f"{THEIR_LAYER}.output.dense.weight",
+    f"{LAYER}/output/dense/bias": f"{THEIR_LAYER}.output.dense.bias",
+    f"{LAYER}/output/LayerNorm/gamma": f"{THEIR_LAYER}.output.LayerNorm.weight",
+    f"{LAYER}/output/LayerNorm/beta": f"{THEIR_LAYER}.output.LayerNorm.bias",
+    "bert/pooler/dense/kernel": "bert.pooler.dense.weight",
+    "bert/pooler/dense/bias": "bert.pooler.dense.bias",
+    "cls/predictions/transform/dense/kernel": "cls.predictions.transform.dense.weight",
+    "cls/predictions/transform/dense/bias": "cls.predictions.transform.dense.bias",
+    "cls/predictions/transform/LayerNorm/gamma": "cls.predictions.transform.LayerNorm.weight",
+    "cls/predictions/transform/LayerNorm/beta": "cls.predictions.transform.LayerNorm.bias",
+    "cls/predictions/output_bias": "cls.predictions.bias",
+    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+    "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    "output_weights": "classifier.weight",
+    "output_bias": "classifier.bias",
+    "cls/squad/output_weights": "qa_outputs.weight",
+    "cls/squad/output_bias": "qa_outputs.bias",
+}
+
+# Not weights: the step counter, and the state of google-research's and of TensorFlow's Adam.
+DROPPED = ("global_step", "beta1_power", "beta2_power")
+DROPPED_ENDS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
+
+
+def is_tensorflow(path: Path) -> bool:
+    """Whether a folder, or a file prefix, looks like a TensorFlow checkpoint."""
+    if path.is_dir():
+        return has_member(path, CONFIG_FILE) or bool(_list_prefixes(path))
+    return has_member(path.parent, path.name + INDEX_SUFFIX) or _is_old(path)
+
+
+def open_tensorflow(path: Path) -> Checkpoint:
+    """Read the config and the index; tensors are read and their checksums verified on use.
+
+    Args:
+        path: a folder, or the common prefix of the checkpoint's files: `…/bert_model.ckpt`.
+    """
+    folder, prefix = (path, _find_prefix(path)) if path.is_dir() else (path.parent, path.name)
+    if _is_old(folder / prefix):
+        raise CheckpointError(
+            f"{folder / prefix} is in the first version of TensorFlow's format, one file; save it"
+            " again with Saver(write_version=SaverDef.V2)"
+        )
+    config = {"model_type": "bert"} | read_config(folder, CONFIG_FILE)
+    variables, files = open_bundle(folder, prefix)
+    tensors = rename_variables(variables)
+    return Checkpoint(
+        format="tensorflow",
+        folder=folder,
+        config=_count_labels(tensors) | config,
+        tensors=tensors,
+        files=(folder / CONFIG_FILE, *files),
+    )
+
+
+def _count_labels(tensors: Mapping[str, LazyTensor]) -> dict[str, int]:
+    """Return a classifier's number of labels, which Google's config lacks."""
+    classifier = tensors.get("classifier.weight")
+    return {"num_labels": classifier.shape[0]} if classifier and classifier.shape else {}
+
+
+def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
+    """Rename variables to current names; unknown ones keep their own."""
+    tensors: dict[str, LazyTensor] = {}
+    for name, tensor in variables.items():
+        if name in DROPPED or name.endswith(DROPPED_ENDS):
+            continue
+        new_name = find_name(name) or name
+        if new_name in tensors:
+            raise CheckpointError(f"two variables mean {new_name}; there must be one of them")
+        tensors[new_name] = _turn(tensor) if name.endswith("/kernel") else tensor
+    return tensors
+
+
+def find_name(name: str) -> str | None:
+    """Return the table's name for a TensorFlow variable."""
+    layer = LAYER_PATTERN.match(name)
+    if layer is None:
+        return TENSORFLOW_NAMES.get(name)
+    new_name = TENSORFLOW_NAMES.get(LAYER + name[layer.end() :])
+    return new_name and new_name.format(layer=layer[1])
+
+
+def _turn(tensor: LazyTensor) -> LazyTensor:
+    """Return the transposed matrix; other shapes are unchanged and rejected later."""
+    if len(tensor.shape) != 2:
+        return tensor
+    read = partial(_read_turned, tensor)
+    return LazyTensor(tensor.shape[::-1], tensor.dtype, read, tensor.release)
+
+
+def _read_turned(tensor: LazyTensor) -> Tensor:
+    return tensor.read().t().contiguous()
+
+
+def _find_prefix(folder: Path) -> str:
+    """Return the file prefix of a folder's only checkpoint."""
+    prefixes = _list_prefixes(folder)
+    if not prefixes:
+        raise MissingFileError(
+            f"{folder} has {CONFIG_FILE} and no checkpoint; expected bert_model.ckpt.index and"
+            " bert_model.ckpt.data-00000-of-00001 beside it"
+        )
+    if len(prefixes) > 1:
+        shown = ", ".join(map(show, prefixes[:8]))
+        raise CheckpointError(f"{folder} holds {len(prefixes)} checkpoints: {shown}; name one")
+    return prefixes[0]
+
+
+def _list_prefixes(folder: Path) -> list[str]:
+    """Return the file prefixes of the checkpoints in a folder."""
+    new = [path.name.removesuffix(INDEX_SUFFIX) for path in folder.glob(f"*{INDEX_SUFFIX}")]
+    old = [path.name for path in folder.glob("*.ckpt*") if _is_old(path)]
+    return sorted(new + old)
+
+
+def _is_old(path: Path) -> bool:
+    """Whether it is a checkpoint in the first format: a single table file that has the values."""
+    is_file = path.suffix != INDEX_SUFFIX and path.is_file()
+    return is_file and is_table(find_member(path.parent, path.name))

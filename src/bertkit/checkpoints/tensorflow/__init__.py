@@ -1,1 +1,0 @@
-"""google-research's TensorFlow checkpoints; read `checkpoint_reader.py` first."""

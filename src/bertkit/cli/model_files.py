@@ -1,0 +1,283 @@
+"""`bertkit inspect`: describe a checkpoint."""
+
+import json as json_module
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import pluralize
+from bertkit.cli.output import check_standard_output
+from bertkit.cli.texts import describe_folder, describe_metrics, legible, printable
+from bertkit.jobs.settings import ConvertSettings, ExportSettings
+from bertkit.reports.text import show
+
+if TYPE_CHECKING:
+    from bertkit.jobs.inspect import ModelDescription
+    from bertkit.training.device import DeviceReport
+
+TITLE_WIDTH = 13  # columns
+SHOWN_PROBLEMS = 20
+SHOWN_LABELS = 12
+
+
+def inspect(
+    source: str,
+    /,
+    *,
+    revision: str | None = None,
+    hashes: bool = True,
+    json: bool = False,
+) -> None:
+    """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
+
+    Takes what `bertkit convert` takes. A damaged checkpoint is described as far as it can be read,
+    and its problems are listed.
+
+    **Examples**
+
+        bertkit inspect run/
+
+        bertkit inspect google-bert/bert-base-uncased --revision main --no-hashes
+
+        bertkit inspect uncased_L-12_H-768_A-12/ --json
+
+    Args:
+        source: A folder of any format, a run, or the id of a model of the Hub.
+        revision: Branch, tag or commit of a model of the Hub.
+        hashes: Compute the SHA-256 of each file.
+        json: Print one JSON object.
+    """
+    check_standard_output()
+    from bertkit.jobs.inspect import describe
+
+    description = describe(source, revision=revision, hashes=hashes)
+    if json:
+        values = asdict(description) | {
+            "folder": str(description.folder),
+            "num_parameters": description.num_parameters,
+        }
+        print(json_module.dumps(values))
+        return
+    for title, text in _list_rows(description):
+        print(f"{title:<{TITLE_WIDTH}}{printable(text)}")
+
+
+def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table."""
+    yield "model", f"{description.architecture}, in {description.folder}"
+    yield "format", description.format
+    yield from _list_sizes(description)
+    yield "heads", ", ".join(description.heads) or "none"
+    if labels := description.labels:
+        more = f" and {len(labels) - SHOWN_LABELS:,} more" if len(labels) > SHOWN_LABELS else ""
+        yield "labels", f"{len(labels):,}: {', '.join(map(show, labels[:SHOWN_LABELS]))}{more}"
+    for part, number in description.parameters.items():
+        yield "", f"{number:>13,}  {part}"
+    yield "parameters", f"{description.num_parameters:>13,}"
+    if description.dtypes:
+        yield "tensors", ", ".join(f"{name} ({n:,})" for name, n in description.dtypes.items())
+    if (tokenizer := description.tokenizer) is not None:
+        case = "uncased" if tokenizer["lowercase"] else "cased"
+        yield "tokenizer", f"{tokenizer['entries']:,} entries, {case}"
+    if description.sentences is not None:
+        yield from _list_sentences(description.sentences)
+    if description.training is not None:
+        yield from _list_training(description.training)
+    for number, file in enumerate(description.files):
+        hashed = f"  {file.sha256}" if file.sha256 else ""
+        yield "" if number else "files", f"{file.size_bytes:>13,}{hashed}  {file.name}"
+    if description.dropped:
+        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers"
+    problems = description.problems
+    for number, problem in enumerate(problems[:SHOWN_PROBLEMS]):
+        yield "" if number else "problems", problem
+    if len(problems) > SHOWN_PROBLEMS:
+        yield "", f"and {len(problems) - SHOWN_PROBLEMS:,} more; --json has all"
+
+
+def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
+    if description.num_attention_heads is None:
+        return
+    config, num_heads = description.config, description.num_attention_heads
+    if "encoder" in config:
+        yield "encoder", _describe_sizes(config["encoder"])
+        yield "decoder", _describe_sizes(config["decoder"])
+        words = (
+            "shared word embeddings" if config["shares_embeddings"] else "separate word embeddings"
+        )
+        norms = "before" if config["normalizes_first"] else "after"
+        yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
+        yield (
+            "attention",
+            f"{pluralize(num_heads, 'head')}, including the decoder's self- and cross-attention",
+        )
+        return
+    yield "sizes", _describe_sizes(config)
+    yield (
+        "attention",
+        f"{pluralize(num_heads, 'head')} ({config['num_attention_heads']} in each layer)",
+    )
+    if config.get("is_decoder"):
+        yield "reads", "left to right"
+
+
+def _describe_sizes(config: dict[str, Any]) -> str:
+    return (
+        f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
+        f" feed-forward {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
+        f" up to {pluralize(config['max_position_embeddings'], 'token')}"
+    )
+
+
+def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]
+    yield "sentences", f"{modules}; texts are cut at {pluralize(length, 'token')}"
+    if sentences["prompts"]:
+        yield "prompts", ", ".join(f"{name}: {text}" for name, text in sentences["prompts"].items())
+    if sentences["similarity"]:
+        yield "similarity", sentences["similarity"]
+
+
+def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    progress = (
+        f"{training['steps']:,} of {training['of_steps']:,} steps, {training['tokens']:,}"
+        f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes"
+    )
+    yield "training", progress
+    if start := training["settings"].get("start_from"):
+        yield "started from", start
+    if held_out := training["held_out"]:
+        yield "held-out", describe_metrics(held_out)
+
+
+def convert(
+    source: str,
+    output: Path,
+    /,
+    *,
+    settings: Annotated[ConvertSettings, Parameter(name="*")] = ConvertSettings(),  # noqa: B008
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Convert a checkpoint of any format into a Hugging Face folder, with all its heads.
+
+    Reads Hugging Face folders (safetensors or .bin, single or sharded), Google's TensorFlow
+    checkpoints, sentence-transformers folders, runs of `bertkit pretrain`, and models of the Hub.
+
+    **Examples**
+
+        bertkit convert uncased_L-12_H-768_A-12/ bert-base/
+
+        bertkit convert old-model/ new-model/ --dtype bfloat16
+
+        bertkit convert google-bert/bert-base-uncased bert-base/ --revision main
+
+    Args:
+        source: A folder of any format, a run, or the id of a model of the Hub.
+        output: A new folder to write.
+        settings: The settings of the command.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.jobs.convert import convert as run
+
+    result = run(source, output, settings, revision=revision)
+    if json:
+        print(describe_folder(result))
+        return
+    heads = ", ".join(result.heads) or "no heads"
+    dtypes = " and ".join(result.dtypes)
+    print(
+        f"{result.folder}: {result.architecture} ({heads}), {result.num_parameters:,} parameters"
+        f" as {dtypes}, {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
+    )
+    if result.dropped:
+        print(f"dropped, because they are copies or not weights: {', '.join(result.dropped)}")
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+def export(
+    model: str,
+    /,
+    *,
+    output: Path,
+    settings: Annotated[ExportSettings, Parameter(name="*")] = ExportSettings(),  # noqa: B008
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Export a model as ONNX, with its heads and its tokenizer.
+
+    ONNX Runtime and other programs run the file without bertkit. The folder is also a model folder
+    of bertkit: every command that takes the model takes it.
+
+    **Examples**
+
+        bertkit export sentence-transformers/all-MiniLM-L6-v2 --output minilm-onnx/
+
+        bertkit export sentiment/ --precision int8 --output sentiment-int8/
+
+        bertkit export run/ --encoder-only --output encoder-onnx/ --json
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        output: A new folder to write.
+        settings: The settings of the command.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.jobs.export import export as run
+
+    result = run(model, output, settings, revision=revision)
+    if json:
+        print(describe_folder(result))
+        return
+    print(
+        f"{result.folder}: {result.target}, {settings.precision}; outputs"
+        f" {', '.join(result.outputs)};"
+        f" {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
+    )
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+def devices(*, json: bool = False) -> None:
+    """List the processor and the GPUs, with measured speeds of matrix products.
+
+    Shows the device and the precision that auto stands for in --device and --precision, which
+    depends on the kind of processor or GPU alone; if the measured speeds contradict it, a line says
+    so. Takes a second for each device.
+
+    **Examples**
+
+        bertkit devices
+
+        bertkit devices --json
+
+    Args:
+        json: Print one JSON object per device.
+    """
+    check_standard_output()
+    from bertkit.training.device import describe_devices
+
+    for report in describe_devices():
+        print(json_module.dumps(asdict(report)) if json else describe(report))
+
+
+def describe(report: "DeviceReport") -> str:
+    """Format a device as lines of text."""
+    threads = f", {pluralize(report.num_threads, 'thread')}" if report.num_threads else ""
+    features = ", ".join(report.features) or "no instructions for bf16 or int8"
+    lines = [f"{report.device}{' (default)' if report.is_default else ''}: {legible(report.model)}"]
+    lines.append(f"  {features}{threads}")
+    for precision, rate in report.operations_per_second.items():
+        jobs = {"inference": report.inference_precision, "training": report.training_precision}
+        taken = " and ".join(job for job, chosen in jobs.items() if chosen == precision)
+        remark = f"  --precision auto for {taken}" if taken else ""
+        lines.append(f"  {precision}  {rate / 1e9:8,.0f} GFLOP/s{remark}")
+    if report.doubt:
+        lines.append(f"  {report.doubt}")
+    return "\n".join(lines)

@@ -1,1 +1,0 @@
-"""Device, precision and memory of a computation. Start with `device.py`."""

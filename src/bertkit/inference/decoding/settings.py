@@ -1,0 +1,126 @@
+"""Settings of decoding."""
+
+from typing import Annotated, Any, Self
+
+from cyclopts import Parameter
+from pydantic import Field, create_model, model_validator
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import Settings, validate
+
+
+class DecodingSettings(Settings):
+    """How the next tokens are chosen: the likeliest, by beam search, or drawn."""
+
+    beams: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Sequences to follow at a time, the best of which wins; 1 takes the likeliest"
+        " token each time.",
+    )
+    length_penalty: float = Field(
+        1.0,
+        ge=-10,
+        le=10,
+        description="Power of the length that a log probability is divided by. The larger, the"
+        " longer the answers: 0 compares the probabilities themselves, which favors short ones, 1"
+        " the means over the tokens.",
+    )
+    early_stop: Annotated[bool, Parameter(negative="")] = Field(
+        False,
+        description="End a beam search as soon as as many answers are finished as there are beams,"
+        " even where a better one may follow.",
+    )
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="Never write the same tokens, as many as this, twice; 0 allows it."
+    )
+    min_tokens: int = Field(
+        0, ge=0, description="Least tokens before an end, where there is room for as many."
+    )
+    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Most tokens, the end counted; by default three times as many as are read and"
+        " 20 more, with room for min_tokens, and never more than the model takes.",
+    )
+    sample: Annotated[bool, Parameter(negative="")] = Field(
+        False, description="Draw each token by its probability."
+    )
+    temperature: float = Field(
+        1.0,
+        ge=0.001,  # a smaller value makes the logits infinite
+        le=1000,
+        description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
+    )
+    top_k: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Draw among this many likeliest tokens."
+    )
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="Draw among the likeliest tokens that have this probability together."
+    )
+    num_answers: int = Field(1, ge=1, le=1024, description="Answers to each text, the best first.")
+    seed: int = Field(0, ge=0, description="What is drawn follows from this.")
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.sample and self.beams > 1:
+            raise ValueError("sample and beams are two ways to search; choose one of them")
+        if not self.sample and (self.temperature != 1.0 or self.top_k or self.top_p):
+            raise ValueError("temperature, top_k and top_p say how to draw; they need sample")
+        if not self.sample and self.num_answers > self.beams:
+            raise ValueError(
+                f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or sample"
+                " be given"
+            )
+        if self.max_tokens is not None and self.min_tokens >= self.max_tokens:
+            raise ValueError(
+                f"min_tokens ({self.min_tokens}) must be less than max_tokens ({self.max_tokens}),"
+                " which counts the end"
+            )
+        return self
+
+
+def _without_defaults() -> type[Settings]:
+    """Create a copy of `DecodingSettings` in which all fields are optional; bounds stay."""
+    fields: dict[str, Any] = {}
+    for name, info in DecodingSettings.model_fields.items():
+        flags = [each for each in info.metadata if isinstance(each, Parameter)]
+        kind: Any = info.annotation
+        for bound in info.metadata:
+            if bound not in flags:
+                kind = Annotated[kind, bound]
+        kind = kind | None
+        for flag in flags:
+            kind = Annotated[kind, flag]
+        fields[name] = (kind, Field(None, description=info.description))
+    return create_model("DecodingOverrides", __base__=Settings, **fields)
+
+
+DecodingOverrides: Any = _without_defaults()
+
+
+def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
+    """Return settings with the given changes applied.
+
+    Args:
+        settings: the model's own.
+        changes: only fields that were set are applied. Sampling without `beams` sets beams to 1.
+    """
+    given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
+    if given.get("sample"):
+        given = {"beams": 1, **given}
+    values = {**settings.model_dump(), **given}
+    changed = validate(DecodingSettings, values, "how it is written")
+    check_seed(changed, given.get("seed", 0))
+    return changed
+
+
+def check_seed(settings: DecodingSettings, seed: int) -> None:
+    """Reject a seed that has no effect because nothing is sampled.
+
+    Args:
+        settings: how tokens are chosen.
+        seed: the given seed; 0, the default, is always allowed.
+    """
+    if seed and not settings.sample:
+        raise SettingsError("seed is for what is drawn; it needs sample")

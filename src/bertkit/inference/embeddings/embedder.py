@@ -1,0 +1,388 @@
+"""The methods by which scikit-learn takes an embedder as a step of a pipeline.
+
+Only scikit-learn calls `__sklearn_tags__`; nothing else here needs it.
+"""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.progress import show_progress
+from bertkit.base.settings import validate
+from bertkit.checkpoints.formats import name_model, open_checkpoint
+from bertkit.checkpoints.hub import find_bundled, resolve_model
+from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.inference.embeddings.pooling import SentenceHead, Span
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.choice import choose_engine, find_device
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.loading import LoadedModel, hash_model
+from bertkit.inference.stream import (
+    NUM_SPECIAL,
+    Sequences,
+    TextCounts,
+    TextEncoder,
+    check_each,
+    cut_windows,
+    encode_ahead,
+)
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.tokenization.tokenizer import check_several, check_texts
+
+LOADING = ("path", "device", "revision")  # parameters that aren't fields of the settings
+
+
+class TextTransformer(ABC):
+    """A transformer of scikit-learn: texts in, vectors out; nothing is learned from the texts.
+
+    Its parameters are what it was loaded with: `path`, `device`, `revision` and the fields of
+    `EmbedderSettings`.
+    """
+
+    params: Mapping[str, Any]
+
+    @classmethod
+    @abstractmethod
+    def load(
+        cls,
+        path: str | Path | None = None,
+        settings: EmbedderSettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Load a model with settings."""
+
+    @abstractmethod
+    def encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        """Compute the vectors of texts."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of features of a vector."""
+
+    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+        """Return the embedder unchanged; `texts` and `y` aren't read."""
+        return self
+
+    def transform(self, texts: Iterable[str]) -> npt.NDArray[np.float32]:
+        """Compute the vectors of texts, as `encode`: `[num_texts, dimension]`.
+
+        Args:
+            texts: a list, an array or a column of texts.
+
+        Raises:
+            InputError: it is one text, a table, or has something else than texts.
+        """
+        check_several(texts)
+        return self.encode(list(texts))
+
+    def fit_transform(self, texts: Iterable[str], y: object = None) -> npt.NDArray[np.float32]:
+        """Compute the vectors of texts, as `transform`."""
+        return self.fit(texts, y).transform(texts)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return what the embedder was loaded with, by name."""
+        return dict(self.params)
+
+    def set_params(self, **params: Any) -> Self:
+        """Load the embedder anew with other parameters; those that aren't given stay.
+
+        Raises:
+            SettingsError: there is no such parameter.
+            BertkitError: as in `load`; the embedder then stays as it was.
+        """
+        if unknown := sorted(set(params) - set(self.params)):
+            raise SettingsError(
+                f"there is no parameter {', '.join(unknown)}; there are {', '.join(self.params)}"
+            )
+        wanted = {**self.params, **params}
+        settings = {name: value for name, value in wanted.items() if name not in LOADING}
+        chosen = validate(EmbedderSettings, settings, "set_params")
+        path, device, revision = (wanted[name] for name in LOADING)
+        loaded = self.load(path, chosen, device=device, revision=revision)
+        vars(self).clear()
+        vars(self).update(vars(loaded), params=wanted)
+        return self
+
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
+        """Return a name for each feature, such as embedder0."""
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{index}" for index in range(self.dimension)], dtype=object)
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an embedder with parameters of its own, which shares the loaded model."""
+        return copy(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return True: a loaded embedder is ready."""
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe what it takes: texts, in one dimension."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
+            requires_fit=False,
+        )
+
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own
+class Embedder(TextTransformer):
+    """Computes one vector for each text; a step of scikit-learn's pipelines, too.
+
+    Examples:
+        >>> embedder = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
+        >>> embedder.encode(["A cat sat.", "It sat."]).shape  # doctest: +SKIP
+        (2, 384)
+
+    Attributes:
+        path: path of the model.
+        engine: computes hidden states.
+        text_encoder: encodes texts as token ids.
+        head: pools hidden states to one vector.
+        settings: the embedder's settings.
+        similarity: similarity function stated in the model's folder: cosine, dot, euclidean or
+            manhattan; cosine if not stated.
+        prompts: the model's prompts, by name.
+        params: what it was loaded with, for `get_params`.
+    """
+
+    path: Path
+    engine: Engine
+    text_encoder: TextEncoder
+    head: SentenceHead
+    settings: EmbedderSettings
+    similarity: str = "cosine"
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | None = None,
+        settings: EmbedderSettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Load any BERT; a sentence-transformers folder provides the default settings.
+
+        Args:
+            path: a folder of any format, a run of `bertkit pretrain`, or the id of a model of the
+                Hub; by default the model that comes with bertkit.
+            settings: how texts become vectors.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            SettingsError: a setting asks for something that the model doesn't have.
+            MissingExtraError: the chosen engine isn't installed.
+            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+        """
+        settings = settings or EmbedderSettings()
+        params = {"path": path, "device": device, "revision": revision, **dict(settings)}
+        path = resolve_model(path or find_bundled("vectors"), revision=revision)
+        checkpoint = open_checkpoint(path)
+        is_sentences = checkpoint.format == "sentence_transformers"
+        sentences = read_sentence_model(path) if is_sentences else None
+        loaded = LoadedModel.from_checkpoint(BertModel, checkpoint, device)
+        model, config = loaded.model, loaded.model.config
+        head = SentenceHead.build(sentences, settings, config.hidden_size, find_device(model))
+        return cls(
+            path=path,
+            engine=choose_engine(settings.engine, model, head.layers, settings.precision),
+            text_encoder=build_text_encoder(loaded, sentences, settings, head),
+            head=head,
+            settings=settings,
+            similarity=(sentences.similarity if sentences else None) or "cosine",
+            prompts=sentences.prompts if sentences else {},
+            params=params,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Number of features of a vector."""
+        return self.head.dimension
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Everything that vectors depend on; results and indexes store it with their vectors.
+
+        The engine isn't part of it: in one precision, engines agree within rounding.
+        The first access reads the model's files for their SHA-256, which takes a moment.
+        """
+        encoder = self.text_encoder
+        return {
+            "model": name_model(self.path.absolute()),
+            "model_sha256": hash_model(self.path, open_checkpoint(self.path)),
+            "vector": self.head.description,
+            "dimension": self.dimension,
+            "prompt": encoder.prompt,
+            "max_length": encoder.max_length,
+            "stride": encoder.stride,
+            "precision": self.engine.precision,
+            "deterministic": self.settings.deterministic,
+        }
+
+    def encode(self, texts: str | Sequence[str], *, progress: bool = False) -> Vectors:
+        """Compute the vectors of texts.
+
+        Args:
+            texts: one text, or several.
+            progress: show a progress bar.
+
+        Returns:
+            `[num_texts, dimension]`, or `[dimension]` for one text.
+
+        Raises:
+            InputError: an input isn't a text.
+        """
+        if not hasattr(texts, "__len__"):
+            raise InputError(
+                f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
+                " an iterator"
+            )
+        check_texts([texts] if isinstance(texts, str) else texts)
+        if isinstance(texts, str):
+            vector: Vectors = self._embed(self.text_encoder([texts]))[0]
+            return vector
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        done = 0
+        with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:
+            for rows in self.stream(texts):
+                vectors[done : done + len(rows)] = rows
+                done += len(rows)
+                if bar is not None:
+                    bar.advance(len(rows))
+        return vectors
+
+    def stream(self, texts: Iterable[str], counts: TextCounts | None = None) -> Iterator[Vectors]:
+        """Compute vectors of any number of texts, in bounded memory.
+
+        Args:
+            texts: read a window at a time.
+            counts: updated before the rows of each window are yielded.
+
+        Yields:
+            The rows of one window, `[num_texts, dimension]`, in the order of the texts.
+
+        Raises:
+            InputError: one text is given instead of several, or an input isn't a text.
+        """
+        for sequences in encode_ahead(cut_windows(check_each(texts)), self.text_encoder):
+            rows = self._embed(sequences)
+            if counts is not None:
+                counts.add(sequences.counts)
+            yield rows
+
+    @torch.inference_mode()
+    def _embed(self, sequences: Sequences) -> Vectors:
+        """Compute the vectors of a window of texts."""
+        lengths = [len(ids) for ids in sequences.ids]
+        budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
+        pooled: dict[int, Tensor] = {}
+        for chosen in plan_batches(lengths, budget):
+            batch = PackedBatch.from_single([sequences.ids[index] for index in chosen])
+            states = self.engine(batch)
+            batch = batch.to(states[0].device)
+            span = Span.of(batch, [sequences.num_skipped[index] for index in chosen])
+            pooled.update(zip(chosen, self.head.pool(states, span), strict=True))
+        if not pooled:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        vectors = torch.stack([pooled[index] for index in range(len(lengths))])
+        if len(lengths) > sequences.num_texts:
+            vectors = average_parts(vectors, sequences)
+        if self.settings.deterministic:  # a matrix product's bits depend on its number of rows
+            vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
+        else:
+            vectors = self.head.finish(vectors)
+        rows: Vectors = vectors.float().cpu().numpy()
+        return rows
+
+
+def average_parts(
+    vectors: Float[Tensor, "sequences features"], sequences: Sequences
+) -> Float[Tensor, "texts features"]:
+    """Average the vectors of each text's parts, weighted by their number of tokens.
+
+    The vector of a text with one part is returned unchanged, bit for bit.
+    """
+    owners = torch.tensor(sequences.owners, device=vectors.device)
+    sizes = zip(sequences.ids, sequences.num_skipped, strict=True)
+    weights = vectors.new_tensor([max(len(ids) - 1 - max(skipped, 1), 1) for ids, skipped in sizes])
+    num_parts = torch.bincount(owners, minlength=sequences.num_texts)
+    sums = torch.segment_reduce(vectors * weights[:, None], "sum", lengths=num_parts)
+    means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
+    first_parts = vectors[num_parts.cumsum(0) - num_parts]
+    return torch.where(num_parts[:, None] == 1, first_parts, means)
+
+
+def build_text_encoder(
+    loaded: LoadedModel[BertModel],
+    sentences: SentenceModel | None,
+    settings: EmbedderSettings,
+    head: SentenceHead,
+) -> TextEncoder:
+    """Build the text encoder from the folder's defaults and the settings that override them."""
+    limit = loaded.model.config.max_position_embeddings
+    default = sentences.max_seq_length if sentences else loaded.max_length
+    max_length = settings.max_length or default
+    if max_length > limit:
+        raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
+    room = max_length - NUM_SPECIAL
+    if room < 1:
+        raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
+    if settings.stride is not None and settings.long_texts != "window":
+        raise SettingsError("stride needs long_texts=window; set that, or omit stride")
+    stride = settings.stride or max(1, room // 2)
+    if stride > room:
+        raise SettingsError(
+            f"stride is {stride}, and a part holds only {room} tokens, so words would be skipped;"
+            " lower stride"
+        )
+    return TextEncoder(
+        tokenizer=loaded.tokenizer,
+        max_length=max_length,
+        stride=stride if settings.long_texts == "window" else None,
+        prompt=find_prompt(sentences, settings),
+        lowercase=sentences.lowercase if sentences else False,
+        skips_prompt=not head.includes_prompt,
+    )
+
+
+def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:
+    """Find the prompt that is prepended to each text."""
+    prompts = sentences.prompts if sentences else {}
+    if settings.prompt is not None and settings.prompt_name is not None:
+        raise SettingsError("prompt and prompt_name exclude each other; give one")
+    if settings.prompt is not None:
+        return settings.prompt
+    name = settings.prompt_name or (sentences.default_prompt if sentences else None)
+    if name is None:
+        return ""
+    if name not in prompts:
+        known = ", ".join(prompts) or "none"
+        raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
+    return prompts[name]

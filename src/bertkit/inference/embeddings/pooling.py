@@ -1,0 +1,287 @@
+"""Pooling of the hidden states of a text's tokens to one vector.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3, and the sentence-transformers
+library; first and last layer, and the last four, as in Li et al. 2020, "On the Sentence Embeddings
+from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Self, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.own_thread import in_own_thread
+from bertkit.checkpoints import sentence_modules
+from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.nn.packing import PackedBatch
+
+Tokens: TypeAlias = Float[Tensor, "tokens hidden"]
+Vectors: TypeAlias = Float[Tensor, "texts features"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The tokens of a packed batch that are pooled.
+
+    Attributes:
+        batch: the packed texts.
+        places: indexes of the pooled tokens in the batch; None for all tokens.
+        positions: position of each pooled token in its own text.
+        lengths: number of pooled tokens of each text; at least one.
+    """
+
+    batch: PackedBatch
+    places: Int[Tensor, " counted"] | None
+    positions: Int[Tensor, " counted"]
+    lengths: Int[Tensor, " texts"]
+
+    @classmethod
+    def of(cls, batch: PackedBatch, num_skipped: Sequence[int]) -> Self:
+        """Select all tokens except the leading ones of each text that belong to a prompt.
+
+        Args:
+            batch: the packed texts.
+            num_skipped: number of leading tokens of each text to leave out, [CLS] included.
+        """
+        device = batch.input_ids.device
+        lengths = torch.tensor(batch.lengths, device=device)
+        if not any(num_skipped):
+            return cls(batch, None, batch.position_ids, lengths)
+        skipped = torch.tensor(num_skipped, device=device)
+        is_counted = batch.position_ids >= skipped.repeat_interleave(lengths)
+        places = is_counted.nonzero()[:, 0]
+        return cls(batch, places, batch.position_ids[places], lengths - skipped)
+
+    def counted(self, tokens: Tokens) -> Float[Tensor, "counted hidden"]:
+        """Return the rows of the pooled tokens."""
+        return tokens if self.places is None else tokens[self.places]
+
+
+def take_first(tokens: Tokens, span: Span) -> Vectors:
+    """Return the hidden state of [CLS], even if it is left out of the span."""
+    return tokens[span.batch.first_tokens.long()]
+
+
+def take_last(tokens: Tokens, span: Span) -> Vectors:
+    """Return the hidden state of the last token, [SEP]."""
+    return span.counted(tokens)[span.lengths.cumsum(0) - 1]
+
+
+def take_mean(tokens: Tokens, span: Span) -> Vectors:
+    """Average the tokens."""
+    return torch.segment_reduce(span.counted(tokens), "mean", lengths=span.lengths)
+
+
+def take_max(tokens: Tokens, span: Span) -> Vectors:
+    """Take the maximum of each feature over the tokens."""
+    return torch.segment_reduce(span.counted(tokens), "max", lengths=span.lengths)
+
+
+def take_scaled_sum(tokens: Tokens, span: Span) -> Vectors:
+    """Sum the tokens, and divide by the square root of their number."""
+    return take_mean(tokens, span) * span.lengths.sqrt()[:, None]
+
+
+def take_weighted_mean(tokens: Tokens, span: Span) -> Vectors:
+    """Average the tokens, weighted by their position in the text, from 1."""
+    weights = (span.positions + 1).to(tokens.dtype)
+    sums = torch.segment_reduce(
+        span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
+    )
+    return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
+
+
+def average_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
+    """Average over layers and tokens."""
+    return take_mean(torch.stack(tuple(layers)).mean(dim=0), span)
+
+
+def sum_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
+    """Sum over layers, then average over tokens."""
+    return take_mean(torch.stack(tuple(layers)).sum(dim=0), span)
+
+
+def concatenate_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
+    """Average the tokens of each layer, and concatenate the layers' features."""
+    return torch.cat([take_mean(tokens, span) for tokens in layers], dim=1)
+
+
+LAST = (-1,)
+LAST_FOUR = (-1, -2, -3, -4)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A pooling method, with the layers that it needs.
+
+    Attributes:
+        layers: layers whose hidden states it needs, as in `resolve_layers`.
+        pool: the function that pools them.
+        num_parts: size of its result as a multiple of the hidden size.
+    """
+
+    layers: tuple[int, ...]
+    pool: Callable[[Sequence[Tensor], Span], Tensor]
+    num_parts: int = 1
+
+
+def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> Pooling:
+    return Pooling(LAST, lambda layers, span: pool(layers[0], span))
+
+
+POOLINGS: dict[str, Pooling] = {
+    "cls": _of_last(take_first),
+    "mean": _of_last(take_mean),
+    "max": _of_last(take_max),
+    "mean_sqrt_len_tokens": _of_last(take_scaled_sum),
+    "weightedmean": _of_last(take_weighted_mean),
+    "lasttoken": _of_last(take_last),
+    "first_last_mean": Pooling((1, -1), average_layers),
+    "last_four_concat": Pooling(LAST_FOUR, concatenate_layers, num_parts=len(LAST_FOUR)),
+    "last_four_sum": Pooling(LAST_FOUR, sum_layers),
+}
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda values: values,
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+}
+DEFAULT_POOLING = ("mean",)
+
+
+def normalize(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
+    """Scale each vector to Euclidean length 1; zero vectors stay zero."""
+    return F.normalize(vectors, dim=1)
+
+
+def truncate(vectors: Float[Tensor, "texts features"], *, size: int) -> Float[Tensor, "texts size"]:
+    """Return the first features of each vector."""
+    return vectors[:, :size]
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """A linear layer and its activation, a key of `ACTIVATIONS`."""
+
+    weight: Float[Tensor, "out in"]
+    bias: Float[Tensor, " out"] | None
+    activation: str
+
+    def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
+        """Compute the layer for each vector."""
+        return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
+
+
+@in_own_thread
+def read_dense(module: sentence_modules.Dense, device: torch.device) -> DenseLayer:
+    """Read a dense module of a sentence-transformers folder."""
+    weight = module.weight.read().float().to(device)
+    bias = None if module.bias is None else module.bias.read().float().to(device)
+    return DenseLayer(weight, bias, module.activation)
+
+
+@dataclass(frozen=True)
+class SentenceHead:
+    """Turns the hidden states of a batch into one vector per text.
+
+    Attributes:
+        poolings: keys of `POOLINGS`, whose results are concatenated in this order.
+        steps: named functions that follow: dense layers, normalization and truncation.
+        dimension: number of features of a finished vector.
+        includes_prompt: whether the tokens of a prompt are pooled.
+    """
+
+    poolings: tuple[str, ...]
+    steps: tuple[tuple[str, Callable[[Tensor], Tensor]], ...]
+    dimension: int
+    includes_prompt: bool = True
+
+    @classmethod
+    def build(
+        cls,
+        model: SentenceModel | None,
+        settings: EmbedderSettings,
+        hidden_size: int,
+        device: torch.device,
+    ) -> Self:
+        """Build the head from the folder's modules and the settings that override them.
+
+        Args:
+            model: content of a sentence-transformers folder; None for other models.
+            settings: the embedder's settings.
+            hidden_size: number of features of a token.
+            device: device of the hidden states.
+        """
+        poolings, includes_prompt = find_poolings(model, settings)
+        dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
+        steps: list[tuple[str, Callable[[Tensor], Tensor]]] = []
+        for module in model.modules if model else ():
+            match module:
+                case sentence_modules.Dense() if settings.pooling is None:
+                    name = f"dense {module.out_features} {module.activation}"
+                    steps.append((name, read_dense(module, device)))
+                    dimension = module.out_features
+                case sentence_modules.Normalize() if settings.normalize is not False:
+                    steps.append(("normalize", normalize))
+        size = settings.dimensions or (model.truncate_dimension if model else None)
+        if settings.dimensions is not None and settings.dimensions > dimension:
+            raise SettingsError(
+                f"dimensions is {settings.dimensions}, and a vector has only {dimension} features;"
+                " lower it"
+            )
+        if size is not None and size < dimension:
+            steps.append((f"first {size}", partial(truncate, size=size)))
+            dimension = size
+        if settings.normalize and (not steps or steps[-1][0] != "normalize"):
+            steps.append(("normalize", normalize))
+        return cls(poolings, tuple(steps), dimension, includes_prompt)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers whose hidden states it needs, without duplicates, as in `resolve_layers`."""
+        return tuple(
+            dict.fromkeys(layer for name in self.poolings for layer in POOLINGS[name].layers)
+        )
+
+    @property
+    def description(self) -> str:
+        """All poolings and steps, in one line."""
+        return " → ".join([" + ".join(self.poolings), *(name for name, _ in self.steps)])
+
+    def pool(
+        self, states: Sequence[Float[Tensor, "tokens hidden"]], span: Span
+    ) -> Float[Tensor, "sequences features"]:
+        """Pool the hidden states of `layers` to one vector per sequence."""
+        of_layer = dict(zip(self.layers, states, strict=True))
+        parts = [
+            POOLINGS[name].pool([of_layer[layer] for layer in POOLINGS[name].layers], span)
+            for name in self.poolings
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def finish(self, vectors: Float[Tensor, "texts pooled"]) -> Float[Tensor, "texts features"]:
+        """Apply all steps after pooling."""
+        for _, step in self.steps:
+            vectors = step(vectors)
+        return vectors
+
+
+def find_poolings(
+    model: SentenceModel | None, settings: EmbedderSettings
+) -> tuple[tuple[str, ...], bool]:
+    """Find the pooling methods, and whether the tokens of a prompt are pooled."""
+    for module in model.modules if model else ():
+        if isinstance(module, sentence_modules.Pooling):
+            return settings.pooling or module.modes, module.include_prompt
+    return settings.pooling or DEFAULT_POOLING, True

@@ -1,0 +1,107 @@
+"""Names of the similarity functions, for settings, which don't import NumPy."""
+
+from typing import Annotated, Literal, get_args
+
+from cyclopts import Parameter
+from pydantic import Field
+
+from bertkit.base.settings import Settings
+from bertkit.inference.settings import PRECISION_HELP, EngineName, PrecisionName
+
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
+SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
+
+
+PoolingName = Literal[
+    "cls",
+    "mean",
+    "max",
+    "mean_sqrt_len_tokens",
+    "weightedmean",
+    "lasttoken",
+    "first_last_mean",
+    "last_four_concat",
+    "last_four_sum",
+]
+LEAST_TOKENS = 3  # [CLS], a word, [SEP]; of a pair without a word, all three are special
+
+
+class EmbedderSettings(Settings):
+    """How texts become vectors; the defaults come from the model's folder."""
+
+    pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
+        None,
+        description="How token vectors become one vector; the results of several are concatenated."
+        " By default as a sentence-transformers folder specifies, else mean. Setting it drops the"
+        " dense layers that such a folder applies after its own pooling.",
+    )
+    normalize: bool | None = Field(
+        None,
+        description="Scale each vector to length 1 at the end, or never; by default as the"
+        " model's folder specifies.",
+    )
+    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Keep only this many leading features of each vector; --normalize applies"
+        " afterwards.",
+    )
+    prompt: str | None = Field(
+        None,
+        description="Text prepended to each text, exactly as given; an empty text disables the"
+        " model's default prompt.",
+    )
+    prompt_name: str | None = Field(
+        None, description="Name of the model's prompt to prepend to each text, such as query."
+    )
+    max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
+        None,
+        description="Maximum number of tokens of a text, including [CLS] and [SEP]; by default what"
+        " the model's folder specifies.",
+    )
+    long_texts: Literal["truncate", "window"] = Field(
+        "truncate",
+        description="How longer texts are handled: truncate cuts them off; window splits them into"
+        " overlapping parts, whose vectors are averaged, weighted by their number of tokens.",
+    )
+    stride: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Distance in tokens between the starts of two parts, for --long-texts window;"
+        " by default half the length of a part.",
+    )
+    deterministic: bool = Field(
+        False,
+        description="Compute each text alone, so that its vector doesn't depend on the other texts,"
+        " bit for bit; slower. Without it, vectors agree within 1e-6.",
+    )
+    engine: EngineName = Field(
+        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+    )
+    precision: PrecisionName = Field(
+        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
+    )
+
+
+class FeatureSettings(Settings):
+    """Which hidden states become features; the defaults are the BERT paper's best setting."""
+
+    layers: tuple[int, ...] | None = Field(
+        None,
+        description="Layers to extract, in this order: -1 is the last block, 1 the first, 0 the"
+        " output of the embeddings. By default the last four, the last first.",
+    )
+    combine: Literal["concat", "sum", "mean", "none"] = Field(
+        "concat",
+        description="How several layers are combined: concat concatenates them, sum adds them, mean"
+        " averages them, none keeps them separate.",
+    )
+    max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
+        None,
+        description="Maximum number of tokens of a text, including [CLS] and [SEP]; longer texts"
+        " are cut off. By default the model's maximum.",
+    )
+    engine: EngineName = Field(
+        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+    )
+    precision: PrecisionName = Field(
+        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
+    )

@@ -1,0 +1,110 @@
+"""The export target onnx: `model.onnx`, which ONNX Runtime, OpenVINO and others load.
+
+The weights of a large model are in `model.onnx_data` beside it, because a protocol buffer file
+holds at most two gigabytes and is read into memory whole. `bertkit.checkpoints.onnx_file` reads
+both files back.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from torch import Tensor
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.files import durable_file, write_file
+from bertkit.checkpoints.file_names import ONNX_DATA_FILE, ONNX_FILE
+from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.inference.onnx.graph import OnnxGraph, Shape
+from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
+from bertkit.inference.onnx.padded import OPSET, count_features, write_sentence
+from bertkit.models.bert.pretrained import PretrainedBert
+
+MAX_INLINE_BYTES = 1 << 30
+ALIGNMENT_BYTES = 4096  # so that a reader can memory-map each weight
+
+
+def write_onnx(
+    folder: Path,
+    model: PretrainedBert,
+    kind: ExportedKind,
+    sentences: SentenceModel | None = None,
+    precision: Literal["fp32", "int8"] = "fp32",
+) -> tuple[dict[str, FileRecord], tuple[str, ...]]:
+    """Write a model as an ONNX file.
+
+    Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64; its outputs, all
+    float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
+    `sentences` is given.
+
+    Args:
+        folder: an existing folder.
+        model: on a CPU.
+        kind: how its architecture is exported.
+        sentences: the modules that turn a bare encoder's output into a sentence embedding.
+        precision: of the linear layers of the encoder.
+
+    Returns:
+        Size and checksums of each file, by name, and the names of the outputs.
+    """
+    graph = OnnxGraph(OPSET, their_name)
+    outputs: Outputs = kind.write(graph, model, precision)
+    if sentences is not None:
+        vectors: dict[str, Shape] = {
+            write_sentence(graph, sentences, "last_hidden_state"): (
+                "batch",
+                count_features(sentences),
+            )
+        }
+        outputs |= vectors
+    proto = graph.build(kind.inputs, outputs)
+    records: dict[str, FileRecord] = {}
+    if sum(weight.nbytes for weight in graph.weights.values()) > MAX_INLINE_BYTES:
+        records[ONNX_DATA_FILE] = _write_weights(folder / ONNX_DATA_FILE, proto, graph.weights)
+    else:
+        _take_weights_in(proto, graph.weights)
+    records[ONNX_FILE] = write_file(folder / ONNX_FILE, proto.SerializeToString())
+    return records, tuple(outputs)
+
+
+def _take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
+    for declared in proto.graph.initializer:
+        if declared.name in weights:
+            declared.ClearField("external_data")
+            declared.ClearField("data_location")
+            declared.raw_data = _as_bytes(weights[declared.name]).tobytes()
+
+
+def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRecord:
+    """Write the weights one after another, and record the position of each in the model."""
+    offset = 0
+    with durable_file(path) as file:
+        for declared in proto.graph.initializer:
+            if declared.name not in weights:
+                continue
+            padding = -offset % ALIGNMENT_BYTES
+            file.write(bytes(padding))
+            content = _as_bytes(weights[declared.name])
+            file.write(content)
+            declared.ClearField("external_data")
+            place = {"location": path.name, "offset": offset + padding, "length": content.nbytes}
+            for key, value in place.items():
+                declared.external_data.add(key=key, value=str(value))
+            offset += padding + content.nbytes
+    return file.record()
+
+
+def _as_bytes(weight: Tensor) -> memoryview:
+    """Return a weight as bytes: float32 or int8, little-endian, row-major."""
+    values = weight.contiguous().numpy()
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).data.cast("B")
+
+
+# Writes a model and its sentence-embedding modules to a folder in a precision; returns file name →
+# record, and the names of the outputs.
+Exporter: TypeAlias = Callable[
+    [Path, PretrainedBert, ExportedKind, SentenceModel | None, Literal["fp32", "int8"]],
+    tuple[dict[str, FileRecord], tuple[str, ...]],
+]
+
+EXPORTERS: dict[str, Exporter] = {"onnx": write_onnx}

@@ -1,0 +1,295 @@
+"""A builder of ONNX graphs that keeps weights outside the graph.
+
+The graph holds only name, type and shape of each weight, so it stays small for any model, and no
+weight is copied before it is written to a file. torch's own exporter isn't used: an encoder needs
+only a dozen kinds of nodes, and here each is written exactly as it should run.
+
+Source: onnx.ai, "Open Neural Network Exchange Intermediate Representation", and its operators.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import torch
+from jaxtyping import Float, Int8
+from torch import Tensor, nn
+
+from bertkit.base.errors import MissingExtraError
+from bertkit.checkpoints.onnx_file import PRODUCER, SCALE, TRANSPOSED
+from bertkit.nn.block import EncoderBlock
+
+MICROSOFT = "com.microsoft"  # ONNX Runtime's own operators, all of version 1
+ELEMENT_TYPES = {
+    torch.float32: "FLOAT",
+    torch.int64: "INT64",
+    torch.int32: "INT32",
+    torch.int8: "INT8",
+    torch.bool: "BOOL",
+}
+
+Shape: TypeAlias = Sequence[int | str]
+
+
+class OnnxGraph:
+    """An ONNX graph: nodes in execution order, constants, and weights.
+
+    Args:
+        opset: version of ONNX's operators.
+        rename: name of a weight in the file, for its name in bertkit's models.
+
+    Attributes:
+        weights: by name in the file; views of the model's weights, possibly transposed.
+
+    Raises:
+        MissingExtraError: `bertkit[onnx]` isn't installed.
+    """
+
+    def __init__(self, opset: int, rename: Callable[[str], str] = str) -> None:
+        self._onnx = import_extra("onnx")
+        self._rename = rename
+        self._opsets = {"": opset}
+        self._nodes: list[Any] = []
+        self._num_nodes = 0
+        self._constants: dict[str, Any] = {}
+        self._quantized: dict[str, tuple[str, str, str]] = {}
+        self.weights: dict[str, Tensor] = {}
+
+    def weight(self, name: str, tensor: Tensor) -> str:
+        """Add a weight once and return its name; the tensor isn't copied, and may be a view."""
+        name = self._rename(name)
+        self.weights[name] = tensor.detach()
+        return name
+
+    def constant(self, value: float | list[int]) -> str:
+        """Add a small constant and return its name: a number as float32, a list as int64."""
+        name = f"constant_{value}".replace(" ", "")
+        if name not in self._constants:
+            kind, shape = ("INT64", [len(value)]) if isinstance(value, list) else ("FLOAT", [])
+            values = value if isinstance(value, list) else [value]
+            element_type = getattr(self._onnx.TensorProto, kind)
+            self._constants[name] = self._onnx.helper.make_tensor(name, element_type, shape, values)
+        return name
+
+    def node(
+        self, operator: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any
+    ) -> str:
+        """Add a node with one output and return the output's name, by default generated."""
+        name = output or f"{operator}_{self._num_nodes}"
+        self._opsets.setdefault(domain, 1)
+        self._add(operator, inputs, [name], domain=domain, **attributes)
+        return name
+
+    def quantize(self, values: str) -> tuple[str, str, str]:
+        """Add a node that quantizes values, once; return the names of integers, scale and zero."""
+        if values not in self._quantized:
+            names = (f"{values}_uint8", f"{values}_scale", f"{values}_zero")
+            self._add("DynamicQuantizeLinear", [values], names)
+            self._quantized[values] = names
+        return self._quantized[values]
+
+    def branch(self, write: Callable[[], object], shape: Shape) -> Any:
+        """Build one of the two branches of an `If` node.
+
+        Args:
+            write: adds the branch's nodes; the output of the last one, float32, is its output.
+            shape: shape of the output.
+        """
+        outside, self._nodes = self._nodes, []
+        write()
+        inside, self._nodes = self._nodes, outside
+        output = self._describe(inside[-1].output[0], torch.float32, shape)
+        return self._onnx.helper.make_graph(inside, f"branch_{self._num_nodes}", [], [output])
+
+    def build(
+        self,
+        inputs: Mapping[str, tuple[torch.dtype, Shape]],
+        outputs: Mapping[str, Shape],
+    ) -> Any:
+        """Build the model, a `ModelProto` whose weights are declared as external data.
+
+        Args:
+            inputs: name → type and shape; a dynamic size is given as a name.
+            outputs: name → shape; all outputs are float32.
+        """
+        helper = self._onnx.helper
+        graph = helper.make_graph(
+            self._nodes,
+            "bert",
+            [self._describe(name, dtype, shape) for name, (dtype, shape) in inputs.items()],
+            [self._describe(name, torch.float32, shape) for name, shape in outputs.items()],
+            [*self._constants.values(), *map(self._declare, self.weights)],
+        )
+        opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
+        return helper.make_model(
+            graph,
+            opset_imports=opsets,
+            ir_version=helper.find_min_ir_version_for(opsets, ignore_unknown=True),
+            producer_name=PRODUCER,
+        )
+
+    def _add(
+        self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> None:
+        name = f"{operator}_{self._num_nodes}"
+        self._num_nodes += 1
+        make_node = self._onnx.helper.make_node
+        self._nodes.append(make_node(operator, inputs, outputs, name, **attributes))
+
+    def _describe(self, name: str, dtype: torch.dtype, shape: Shape) -> Any:
+        element_type = getattr(self._onnx.TensorProto, ELEMENT_TYPES[dtype])
+        return self._onnx.helper.make_tensor_value_info(name, element_type, list(shape))
+
+    def _declare(self, name: str) -> Any:
+        tensor = self._onnx.TensorProto(
+            name=name,
+            data_type=getattr(self._onnx.TensorProto, ELEMENT_TYPES[self.weights[name].dtype]),
+            dims=self.weights[name].shape,
+            data_location=self._onnx.TensorProto.EXTERNAL,
+        )
+        tensor.external_data.add(key="location", value="weights")
+        return tensor
+
+
+def import_extra(package: str) -> Any:
+    """Import a package of the extra `bertkit[onnx]`."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{package} can't be loaded ({error}); pip install 'bertkit[onnx]'"
+        ) from None
+
+
+Activation: TypeAlias = Callable[[OnnxGraph, str], str]
+WriteLinear: TypeAlias = Callable[[OnnxGraph, str, nn.Linear, str], str]
+Multiply: TypeAlias = Callable[[OnnxGraph, str, str, Tensor, Tensor], str]
+GraphPrecision: TypeAlias = Literal["fp32", "int8"]
+
+
+def operator(name: str, **attributes: str) -> Activation:
+    """Return the activation that is a single operator of ONNX."""
+    return lambda graph, values: graph.node(name, values, **attributes)
+
+
+def write_gelu(graph: OnnxGraph, values: str) -> str:
+    """Add GELU: 0.5 · x · (1 + erf(x / √2))."""
+    erf = graph.node("Erf", graph.node("Div", values, graph.constant(math.sqrt(2.0))))
+    doubled = graph.node("Mul", values, graph.node("Add", erf, graph.constant(1.0)))
+    return graph.node("Mul", doubled, graph.constant(0.5))
+
+
+def write_gelu_tanh(graph: OnnxGraph, values: str) -> str:
+    """Add the tanh approximation of GELU."""
+    cube = graph.node("Mul", values, graph.node("Mul", values, values))
+    summed = graph.node("Add", values, graph.node("Mul", cube, graph.constant(0.044715)))
+    scaled = graph.node("Mul", summed, graph.constant(math.sqrt(2.0 / math.pi)))
+    share = graph.node("Add", graph.node("Tanh", scaled), graph.constant(1.0))
+    return graph.node("Mul", graph.node("Mul", values, graph.constant(0.5)), share)
+
+
+def write_mish(graph: OnnxGraph, values: str) -> str:
+    """Add Mish: x · tanh(softplus(x))."""
+    return graph.node("Mul", values, graph.node("Tanh", graph.node("Softplus", values)))
+
+
+def write_silu(graph: OnnxGraph, values: str) -> str:
+    """Add SiLU: x · sigmoid(x)."""
+    return graph.node("Mul", values, graph.node("Sigmoid", values))
+
+
+# The keys of `bertkit.nn.block.ACTIVATIONS`.
+ACTIVATION_NODES: dict[str, Activation] = {
+    "gelu": write_gelu,
+    "gelu_new": write_gelu_tanh,
+    "gelu_python": write_gelu,
+    "gelu_pytorch_tanh": write_gelu_tanh,
+    "mish": write_mish,
+    "relu": operator("Relu"),
+    "silu": write_silu,
+    "swish": write_silu,
+    "tanh": operator("Tanh"),
+}
+
+
+def write_after_attention(
+    graph: OnnxGraph,
+    name: str,
+    layer: EncoderBlock,
+    inputs: tuple[str, str],
+    parts: tuple[WriteLinear, Activation],
+    output: str = "",
+) -> str:
+    """Write the part of a block after attention.
+
+    Args:
+        graph: the graph.
+        name: of the block.
+        layer: the block.
+        inputs: names of the block's input and of the context from attention.
+        parts: how this graph writes linear layers and the activation.
+        output: name of the block's output; by default generated.
+    """
+    (tokens, context), (write_linear, activate) = inputs, parts
+    feed_forward = layer.feed_forward
+    mixed = write_linear(graph, f"{name}.attention.output", layer.attention.output, context)
+    tokens = add_norm(graph, f"{name}.attention_norm", layer.attention_norm, mixed, tokens)
+    inner = write_linear(graph, f"{name}.feed_forward.up", feed_forward.up, tokens)
+    inner = activate(graph, inner)
+    outer = write_linear(graph, f"{name}.feed_forward.down", feed_forward.down, inner)
+    norm = layer.feed_forward_norm
+    return add_norm(graph, f"{name}.feed_forward_norm", norm, outer, tokens, output)
+
+
+def add_norm(
+    graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, residual: str, output: str = ""
+) -> str:
+    """Add the residual, then normalize."""
+    summed = graph.node("Add", values, residual)
+    weights = (graph.weight(f"{name}.weight", norm.weight), graph.weight(f"{name}.bias", norm.bias))
+    return graph.node(
+        "LayerNormalization", summed, *weights, axis=-1, epsilon=norm.eps, output=output
+    )
+
+
+def take_first(graph: OnnxGraph, tokens: str) -> str:
+    """Return the states of each text's first token, `[batch, hidden]`."""
+    return take(graph, tokens, 0, axis=1)
+
+
+def take(graph: OnnxGraph, values: str, index: int, *, axis: int, output: str = "") -> str:
+    """Return the values at an index of an axis, without that axis."""
+    chosen = graph.node("Gather", values, graph.constant([index]), axis=axis)
+    return graph.node("Squeeze", chosen, graph.constant([axis]), output=output)
+
+
+LARGEST = 127  # -128 isn't used, so that a weight and its negative are equally exact
+FLOAT = 1  # ONNX's number of the type
+
+
+def write_int8_linear(graph: OnnxGraph, name: str, linear: nn.Linear, values: str) -> str:
+    """Write a linear layer with an int8 matrix; return the name of its output, float32."""
+    return multiply_int8(graph, name, values, linear.weight, linear.bias)
+
+
+def multiply_int8(
+    graph: OnnxGraph, name: str, values: str, weight: Float[Tensor, "out in"], bias: Tensor
+) -> str:
+    """Write the product of values with an int8 matrix, plus a bias; values are quantized once."""
+    integers, scales = quantize_matrix(weight)
+    matrix = graph.weight(f"{name}.weight{TRANSPOSED}", integers.t())
+    scale = graph.weight(f"{name}.weight{SCALE}", scales)
+    inputs, input_scale, input_zero = graph.quantize(values)
+    sums = graph.node("Cast", graph.node("MatMulInteger", inputs, matrix, input_zero), to=FLOAT)
+    product = graph.node("Mul", sums, graph.node("Mul", input_scale, scale))
+    return graph.node("Add", product, graph.weight(f"{name}.bias", bias))
+
+
+def quantize_matrix(
+    weight: Float[Tensor, "out in"],
+) -> tuple[Int8[Tensor, "out in"], Float[Tensor, " out"]]:
+    """Round a matrix to integers from -127 to 127; also return the scale of each row."""
+    weight = weight.detach().float()
+    scales = weight.abs().amax(dim=1).clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
+    return (weight / scales[:, None]).round().to(torch.int8), scales

@@ -1,0 +1,229 @@
+"""The models of each architecture as ONNX graphs with padded batches: the encoder and its heads.
+
+Outputs have the names that Optimum gives them, so that its classes load the file too.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.names import their_names
+from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
+from bertkit.inference.onnx.graph import ACTIVATION_NODES, GraphPrecision, OnnxGraph, Shape, take
+from bertkit.inference.onnx.padded import (
+    INPUT_NAMES,
+    write_encoder,
+    write_linear,
+    write_pooler,
+    write_pooling,
+)
+from bertkit.models.bert.architectures import FEATURE_BASED
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
+from bertkit.models.bert.fine_tuning import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+    WordScoringBert,
+)
+from bertkit.models.bert.pretrained import PretrainedBert
+
+Outputs = dict[str, Shape]
+
+
+class ExportedKind(NamedTuple):
+    """How models of an architecture are exported.
+
+    Attributes:
+        kind: the model's class.
+        write: adds the model's nodes to a graph, its encoder in a precision; returns its outputs,
+            name → shape.
+        input_shape: shape of each of the inputs `INPUT_NAMES`.
+    """
+
+    kind: type[PretrainedBert]
+    write: Callable[[OnnxGraph, Any, GraphPrecision], Outputs]
+    input_shape: Shape = ("batch", "length")
+
+    @property
+    def inputs(self) -> Mapping[str, tuple[torch.dtype, Shape]]:
+        """The graph's inputs, name → type and shape."""
+        return dict.fromkeys(INPUT_NAMES, (torch.int64, self.input_shape))
+
+
+def find_kind(architecture: str, config: BertConfig, source: object) -> ExportedKind:
+    """Return how an architecture is exported.
+
+    Raises:
+        CheckpointError: it can't be exported.
+    """
+    if config.is_decoder:
+        raise CheckpointError(
+            f"{source} reads left to right (is_decoder), which ONNX graphs aren't written for"
+        )
+    has_nodes = architecture in EXPORTED
+    if architecture == FEATURE_BASED:
+        has_nodes = read_feature_head(config).is_pooled
+    if not has_nodes:
+        raise CheckpointError(
+            f"{source}: ONNX graphs are written of {', '.join(EXPORTED)}, and not of this"
+            f" {architecture}"
+        )
+    return EXPORTED[architecture]
+
+
+def their_name(name: str) -> str:
+    """Return the name in Hugging Face's files for the name of a weight in a graph."""
+    ours = name.removesuffix(TRANSPOSED).removesuffix(SCALE)
+    suffix = name.removeprefix(ours)
+    if ours.startswith(SENTENCE):
+        return name
+    for number, part in enumerate(("query", "key", "value")):
+        if f".attention.{part}." in ours:
+            joined = ours.replace(f".attention.{part}.", ".attention.query_key_value.")
+            return their_names(joined)[number] + suffix
+    return their_names(ours)[0] + suffix
+
+
+def write_bert(graph: OnnxGraph, model: BertModel, precision: GraphPrecision) -> Outputs:
+    """Write the encoder, and the pooler if there is one."""
+    size = model.config.hidden_size
+    tokens = write_encoder(
+        graph, model.encoder, model.config, precision, output="last_hidden_state"
+    )
+    outputs: Outputs = {tokens: ("batch", "length", size)}
+    if model.pooler is not None:
+        outputs[write_pooler(graph, model.pooler, tokens, "pooler_output")] = ("batch", size)
+    return outputs
+
+
+def write_sequence_labels(
+    graph: OnnxGraph, model: BertForSequenceClassification, precision: GraphPrecision
+) -> Outputs:
+    """Write a classifier or regressor of sequences."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    pooled = write_pooler(graph, model.pooler, tokens)
+    logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
+    return {logits: ("batch", model.config.num_labels)}
+
+
+def write_pooled_labels(
+    graph: OnnxGraph, model: BertFeatureBased, precision: GraphPrecision
+) -> Outputs:
+    """Write a classifier or regressor of pooled tokens."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    pooled = write_pooling(graph, (model.head.pooling,), tokens)
+    logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
+    return {logits: ("batch", model.config.num_labels)}
+
+
+def write_choices(
+    graph: OnnxGraph, model: BertForMultipleChoice, precision: GraphPrecision
+) -> Outputs:
+    """Write a multiple-choice model, whose inputs are `[batch, choices, length]`."""
+    sizes = graph.node("Shape", "input_ids")
+    length = graph.node("Gather", sizes, graph.constant([2]))
+    rows = graph.node("Concat", graph.constant([-1]), length, axis=0)
+    ids, mask, segments = (graph.node("Reshape", name, rows) for name in INPUT_NAMES)
+    tokens = write_encoder(graph, model.encoder, model.config, precision, (ids, mask, segments))
+    pooled = write_pooler(graph, model.pooler, tokens)
+    scores = write_linear(graph, "classifier", model.classifier, pooled)
+    shape = graph.node("Gather", sizes, graph.constant([0, 1]))
+    return {graph.node("Reshape", scores, shape, output="logits"): ("batch", "choices")}
+
+
+def write_token_labels(
+    graph: OnnxGraph, model: BertForTokenClassification, precision: GraphPrecision
+) -> Outputs:
+    """Write a classifier of tokens."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    logits = write_linear(graph, "classifier", model.classifier, tokens, "logits")
+    return {logits: ("batch", "length", model.config.num_labels)}
+
+
+def write_answers(
+    graph: OnnxGraph, model: BertForQuestionAnswering, precision: GraphPrecision
+) -> Outputs:
+    """Write an extractive question answering model."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    scores = write_linear(graph, "qa_outputs", model.qa_outputs, tokens)
+    names = ("start_logits", "end_logits")
+    return {
+        take(graph, scores, index, axis=2, output=name): ("batch", "length")
+        for index, name in enumerate(names)
+    }
+
+
+def write_words(graph: OnnxGraph, model: WordScoringBert, precision: GraphPrecision) -> Outputs:
+    """Write a masked language model."""
+    return _write_words(graph, model, write_encoder(graph, model.encoder, model.config, precision))
+
+
+def write_pairs(
+    graph: OnnxGraph, model: BertForNextSentencePrediction, precision: GraphPrecision
+) -> Outputs:
+    """Write a next sentence model."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    return _write_pairs(graph, model, tokens, "logits")
+
+
+def write_pretraining(
+    graph: OnnxGraph, model: BertForPreTraining, precision: GraphPrecision
+) -> Outputs:
+    """Write a model with both heads of pre-training."""
+    tokens = write_encoder(graph, model.encoder, model.config, precision)
+    pairs = _write_pairs(graph, model, tokens, "seq_relationship_logits")
+    return {**_write_words(graph, model, tokens), **pairs}
+
+
+def _write_words(graph: OnnxGraph, model: WordScoringBert, tokens: str) -> Outputs:
+    """Write the masked LM head; its product reads the word embeddings where they are."""
+    head, config = model.masked_lm, model.config
+    dense = write_linear(graph, "masked_lm.dense", head.dense, tokens)
+    active = ACTIVATION_NODES[config.hidden_act](graph, dense)
+    weights = (
+        graph.weight("masked_lm.norm.weight", head.norm.weight),
+        graph.weight("masked_lm.norm.bias", head.norm.bias),
+    )
+    features = graph.node("LayerNormalization", active, *weights, axis=-1, epsilon=head.norm.eps)
+    words = graph.weight("encoder.embeddings.word.weight", model.encoder.embeddings.word.weight)
+    scores = graph.node("MatMul", features, graph.node("Transpose", words, perm=[1, 0]))
+    bias = graph.weight("masked_lm.bias", head.bias)
+    logits = graph.node("Add", scores, bias, output="logits")
+    return {logits: ("batch", "length", config.vocab_size)}
+
+
+def _write_pairs(
+    graph: OnnxGraph,
+    model: BertForNextSentencePrediction | BertForPreTraining,
+    tokens: str,
+    output: str,
+) -> Outputs:
+    pooled = write_pooler(graph, model.pooler, tokens)
+    return {write_linear(graph, "next_sentence", model.next_sentence, pooled, output): ("batch", 2)}
+
+
+EXPORTED: dict[str, ExportedKind] = {
+    "BertModel": ExportedKind(BertModel, write_bert),
+    "BertForPreTraining": ExportedKind(BertForPreTraining, write_pretraining),
+    "BertForMaskedLM": ExportedKind(BertForMaskedLM, write_words),
+    "BertForNextSentencePrediction": ExportedKind(BertForNextSentencePrediction, write_pairs),
+    "BertForSequenceClassification": ExportedKind(
+        BertForSequenceClassification, write_sequence_labels
+    ),
+    FEATURE_BASED: ExportedKind(BertFeatureBased, write_pooled_labels),
+    "BertForTokenClassification": ExportedKind(BertForTokenClassification, write_token_labels),
+    "BertForQuestionAnswering": ExportedKind(BertForQuestionAnswering, write_answers),
+    "BertForMultipleChoice": ExportedKind(
+        BertForMultipleChoice, write_choices, ("batch", "choices", "length")
+    ),
+}

@@ -1,0 +1,431 @@
+"""Queries: the sequences to run through a model to score a text, and the tokens that each predicts.
+
+A left-to-right model predicts all tokens of a part of a text at once. A bidirectional model sees
+the whole text but the token that it predicts, so there is one query per token.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Self, overload
+
+import numpy as np
+import torch
+
+from bertkit.base.errors import InputError, NonFiniteError
+from bertkit.base.progress import show_progress
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import find_bundled, resolve_model
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.records import gather, open_records
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.predictor import NamedText, name_texts
+from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, BertLMHeadModel
+from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.reports.notebook import ResultList, Row, Tabular
+from bertkit.tasks.metrics.classification import Numbers
+from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.metrics.texts import find_perplexity
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Query:
+    """A sequence, and the tokens that are predicted from its hidden states.
+
+    Attributes:
+        sequence: token ids with their special tokens; may be shared by many queries.
+        masked: indices of the sequence whose tokens are replaced by [MASK].
+        places: indices of the hidden states that predict.
+        labels: the token id that each of them should predict.
+    """
+
+    sequence: Sequence[int]
+    masked: range
+    places: range
+    labels: Sequence[int]
+
+    def ids(self, mask_id: int) -> list[int]:
+        """Return the sequence with its [MASK]s."""
+        ids = list(self.sequence)
+        ids[self.masked.start : self.masked.stop] = [mask_id] * len(self.masked)
+        return ids
+
+
+def ask_left_to_right(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
+    """Yield the queries that together predict each token of a text, and its end, once.
+
+    A text that is too long is split into overlapping parts: in every part but the first, the first
+    half is context.
+
+    Args:
+        pieces: the text's token ids.
+        tokenizer: has the special tokens.
+        limit: maximum length of a sequence.
+    """
+    tokens = [*pieces, tokenizer.sep_id]
+    room = limit - 1
+    begin, scored = 0, 0  # of the part, and the tokens scored so far
+    while scored < len(tokens):
+        part = tokens[begin : begin + room]
+        first = scored - begin
+        places = range(first, len(part))  # [CLS] comes first: each state predicts what follows it
+        yield Query([tokenizer.cls_id, *part], range(0), places, part[first:])
+        scored = begin + len(part)
+        begin = scored - room // 2
+
+
+def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
+    """Yield one query per token of a text: it is masked, and so are later pieces of its word.
+
+    Without that, the pieces of a rare word would give each other away. A text that is too long is
+    split into overlapping parts, and a token is predicted in the part where it is near the middle.
+
+    Source: Salazar et al. 2020, "Masked Language Model Scoring" (1910.14659); within words Kauf and
+    Ivanova 2023, "A Better Way to Do Masked Language Model Scoring" (2305.10588).
+
+    Args:
+        pieces: the text's token ids.
+        tokenizer: has the special tokens.
+        limit: maximum length of a sequence.
+    """
+    room = limit - 2
+    step = max(1, room // 2)
+    part_begin, sequence = -1, [0]
+    for index, word_end in enumerate(find_word_ends(pieces, tokenizer)):
+        wanted = max(0, index - room // 4) // step * step
+        begin = min(wanted, max(0, len(pieces) - room))
+        if begin != part_begin:
+            part = pieces[begin : begin + room]
+            part_begin, sequence = begin, [tokenizer.cls_id, *part, tokenizer.sep_id]
+        place = 1 + index - begin
+        masked = range(place, 1 + min(word_end - begin, room))
+        yield Query(sequence, masked, range(place, place + 1), pieces[index : index + 1])
+
+
+def find_word_ends(pieces: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """Return for each piece the index after the last piece of its word."""
+    ends, end = [], len(pieces)
+    for index in reversed(range(len(pieces))):
+        ends.append(end)
+        if not tokenizer.is_continuation[pieces[index]]:
+            end = index
+    return ends[::-1]
+
+
+TOKENS_AT_A_TIME = 128  # limits the largest tensor: the vocabulary scores of each token
+# A text has as many queries as tokens: fewer texts at a time than for other work.
+WINDOW_CHARS = 1 << 14
+
+
+@dataclass(frozen=True)
+class TextScore(Tabular):
+    """The log probability of one text.
+
+    Attributes:
+        text: the text as given.
+        num_tokens: tokens that were predicted: the text's pieces and, left to right, its end.
+        num_unknown: how many of these are [UNK].
+        log_probability: sum of the natural log probabilities of these tokens.
+    """
+
+    text: str
+    num_tokens: int
+    num_unknown: int
+    log_probability: float
+
+    @property
+    def perplexity(self) -> float:
+        """The exponential of the mean negative log probability per token."""
+        return find_perplexity(-self.log_probability / self.num_tokens)
+
+    def as_row(self) -> Row:
+        """Return the fields and the perplexity."""
+        return {**super().as_row(), "perplexity": self.perplexity}
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A text and the queries that score it."""
+
+    text: str
+    num_tokens: int
+    num_unknown: int
+    queries: list[Query]
+
+
+@dataclass(frozen=True)
+class TextScorer:
+    """Scores texts with a left-to-right or a bidirectional model.
+
+    Examples:
+        >>> score = TextScorer.load("run/")  # doctest: +SKIP
+        >>> score("She opened the door.").log_probability  # doctest: +SKIP
+        -9.4
+
+    Attributes:
+        loaded: the model and its tokenizer.
+        engine_name: the runtime of the encoder, as in `choose_engine`.
+        precision: of the encoder's weights and matrix products, as in `choose_engine`.
+    """
+
+    loaded: LoadedModel[BertLMHeadModel | BertForMaskedLM | BertForPreTraining]
+    engine_name: EngineName = "auto"
+    precision: PrecisionName = "auto"
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | None = None,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+        engine: EngineName = "auto",
+        precision: PrecisionName = "auto",
+    ) -> Self:
+        """Load a left-to-right model, or one with a masked-LM head.
+
+        Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
+        """
+        checkpoint = open_checkpoint(
+            resolve_model(path or find_bundled("words"), revision=revision)
+        )
+        kind = BertLMHeadModel if checkpoint.config.get("is_decoder") is True else BertForMaskedLM
+        return cls(LoadedModel.from_checkpoint(kind, checkpoint, device), engine, precision)
+
+    @property
+    def is_left_to_right(self) -> bool:
+        """Whether each token is predicted from those before it only."""
+        return self.loaded.model.config.is_decoder
+
+    @overload
+    def __call__(self, text: str) -> TextScore: ...
+
+    @overload
+    def __call__(self, text: list[str] | tuple[str, ...]) -> list[TextScore]: ...
+
+    def __call__(self, text: str | list[str] | tuple[str, ...]) -> TextScore | list[TextScore]:
+        """Score one text, or several, of any length; errors as in `stream`."""
+        found = ResultList(self.stream([text] if isinstance(text, str) else text))
+        return found[0] if isinstance(text, str) else found
+
+    def stream(self, texts: Iterable[str | NamedText]) -> Iterator[TextScore]:
+        """Score any number of texts, in bounded memory.
+
+        Yields:
+            One result per text, in input order.
+
+        Raises:
+            InputError: an input isn't a string, or is empty.
+            NonFiniteError: the model's scores aren't finite.
+        """
+        windows = cut_windows(name_texts(texts), most=WINDOW_CHARS)
+        for window in encode_ahead(windows, partial(encode_texts, self)):
+            logs = iter(self._answer([query for encoded in window for query in encoded.queries]))
+            for one in window:
+                total = math.fsum(next(logs) for _ in one.queries)
+                yield TextScore(one.text, one.num_tokens, one.num_unknown, total)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return choose_engine(self.engine_name, self.loaded.model, precision=self.precision)
+
+    def _answer(self, queries: Sequence[Query]) -> list[float]:
+        """Return the sum of the log probabilities of each query's labels."""
+        found: dict[int, float] = {}
+        lengths = [len(query.sequence) for query in queries]
+        for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
+            sums = self._answer_batch([queries[index] for index in chosen])
+            found.update(zip(chosen, sums, strict=True))
+        return [found[index] for index in range(len(queries))]
+
+    @torch.inference_mode()
+    def _answer_batch(self, queries: Sequence[Query]) -> list[float]:
+        mask_id = self.loaded.tokenizer.mask_id
+        batch = PackedBatch.from_single([query.ids(mask_id) for query in queries])
+        starts = batch.first_tokens.tolist()
+        places = [
+            start + place
+            for start, query in zip(starts, queries, strict=True)
+            for place in query.places
+        ]
+        (tokens,) = self._engine(batch)
+        states = tokens[torch.tensor(places, device=tokens.device)]
+        labels = torch.tensor(list(chain.from_iterable(query.labels for query in queries)))
+        logs = []
+        for some, expected in zip(
+            torch.split(states, TOKENS_AT_A_TIME),
+            torch.split(labels.to(tokens.device), TOKENS_AT_A_TIME),
+            strict=True,
+        ):
+            scores = self.loaded.model.score_words(some).float()
+            logs.append(scores.gather(1, expected[:, None])[:, 0] - scores.logsumexp(dim=-1))
+        all_logs = torch.cat(logs).double()
+        if not all_logs.isfinite().all():
+            raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
+        by_query = torch.split(all_logs, [len(query.places) for query in queries])
+        return [float(each.sum()) for each in by_query]
+
+
+def encode_texts(scorer: TextScorer, window: Sequence[NamedText]) -> list[EncodedText]:
+    """Tokenize texts, and list their queries.
+
+    Raises:
+        InputError: a text has no token to mask.
+    """
+    tokenizer, limit = scorer.loaded.tokenizer, scorer.loaded.max_length
+    ask = ask_left_to_right if scorer.is_left_to_right else ask_masked
+    encoded = []
+    for named, ids in zip(window, tokenizer.piece_ids([one.text for one in window]), strict=True):
+        queries = list(ask(ids, tokenizer, limit))
+        if not queries:
+            raise InputError(f"{named.name} is empty; a text must have at least one word")
+        num_tokens = sum(len(query.labels) for query in queries)
+        num_unknown = ids.count(tokenizer.unk_id)
+        encoded.append(EncodedText(named.text, num_tokens, num_unknown, queries))
+    return encoded
+
+
+GOOD, BAD = "sentence_good", "sentence_bad"
+PHENOMENON, PARADIGM = "linguistics_term", "UID"  # columns that a file may lack
+SEED = 0  # of the intervals
+
+
+@dataclass(frozen=True)
+class MinimalPair:
+    """Two sentences that differ in little.
+
+    Attributes:
+        good: the acceptable sentence.
+        bad: the other one.
+        phenomenon: what the difference shows, such as `anaphor_agreement`; may be empty.
+        paradigm: the kind of pair within the phenomenon; may be empty.
+    """
+
+    good: str
+    bad: str
+    phenomenon: str = ""
+    paradigm: str = ""
+
+
+@dataclass(frozen=True)
+class PairAccuracy:
+    """The share of pairs whose acceptable sentence is likelier.
+
+    Attributes:
+        num_pairs: number of pairs.
+        accuracy: the share; equally likely sentences count as wrong.
+        interval: 95 % bootstrap confidence interval.
+    """
+
+    num_pairs: int
+    accuracy: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, is_right: Sequence[bool]) -> "PairAccuracy":
+        """Compute it from one outcome per pair."""
+        right = np.array(is_right, dtype=np.float64)
+
+        def find_share(weights: Numbers) -> Numbers:
+            return np.asarray(weights @ right / weights.sum(axis=1))
+
+        interval = bootstrap_interval(find_share, len(right), seed=SEED)
+        return cls(len(right), float(right.mean()), (interval.low, interval.high))
+
+
+@dataclass(frozen=True)
+class PairsResult:
+    """How a model judges minimal pairs.
+
+    Attributes:
+        whole: over all pairs.
+        phenomena: by phenomenon, in the order of their names.
+        paradigms: by paradigm, in the order of their names.
+        outcomes: for each pair the log probabilities of the acceptable sentence and the other.
+        problems: messages about rows that were left out.
+    """
+
+    whole: PairAccuracy
+    phenomena: dict[str, PairAccuracy]
+    paradigms: dict[str, PairAccuracy]
+    outcomes: list[tuple[float, float]]
+    problems: list[str]
+
+
+def judge_pairs(scorer: TextScorer, source: str | Path, settings: RecordSettings) -> PairsResult:
+    """Score both sentences of each pair of a file.
+
+    Args:
+        scorer: the model.
+        source: a file with the columns sentence_good and sentence_bad, and perhaps
+            linguistics_term and UID, as BLiMP has them.
+        settings: how the file is read.
+
+    Raises:
+        InputError: columns are missing, too many rows are broken, or there are no pairs.
+        BertkitError: the file can't be read.
+    """
+    pairs, problems = read_pairs(source, settings)
+    outcomes = []
+    with show_progress("Judging", len(pairs)) as progress:
+        scores = scorer.stream(text for pair in pairs for text in (pair.good, pair.bad))
+        for good in scores:
+            outcomes.append((good.log_probability, next(scores).log_probability))
+            progress.advance(1)
+    is_right = [good > bad for good, bad in outcomes]
+    return PairsResult(
+        PairAccuracy.of(is_right),
+        group_accuracies([pair.phenomenon for pair in pairs], is_right),
+        group_accuracies([pair.paradigm for pair in pairs], is_right),
+        outcomes,
+        problems,
+    )
+
+
+def read_pairs(source: str | Path, settings: RecordSettings) -> tuple[list[MinimalPair], list[str]]:
+    """Read the pairs of a file, and messages about rows that were left out."""
+    table = open_records(source, settings)
+    missing = [name for name in (GOOD, BAD) if name not in (table.columns or ())]
+    if missing:
+        raise InputError(
+            f"{table.name} has no column {' and no '.join(missing)}; minimal pairs need {GOOD} and"
+            f" {BAD}"
+        )
+    report = RowReport(table.name)
+    pairs = gather(table, parse_pair, report)
+    if not pairs:
+        raise InputError(f"{table.name} has no pairs")
+    return pairs, report.first_broken
+
+
+def parse_pair(record: Record) -> MinimalPair:
+    """Read a pair from a record."""
+    values = record.values
+    sentences = []
+    for column in (GOOD, BAD):
+        text = values.get(column)
+        if not isinstance(text, str) or not text.strip():
+            raise BrokenRowError(f"{record.place}: {column} isn't a text")
+        sentences.append(text)
+    good, bad = sentences
+    groups = [str(values.get(column) or "") for column in (PHENOMENON, PARADIGM)]
+    return MinimalPair(good, bad, *groups)
+
+
+def group_accuracies(names: Sequence[str], is_right: Sequence[bool]) -> dict[str, PairAccuracy]:
+    """Compute the accuracy of each named group; pairs without a name belong to none."""
+    groups: defaultdict[str, list[bool]] = defaultdict(list)
+    for name, outcome in zip(names, is_right, strict=True):
+        if name:
+            groups[name].append(outcome)
+    return {name: PairAccuracy.of(groups[name]) for name in sorted(groups)}

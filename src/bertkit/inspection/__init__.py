@@ -1,1 +1,0 @@
-"""Descriptions of checkpoints, made without running them; read `description.py` first."""

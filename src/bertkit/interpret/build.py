@@ -1,0 +1,383 @@
+"""Attention tensors quantized to bytes for the page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int8, UInt8
+from torch import Tensor
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.inspected_model import EncodedText, Observation
+from bertkit.interpret.patterns import find_patterns
+from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.view import View, ViewInputs
+from bertkit.reports.figures.alignment_figure import AlignmentFigure
+from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
+from bertkit.reports.interactive import (
+    ENTRY,
+    InteractivePage,
+    page_modules,
+    read_modules,
+    read_styles,
+)
+
+INT8_STEPS = 127
+
+
+def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
+    """Quantize the attention weights of each layer, keyed by the name that scripts use."""
+    return {
+        f"weights-{number}": _weight_bytes(layer.weights).numpy().tobytes()
+        for number, layer in enumerate(layers, 1)
+    }
+
+
+def pack_vectors(
+    layers: Sequence[AttentionHeads],
+) -> tuple[dict[str, bytes], list[list[list[float]]]]:
+    """Quantize query, key and value of each layer to int8.
+
+    Returns:
+        The int8 bytes, keyed by the name that scripts use; and for each layer the scale of each
+        head for query, for key and for value.
+    """
+    arrays, scales = {}, []
+    for number, layer in enumerate(layers, 1):
+        parts = [_quantize(part) for part in (layer.query, layer.key, layer.value)]
+        arrays[f"vectors-{number}"] = b"".join(steps.numpy().tobytes() for steps, _ in parts)
+        scales.append([part_scales for _, part_scales in parts])
+    return arrays, scales
+
+
+def _weight_bytes(
+    weights: Float[Tensor, "heads length length"],
+) -> UInt8[Tensor, "heads length length"]:
+    """Quantize each weight w to the byte b = round(255 √w), which is read back as (b / 255)².
+
+    The square root preserves weak attention: the smallest value above 0 is 1/65,025.
+    """
+    return weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
+
+
+def _quantize(
+    part: Float[Tensor, "heads length features"],
+) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
+    """Quantize to int8 symmetrically for each head; return the values and each head's scale."""
+    part = part.float().cpu()
+    scales = part.abs().amax(dim=(1, 2)) / INT8_STEPS
+    scales[scales == 0] = 1.0
+    return (part / scales[:, None, None]).round().to(torch.int8), scales.tolist()
+
+
+MAX_LISTED_TOKENS = 40
+
+
+def draw_heads(
+    inputs: ViewInputs, title: str, layer: int, head: int, token: str | None
+) -> AttentionFigure:
+    """Draw one head's attention; arguments and errors as in `AttentionView.figure`."""
+    observation = inputs.observation
+    encoded, attended = observation.encoded, observation.attended
+    check_heads([HeadName(layer, head)], observation.config)
+    longest = max(len(encoded.tokens), len((attended or encoded).tokens))
+    if longest > MAX_TOKENS:
+        raise InputError(
+            f"a figure has room for {MAX_TOKENS} tokens, and the text has {longest}; shorten it,"
+            " or use the page"
+        )
+    weights: list[list[float]] = observation.layers[layer - 1].weights[head - 1].tolist()
+    focus = None if token is None else find_token(encoded, token)
+    if focus is not None and observation.next_words is not None and attended is not None:
+        chosen = inputs.inspected.tokenizer.vocabulary[observation.next_words.ids[focus]]
+        title += f", after “{encoded.tokens[focus]}”, predicting “{chosen}”"
+    attended_tokens = None if attended is None else attended.tokens
+    return AttentionFigure(title, encoded.tokens, weights, focus, attended_tokens=attended_tokens)
+
+
+def draw_alignment(
+    inputs: ViewInputs, title: str, layer: int | None, head: int | None
+) -> AlignmentFigure:
+    """Draw cross-attention as a grid; arguments and errors as in `AttentionView.alignment`."""
+    observation = inputs.observation
+    if observation.attended is None or observation.next_words is None:
+        raise SettingsError(
+            "an alignment needs cross-attention, and this is self-attention of"
+            f" {inputs.inspected.name}; choose another attention or an encoder-decoder"
+        )
+    named = HeadName(*(1 if each is None else each for each in (layer, head)))
+    check_heads([named], observation.config)
+    chosen = observation.layers if layer is None else [observation.layers[layer - 1]]
+    weights = torch.stack([one.weights.float().cpu() for one in chosen]).mean(dim=0)
+    shares = weights.mean(dim=0) if head is None else weights[head - 1]
+    vocabulary = inputs.inspected.tokenizer.vocabulary
+    written = [vocabulary[id_] for id_ in observation.next_words.ids]
+    return AlignmentFigure(title, written, observation.attended.tokens, shares.tolist())
+
+
+def find_token(encoded: EncodedText, token: str) -> int:
+    """Return the position, from 0, of a token given by its text or its number from 1."""
+    tokens = encoded.tokens
+    if token in tokens:
+        return tokens.index(token)
+    if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):
+        return int(token) - 1
+    more = " …" if len(tokens) > MAX_LISTED_TOKENS else ""
+    raise InputError(
+        f"there is no token {token!r:.40}; the tokens are"
+        f" {' '.join(tokens[:MAX_LISTED_TOKENS])}{more}"
+    )
+
+
+MAX_TOKENS_WITH_VECTORS = 128  # beyond this, query, key and value would dominate the page's size
+LEFT_TO_RIGHT = (
+    "This is a left-to-right model: a token attends to itself and to the tokens before it, never to"
+    " those after it. The first token attends only to itself."
+)
+# The attentions of an encoder-decoder, in the order shown to the reader.
+PARTS = {
+    "cross": {
+        "title": "from target to source",
+        "about": "Cross-attention: which source tokens the decoder attends to.",
+    },
+    "encoder": {
+        "title": "within the source",
+        "about": "The encoder's self-attention: how the source tokens attend to each other.",
+    },
+    "decoder": {
+        "title": "within the target",
+        "about": "The decoder's self-attention: how target tokens attend to earlier ones.",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """The initial selection on a page.
+
+    Attributes:
+        layer: from 1; None for the first, or for the mean of all in views that offer it.
+        head: from 1; None for all heads of the layer.
+        token: from 0, as if it had been clicked; None for no token.
+    """
+
+    layer: int | None = None
+    head: int | None = None
+    token: int | None = None
+
+
+def build_page(
+    inputs: ViewInputs,
+    views: Sequence[str] | None = None,
+    *,
+    start: Start = Start(),
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """Build the page of one text.
+
+    Args:
+        inputs: the model and its observation.
+        views: names of `VIEWS`, in the order of their tabs; None for all that support the model.
+        start: the initial selection.
+        all_vectors: include query, key and value for any number of tokens; otherwise only for up
+            to `MAX_TOKENS_WITH_VECTORS`.
+    """
+    chosen = _choose(inputs, views)
+    data, arrays = _build_part(inputs, chosen, start, all_vectors=all_vectors)
+    return _finish(inputs.inspected.name, chosen, data, arrays)
+
+
+def build_joint_page(
+    scenes: Mapping[str, ViewInputs],
+    views: Sequence[str] | None = None,
+    *,
+    shown: str = "cross",
+    start: Start = Start(),
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """Build one page with all attentions of an encoder-decoder, to switch between.
+
+    Args:
+        scenes: the scenes of one pass, keyed by the names of `PARTS`.
+        views: as in `build_page`; each part shows those that suit it.
+        shown: the part that is shown initially, if it has a view.
+        start: the initial selection in that part.
+        all_vectors: as in `build_page`.
+    """
+    parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
+    for name, about in PARTS.items():
+        inputs = scenes[name]
+        chosen = _choose(inputs, views, may_be_empty=True)
+        begin = start if name == shown else Start()
+        if chosen:
+            part, packed = _build_part(
+                inputs, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
+            )
+            parts.append({**part, **about, "name": name})
+            arrays |= packed
+            used |= {view.name: view for view in chosen}
+    cross = scenes["cross"]
+    if not parts:
+        raise _nothing_to_show(cross)
+    assert cross.observation.attended is not None
+    texts = [cross.observation.attended.text, cross.observation.encoded.text]
+    shared = {"texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
+    return _finish(cross.inspected.name, list(used.values()), shared, arrays)
+
+
+def _finish(
+    name: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
+) -> InteractivePage:
+    """Assemble the page from its views, data and arrays."""
+    folder = resources.files("bertkit.interpret").joinpath("views")
+    return InteractivePage(
+        title=f"Attention of {name}",
+        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
+        styles=list(read_styles(folder).values()),
+        data=data,
+        arrays=arrays,
+    )
+
+
+def _build_part(
+    inputs: ViewInputs, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the data of a page part and its arrays, whose names begin with the prefix."""
+    observation = inputs.observation
+    arrays = pack_weights(observation.layers)
+    scales: list[list[list[float]]] = []
+    longest = max(len(encoded.tokens) for encoded in _passages(observation))
+    if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
+        vectors, scales = pack_vectors(observation.layers)
+        arrays |= vectors
+    data = {
+        **_shared_data(inputs),
+        "prefix": prefix,
+        "scales": scales,
+        "start": _start(inputs, start),
+        "startsWhole": start.layer is None,
+        "views": [_view_data(view, inputs) for view in views],
+    }
+    return data, {f"{prefix}{name}": content for name, content in arrays.items()}
+
+
+def _passages(observation: Observation) -> list[EncodedText]:
+    """Return the text of the queries and, in cross-attention, that of the keys."""
+    return list(filter(None, [observation.encoded, observation.attended]))
+
+
+def _choose(
+    inputs: ViewInputs, names: Sequence[str] | None, *, may_be_empty: bool = False
+) -> list[View]:
+    """Return the requested views that support the inputs, without duplicates."""
+    unknown = [name for name in names or [] if name not in VIEWS]
+    if unknown:
+        raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
+    views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
+    chosen = [view for view in views if view.supports(inputs)]
+    if not chosen and not may_be_empty:
+        raise _nothing_to_show(inputs)
+    return chosen
+
+
+def _nothing_to_show(inputs: ViewInputs) -> SettingsError:
+    return SettingsError(
+        f"{inputs.inspected.name} supports none of these views; name others, or none for all that"
+        " it supports"
+    )
+
+
+def _entry(views: Sequence[View]) -> str:
+    """Return the entry module, which passes the views' scripts to the page."""
+    names = [f"view{number}" for number in range(1, len(views) + 1)]
+    imports = [
+        f'import {{ view as {name} }} from "./{view.name}.js";\n'
+        for name, view in zip(names, views, strict=True)
+    ]
+    begin = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names)}]);\n'
+    return "".join([*imports, begin])
+
+
+def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the data that all views share."""
+    observation, config = inputs.observation, inputs.observation.config
+    encoded, attended = observation.encoded, observation.attended
+    names = None if attended is None else attended.tokens
+    is_causal = observation.is_causal
+    return {
+        "model": {
+            "name": inputs.inspected.name,
+            "layers": config.num_hidden_layers,
+            "heads": config.num_attention_heads,
+            "features": config.hidden_size // config.num_attention_heads,
+        },
+        "texts": [encoded.text, encoded.pair],
+        "tokens": _tokens(encoded),
+        "others": None if attended is None else _tokens(attended),
+        "isCausal": is_causal,
+        "patterns": [
+            [
+                vars(pattern)
+                for pattern in find_patterns(
+                    layer.weights, encoded.tokens, names, is_causal=is_causal
+                )
+            ]
+            for layer in observation.layers
+        ],
+        "without": [str(name) for name in inputs.without],
+    }
+
+
+def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
+    """Return the data of each token; offsets are in UTF-16 units, as in JavaScript strings."""
+    encoding = encoded.encoding
+    units = [_count_units(text) for text in (encoded.text, encoded.pair or "")]
+    rows = zip(
+        encoding.tokens, encoding.token_type_ids, encoded.words, encoding.offsets, strict=True
+    )
+    return [
+        {
+            "text": text,
+            "segment": segment,
+            "word": word,
+            "start": units[segment][start],
+            "stop": units[segment][stop],
+            "special": word < 0,
+        }
+        for text, segment, word, (start, stop) in rows
+    ]
+
+
+def _count_units(text: str) -> list[int]:
+    """Return the UTF-16 offset of each character of a text, and of its end."""
+    counts = [0]
+    for character in text:
+        counts.append(counts[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return counts
+
+
+def _view_data(view: View, inputs: ViewInputs) -> dict[str, Any]:
+    """Return the data of a view's tab."""
+    legend = view.cross_legend or view.legend if inputs.is_cross_attention else view.legend
+    if inputs.observation.is_causal:
+        legend = (*legend, LEFT_TO_RIGHT)
+    return {
+        "name": view.name,
+        "title": view.title,
+        "legend": legend,
+        "data": view.collect(inputs),
+    }
+
+
+def _start(inputs: ViewInputs, start: Start) -> dict[str, Any]:
+    """Return the initial selection as data."""
+    config = inputs.observation.config
+    layer, focus = (1 if each is None else each for each in (start.layer, start.head))
+    check_heads([HeadName(layer, focus)], config)
+    heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
+    chosen = {"layer": layer, "heads": heads, "head": focus}
+    return {**chosen, "token": start.token, "side": "from", "pairs": "all"}

@@ -1,1 +1,0 @@
-"""The HTML page of attention views; read `attention_view.py` first."""

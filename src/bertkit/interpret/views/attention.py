@@ -1,0 +1,398 @@
+"""The head view: lines from each token to the tokens that it attends to."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.contexts import PlaceWords, predict_words, read_words
+from bertkit.interpret.head_predictions import fills_words, round_digits
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.tasks.metrics.texts import find_perplexity
+
+HEADS = View(
+    name="heads",
+    title="Heads",
+    legend=paragraphs(
+        """
+        A BERT represents each token by combining it with the other tokens of the text. It does so
+        in layers, and each layer has several heads, each with attention weights of its own.
+
+        The text appears twice. A line goes from a query token on the left to a key token on the
+        right that it attends to; the stronger the line, the higher the weight. The weights of one
+        query token sum to 100 %. Each head has a color.
+
+        Move over a token on the left to see only what it attends to, or over one on the right to
+        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
+        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
+
+        Words outside the vocabulary are split into pieces: ##ing continues a word. [CLS] represents
+        the whole text and [SEP] ends it; many heads attend to them when nothing else in the text
+        matches.
+        """
+    ),
+    cross_legend=paragraphs(
+        """
+        The target text is on the left, the source text on the right. A line goes from a target
+        token to a source token that it attends to; the stronger the line, the higher the weight.
+        The weights of one target token sum to 100 %. Each head has a color.
+
+        The token on the left is the decoder's latest input; from what it attends to on the right,
+        the model predicts the following one. So a line from “a” in “a dog” may lead to the source
+        word of “dog”. [CLS] is the input of the first step.
+
+        Move over a token on the left to see only what it attends to, or over one on the right to
+        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
+        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
+
+        Words outside the vocabulary are split into pieces: ##ing continues a word. Many heads
+        attend to [CLS] and [SEP] when nothing else in the text matches.
+        """
+    ),
+)
+
+
+MODEL = View(
+    name="model",
+    title="All heads",
+    legend=paragraphs(
+        """
+        Each small picture shows the attention of one head. Each row of pictures is a layer, from
+        the first, which reads the embeddings, to the last; each column is a head.
+
+        In a picture, each row is a query token and each column a key token, in the order of the
+        text; the stronger the color of a point, the higher the attention weight. A diagonal line
+        means that tokens attend to their neighbors, a vertical line that all tokens attend to the
+        same token.
+
+        The name under a picture is the head's pattern on this text: at least half of its attention
+        goes, for example, to the next token or to [SEP]. “Broad” means nearly uniform attention,
+        “mixed” none of the named patterns.
+
+        Click a picture to enlarge it; from there you can open the head in the view “Heads”.
+        """
+    ),
+    cross_legend=paragraphs(
+        """
+        Each small picture shows the attention of one head. Each row of pictures is a layer of the
+        decoder, from the first to the last; each column is a head.
+
+        In a picture, each row is a target token and each column a source token; the stronger the
+        color of a point, the higher the attention weight. In a translation a diagonal line means
+        that both texts have the same word order. A vertical line means that all target tokens
+        attend to the same source token.
+
+        The name under a picture is the head's pattern on this text: at least half of its attention
+        goes to [CLS], to [SEP], or to the same word. “Broad” means nearly uniform attention,
+        “mixed” none of the named patterns. Click a picture to enlarge it; from there you can open
+        the head in the view “Heads”.
+        """
+    ),
+)
+
+
+NEURONS_LEGEND = paragraphs(
+    """
+    This view shows how a head computes where a token attends. Each query token has a query vector,
+    each key token a key vector with as many numbers.
+
+    The numbers at the same position in query and key are multiplied (q × k). The sum of the
+    products, divided by the square root of their number, is the score (q · k). Softmax turns the
+    scores of all tokens into weights that sum to 100 %: the attention. The output for the query
+    token is the sum of the value vectors (v) of all tokens by these weights.
+
+    Blue is positive, orange is negative, and the stronger the color, the larger the number. A blue
+    product raises the attention to a token, an orange one lowers it. Each block has its own scale,
+    above it; a few numbers exceed its ends.
+
+    Before a token is chosen, the view shows all queries and the scores of all pairs: a row for each
+    query token, a column for each key token.
+
+    To try: choose a token on the left. Find a column of q × k that is blue where the attention is
+    high, and pale or orange elsewhere: this number determines the attention. Point at it to read
+    it, or go there with Tab and the arrow keys. Escape leads back to all tokens.
+
+    Queries, keys and values are rounded in this file, to one of 255 steps in each head, so scores
+    can differ slightly. The attention was computed before the rounding.
+    """
+)
+
+ACROSS = (
+    "This view shows how a head computes where a target token attends in the source text. Each"
+    " target token has a query vector, each source token a key vector with as many numbers."
+)
+
+NEURONS = View(
+    name="neurons",
+    title="Neurons",
+    legend=NEURONS_LEGEND,
+    cross_legend=(ACROSS, *NEURONS_LEGEND[1:]),
+)
+
+
+DECIMALS = 3
+TOKENS_LEGEND = paragraphs(
+    f"""
+    In each head every token distributes 100 % of attention over all tokens. This view shows which
+    tokens receive it, and how concentrated it is.
+
+    The text is shaded by the attention that each token receives: the sum over all query tokens,
+    averaged over the chosen heads. 1.0 is what it would receive if attention were uniform. The
+    shades range from the word with the least attention to the one with the most; [CLS] and [SEP]
+    often receive far more than any word.
+
+    Entropy measures how widely a token attends: 0 if it attends to a single token, and higher the
+    more tokens it attends to. It is also shown as a number of tokens: an entropy of 1.6 equals
+    uniform attention to 5 tokens.
+
+    The grid has a row for each layer and a column for each head. A head is named after the target
+    of at least {MIN_SHARE:.0%} of its attention on this text: the next token, the previous one, the
+    token itself, [CLS], [SEP], or the same word elsewhere. It is “broad” if its entropy is at least
+    {BROAD_SHARE:.0%} of that of uniform attention, and “mixed” otherwise. On another text a head
+    may have another pattern.
+
+    To try: choose [CLS] and [SEP] above the grid. Many heads attend to them when a text has nothing
+    that they respond to. Choose “previous”, and click the strongest head to see its lines in the
+    view “Heads”.
+    """
+)
+
+
+def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the attention received and the entropy of attention given, by head and token.
+
+    Returns:
+        "received": the total attention that a token receives, relative to its total under uniform
+        attention; "entropy": of the attention that it gives, in nats. Both are layers × heads ×
+        length.
+    """
+    observation = inputs.observation
+    received, entropy = [], []
+    for layer in observation.layers:
+        weights = layer.weights.double().cpu()
+        even = _share_evenly(weights.shape[-1], is_causal=observation.is_causal)
+        received.append(_round(weights.sum(dim=1) / even))
+        entropy.append(_round(torch.special.entr(weights).sum(dim=2)))
+    return {"received": received, "entropy": entropy}
+
+
+def _share_evenly(length: int, *, is_causal: bool) -> Float[Tensor, " length"]:
+    """Return the total attention that each token would receive if attention were uniform."""
+    weights = torch.ones(length, length, dtype=torch.float64)
+    if is_causal:
+        weights = weights.tril()
+    return (weights / weights.sum(dim=1, keepdim=True)).sum(dim=0)
+
+
+def _round(numbers: Float[Tensor, "heads length"]) -> list[list[float]]:
+    rounded: list[list[float]] = numbers.round(decimals=DECIMALS).tolist()
+    return rounded
+
+
+TOKENS = View(
+    name="tokens",
+    title="Tokens",
+    legend=TOKENS_LEGEND,
+    collect=collect_attention,
+    supports=lambda inputs: not inputs.is_cross_attention,
+)
+
+
+ALIGNMENT_LEGEND = paragraphs(
+    """
+    The columns are the source tokens, the rows the target tokens. Each row is a decoding step: it
+    shows what the model attends to while it predicts a token. The stronger the color of a
+    square, the higher the weight; a row sums to 100 %. The weights are means over the chosen heads,
+    in one layer or in all.
+
+    In a translation many steps attend to the word that they translate. Where both languages have
+    the same word order, that makes a diagonal line; where a word moves, the line breaks. One word
+    may align with several, or several with one.
+
+    While a token is predicted, the decoder has not read it yet: its latest input is the token
+    before. “Next word” labels each row with the predicted token; “last word” labels it with the
+    latest input token, whose query it is. Some layers align better with one labeling, others with
+    the other.
+
+    Attention shows which vectors are combined, not why a word was predicted. Much of it goes to
+    [SEP], or to the period, when nothing else in the text matches; leave out “[CLS] and [SEP]” to
+    see the rest renormalized.
+
+    To try: go through the layers, and choose single heads. Move over a square to read it, or go
+    there with Tab and the arrow keys.
+    """
+)
+
+
+def collect_alignment(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the token that is predicted in each step.
+
+    Returns:
+        "chosen": the predicted token of each row.
+    """
+    next_words = inputs.observation.next_words
+    assert next_words is not None  # a decoder always has them
+    vocabulary = inputs.inspected.tokenizer.vocabulary
+    return {"chosen": [vocabulary[id_] for id_ in next_words.ids]}
+
+
+ALIGNMENT = View(
+    name="alignment",
+    title="Alignment",
+    legend=ALIGNMENT_LEGEND,
+    collect=collect_alignment,
+    supports=lambda inputs: inputs.is_cross_attention,
+)
+
+
+NUM_SIMILAR_WORDS = 5
+MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predictions
+
+WORDS_LEGEND = paragraphs(
+    """
+    This model has a masked-LM head. For every token of the text, this view lists the most likely
+    words at its position with their probabilities: the bar behind a word is its probability, and
+    all words of the vocabulary sum to 100 %.
+
+    “Hidden” shows the predictions when this one token is replaced by [MASK] and all others stay:
+    what the rest of the text implies about the position. “As read” shows the predictions when the
+    token is visible. The model then mostly predicts the token itself, because some of the tokens to
+    predict were left unchanged in training. Where the text itself has [MASK], both are the same;
+    these rows are marked.
+
+    The original token is framed where it is among the predictions. “Own word” shows its probability
+    and its rank among all words: at rank 1 the model would have predicted it. Words that follow
+    from the others, such as “of” after “because”, are easy to predict; names are not.
+
+    A token that begins with ## is a piece that continues a word; while one piece is hidden, the
+    other pieces of the word are still visible.
+
+    To try: look for the words with the lowest probability. Then change the text so that they become
+    likely, or write [MASK] into it and read the predictions.
+    """
+)
+
+
+def collect_words(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the most likely words for each position, with its token visible and masked.
+
+    Returns:
+        "masks": the positions of [MASK] in the text; "read" (visible) and "hidden" (masked): each
+        position, its candidates with probabilities, and the probability and rank of its token;
+        "hidden" is null for texts of more than `MAX_GUESSED_TOKENS` tokens.
+    """
+    inspected, encoded = inputs.inspected, inputs.observation.encoded
+    assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
+    mask_id = inspected.tokenizer.mask_id
+    masks = {place for place, id_ in enumerate(encoded.encoding.ids) if id_ == mask_id}
+    with ablate(inspected.model, inputs.without):
+        read = read_words(inspected, encoded, NUM_SIMILAR_WORDS)
+        hidden = None
+        if len(encoded.words) <= MAX_GUESSED_TOKENS:
+            covered = [words for words in read if words.place in masks]
+            places = [words.place for words in read if words.place not in masks]
+            guessed = predict_words(inspected, encoded, places, NUM_SIMILAR_WORDS)
+            hidden = sorted(covered + guessed, key=lambda words: words.place)
+    return {
+        "masks": sorted(masks),
+        "read": _to_json(read),
+        "hidden": None if hidden is None else _to_json(hidden),
+        "limit": MAX_GUESSED_TOKENS,
+    }
+
+
+def _to_json(places: Sequence[PlaceWords]) -> list[dict[str, Any]]:
+    return [
+        {
+            "token": words.place,
+            "words": [[one.token, round_digits(one.probability)] for one in words.candidates],
+            "own": [round_digits(words.own_probability), words.own_rank],
+        }
+        for words in places
+    ]
+
+
+WORDS = View(
+    name="words",
+    title="Words",
+    legend=WORDS_LEGEND,
+    collect=collect_words,
+    supports=lambda inputs: (
+        isinstance(inputs.inspected, InspectedModel) and fills_words(inputs.inspected.model)
+    ),
+)
+
+
+NUM_NEXT_WORDS = 5
+
+NEXT_LEGEND = paragraphs(
+    """
+    This model predicts the next word. For every token, this view lists the most likely next words
+    with their probabilities: the bar behind a word is its probability, and all words of the
+    vocabulary sum to 100 %. The model has seen the tokens up to this one, and none after it.
+
+    “Comes next” is the token that actually follows, with its probability and its rank among all
+    words: at rank 1 the model would have generated it itself. It is framed where it is among the
+    most likely words.
+
+    The mean log probability of these tokens measures how well the model predicts the text; e to the
+    power of its negative is the perplexity, which is shown above the table: the model is as
+    uncertain as if it chose among so many equally likely words.
+
+    To try: look for the rows where the next word is least likely. Change the words before them, and
+    see whether it becomes more likely.
+    """
+)
+
+
+def collect_next(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the most likely words after each token, and the word that actually follows.
+
+    Returns:
+        "steps": for each token except the last, "token": its position, "next": the token that
+        follows, "words": candidates with their probabilities, "own": probability and rank of the
+        token that follows; "perplexity": that of the whole text.
+    """
+    next_words = inputs.observation.next_words
+    assert next_words is not None  # `supports` excludes other models
+    vocabulary, logarithms = inputs.inspected.tokenizer.vocabulary, next_words.log_probabilities
+    own = logarithms[range(len(next_words.ids)), next_words.ids]
+    ranks = (logarithms >= own[:, None]).sum(dim=-1).tolist()
+    best = logarithms.exp().topk(min(NUM_NEXT_WORDS, logarithms.shape[1]))
+    rows = zip(
+        next_words.ids,
+        zip(best.indices.tolist(), best.values.tolist(), strict=True),
+        zip(own.exp().tolist(), ranks, strict=True),
+        strict=True,
+    )
+    return {
+        "perplexity": round_digits(find_perplexity(-float(own.mean()))),
+        "steps": [
+            {
+                "token": place,
+                "next": vocabulary[id_],
+                "words": [
+                    [vocabulary[word], round_digits(share)]
+                    for word, share in zip(*likeliest, strict=True)
+                ],
+                "own": [round_digits(share), rank],
+            }
+            for place, (id_, likeliest, (share, rank)) in enumerate(rows)
+        ],
+    }
+
+
+NEXT = View(
+    name="next",
+    title="Next words",
+    legend=NEXT_LEGEND,
+    collect=collect_next,
+    supports=lambda inputs: (
+        inputs.observation.next_words is not None and not inputs.is_cross_attention
+    ),
+)

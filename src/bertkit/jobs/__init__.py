@@ -1,0 +1,1 @@
+"""A model over files, and files of models: features, predictions, conversion, export."""

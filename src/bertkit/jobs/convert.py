@@ -1,0 +1,323 @@
+"""Write the tokenizer, sentence-embedding modules and other small files of a new model folder."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import (
+    CheckpointError,
+    InputError,
+    SettingsError,
+    UnsafeFileError,
+    storage_errors,
+)
+from bertkit.base.files import check_is_file, durable_folder, write_file
+from bertkit.base.members import find_member, has_member
+from bertkit.base.output import list_names, open_output
+from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.file_names import TASK_FILE
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import write_huggingface
+from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters, list_heads
+from bertkit.checkpoints.sentence_modules import Dense, Module
+from bertkit.checkpoints.sentence_transformers import (
+    SentenceModel,
+    read_sentence_model,
+    write_sentence_model,
+)
+from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
+from bertkit.jobs.settings import ConvertSettings
+from bertkit.models.bert.architectures import expected_shapes, find_architecture
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.feature_based import describe_modules
+from bertkit.models.bert.weights import describe_config
+from bertkit.tokenization.folder import (
+    ADDED_FILE,
+    CONFIG_FILE,
+    ENGINE_FILE,
+    VOCABULARY_FILE,
+    read_folder,
+    read_max_length,
+    write_folder,
+)
+
+# The files of a tokenizer that isn't BERT's; they are copied unchanged.
+FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
+# Other files to copy: documentation, a fine-tuned model's task, the names of the special tokens.
+OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", TASK_FILE, "special_tokens_map.json")
+MAX_COPIED_BYTES = 64 << 20
+
+
+Written = tuple[dict[str, FileRecord], tuple[str, ...]]
+
+
+def write_companions(
+    path: Path, encoder: Path, folder: Path, config: BertConfig, sentences: SentenceModel | None
+) -> Written:
+    """Write everything beside config and weights; return the files by name, and remarks.
+
+    Args:
+        path: the model.
+        encoder: the folder in it that has the encoder and the tokenizer.
+        folder: the destination.
+        config: the model's config.
+        sentences: its sentence-embedding modules, if it has any.
+    """
+    files: dict[str, FileRecord] = {}
+    if sentences is not None:
+        files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
+    written, notes = write_tokenizer(encoder, folder, config)
+    return files | written | copy_files(encoder, folder), notes
+
+
+def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> Written:
+    """Rewrite the tokenizer of a model folder, or copy one that isn't BERT's."""
+    if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+        note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
+        return {}, (note,)
+    try:
+        vocabulary, settings = read_folder(source)
+    except InputError as error:
+        note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
+        return copy_files(source, folder, FOREIGN_FILES), (note,)
+    if len(vocabulary) > config.vocab_size:
+        raise CheckpointError(
+            f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
+            f" {config.vocab_size:,}; the tokenizer doesn't belong to this model"
+        )
+    max_length = read_max_length(source) or config.max_position_embeddings
+    return write_folder(folder, vocabulary, settings, max_length=max_length), ()
+
+
+def copy_files(
+    source: Path, folder: Path, names: tuple[str, ...] = OTHER_FILES
+) -> dict[str, FileRecord]:
+    """Copy the named small files that exist."""
+    records = {}
+    for name in names:
+        if has_member(source, name):
+            path = find_member(source, name)
+            check_is_file(path)
+            with storage_errors(path, "read"), path.open("rb") as stream:
+                content = stream.read(MAX_COPIED_BYTES + 1)
+            if len(content) > MAX_COPIED_BYTES:
+                raise UnsafeFileError(
+                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, the limit for"
+                    " copied files; move it away"
+                )
+            records[name] = write_file(folder / name, content)
+    return records
+
+
+@dataclass(frozen=True)
+class ConvertedWeights:
+    """The parts of a checkpoint that will be written.
+
+    Attributes:
+        config: the model's sizes and labels.
+        architecture: the model's class, as `config.json` names it.
+        heads: all heads found, including those that the architecture doesn't use.
+        tensors: by current name; each is read, checked and converted lazily.
+        dropped: the source's tensors that are copies or not weights.
+    """
+
+    config: BertConfig
+    architecture: str
+    heads: tuple[str, ...]
+    tensors: Mapping[str, LazyTensor]
+    dropped: tuple[str, ...]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the content of `config.json`; its dtype is that of most of the weights."""
+        sizes: Counter[torch.dtype] = Counter()
+        for tensor in self.tensors.values():
+            sizes[tensor.dtype] += tensor.nbytes
+        ((dtype, _),) = sizes.most_common(1)
+        return describe_config(self.config.to_dict(), self.architecture, dtype)
+
+
+def convert_weights(
+    checkpoint: Checkpoint, dtype: torch.dtype | None, progress: ProgressBar
+) -> ConvertedWeights:
+    """Check each tensor against the config; only tied copies are read yet.
+
+    Args:
+        checkpoint: a checkpoint of any format.
+        dtype: dtype of the written weights; None keeps that of the source.
+        progress: advanced by the bytes of each tensor when it is read.
+    """
+    heads = list_heads(checkpoint.tensors)
+    architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
+    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    expected = expected_shapes(config, architecture, heads)
+    problems = list_problems(checkpoint.tensors, expected)
+    report(problems or list_unequal_copies(checkpoint.tensors), checkpoint.folder)
+    dropped = {name for name in checkpoint.tensors if name in DROPPED or name in COPIES}
+    kept = {name: t for name, t in checkpoint.tensors.items() if name not in dropped}
+    return ConvertedWeights(
+        config=config,
+        architecture=architecture,
+        heads=heads,
+        tensors={name: recast(name, t, dtype, progress) for name, t in kept.items()},
+        dropped=tuple(sorted(dropped)),
+    )
+
+
+def recast_modules(
+    model: SentenceModel, dtype: torch.dtype | None, progress: ProgressBar
+) -> SentenceModel:
+    """Convert the weights of the modules after the encoder to a dtype."""
+    modules: list[Module] = []
+    for number, module in enumerate(model.modules, start=1):
+        if isinstance(module, Dense):
+            weight = recast(f"weight of module {number}", module.weight, dtype, progress)
+            bias = module.bias and recast(f"bias of module {number}", module.bias, dtype, progress)
+            module = replace(module, weight=weight, bias=bias)
+        modules.append(module)
+    return replace(model, modules=tuple(modules))
+
+
+def recast(
+    name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
+) -> LazyTensor:
+    """Return a lazy tensor that is checked and converted to a dtype when it is read."""
+    return replace(
+        tensor,
+        dtype=dtype or tensor.dtype,
+        read=partial(_read_recast, name, tensor, dtype, progress),
+    )
+
+
+def _read_recast(
+    name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
+) -> Tensor:
+    """Read a tensor, check that it is finite, and convert it to a dtype."""
+    values = tensor.read()
+    if not is_finite(values):
+        raise CheckpointError(f"{name} has NaN or infinity; nothing was written")
+    progress.advance(tensor.nbytes)
+    if dtype is None or dtype == values.dtype:
+        return values
+    recast = values.to(dtype)
+    if not is_finite(recast):
+        raise CheckpointError(
+            f"{name} has values up to {values.abs().max():.4g}, and {dtype} holds at most"
+            f" {torch.finfo(dtype).max:.4g}; take float32 or bfloat16. Nothing was written"
+        )
+    return recast
+
+
+@dataclass(frozen=True)
+class ConvertResult:
+    """The result of a conversion.
+
+    Attributes:
+        folder: the output folder.
+        format: the source format, a key of `FORMATS`.
+        architecture: the model's class.
+        heads: the heads that were found and kept.
+        num_parameters: of all parts; tied parameters count once.
+        dtypes: number of written tensors by dtype.
+        dropped: tensors of the source that are copies or not weights.
+        notes: further remarks for the user.
+        files: the written files, by name.
+    """
+
+    folder: Path
+    format: str
+    architecture: str
+    heads: tuple[str, ...]
+    num_parameters: int
+    dtypes: dict[str, int]
+    dropped: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: dict[str, FileRecord]
+
+    @property
+    def size_bytes(self) -> int:
+        """The total size of all files."""
+        return sum(record.size_bytes for record in self.files.values())
+
+
+def convert(
+    source: str | Path,
+    output: Path,
+    settings: ConvertSettings = ConvertSettings(),  # noqa: B008
+    *,
+    revision: str | None = None,
+) -> ConvertResult:
+    """Convert a checkpoint; only one tensor at a time is in memory.
+
+    Args:
+        source: a folder of any format, a run, or the id of a model of the Hub.
+        output: a new folder, written atomically.
+        settings: the settings of the conversion.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` isn't empty or lies in the source, `max_shard_size` would make too
+            many files, or `revision` is given for a folder.
+        ResumeError: another process is converting into `output`.
+        MissingFileError: there is no such model, or a file of it is missing.
+        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
+            aren't finite, or are too large for the dtype.
+        DamagedFileError: a file was truncated, altered, or isn't in its format.
+        UnsafeFileError: a file is unsafe to read.
+        HubError: the Hub can't provide the model.
+        StorageError: writing failed.
+    """
+    with open_output(output, "converting into", inputs=[source], check=check_output) as place:
+        path = resolve_model(source, revision=revision)
+        return _convert(path, open_checkpoint(path), place, settings)
+
+
+def _convert(
+    path: Path, checkpoint: Checkpoint, output: Path, settings: ConvertSettings
+) -> ConvertResult:
+    """Convert into a folder that the caller has locked."""
+    dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
+    total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
+    with show_progress("Converting", total, is_bytes=True) as progress:
+        weights = convert_weights(checkpoint, dtype, progress)
+        modules: SentenceModel | None
+        if checkpoint.format == "sentence_transformers":
+            modules = recast_modules(read_sentence_model(path), dtype, progress)
+        else:
+            length = read_max_length(checkpoint.folder) or weights.config.max_position_embeddings
+            modules = describe_modules(weights.config, weights.tensors, length)
+        with durable_folder(output) as folder:
+            files = write_huggingface(
+                folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes
+            )
+            companions, notes = write_companions(
+                path, checkpoint.folder, folder, weights.config, modules
+            )
+            check_output(output)  # again, because files may have appeared meanwhile
+    shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
+    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
+    return ConvertResult(
+        folder=output,
+        format=checkpoint.format,
+        architecture=weights.architecture,
+        heads=weights.heads,
+        num_parameters=sum(count_parameters(shapes).values()),
+        dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
+        dropped=weights.dropped,
+        notes=notes,
+        files=files | companions,
+    )
+
+
+def check_output(output: Path) -> None:
+    """Raise SettingsError if the output folder isn't empty."""
+    if names := list_names(output):
+        raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")

@@ -1,0 +1,132 @@
+"""Export a model for other programs, atomically."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.files import durable_folder, write_json
+from bertkit.base.output import open_output
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.names import list_heads
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.inference.onnx.export import EXPORTERS
+from bertkit.inference.onnx.models import find_kind
+from bertkit.jobs.convert import check_output, write_companions
+from bertkit.jobs.settings import ExportSettings
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.weights import describe_config
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """The result of an export.
+
+    Attributes:
+        folder: the output folder.
+        target: the target format, a key of `EXPORTERS`.
+        outputs: names of the exported model's outputs.
+        notes: further remarks for the user.
+        files: the written files, by name.
+    """
+
+    folder: Path
+    target: str
+    outputs: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: dict[str, FileRecord]
+
+    @property
+    def size_bytes(self) -> int:
+        """The total size of all files."""
+        return sum(record.size_bytes for record in self.files.values())
+
+
+def export(
+    source: str | Path,
+    output: Path,
+    settings: ExportSettings = ExportSettings(),  # noqa: B008
+    *,
+    revision: str | None = None,
+) -> ExportResult:
+    """Export a model with its heads, or an encoder with its sentence-embedding modules.
+
+    Args:
+        source: a folder of any format, a run, or the id of a model of the Hub.
+        output: a new folder, written atomically.
+        settings: the settings of the export.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` isn't empty or lies in the source, or `revision` is given for a
+            folder.
+        MissingExtraError: a package that writes the target format or precision isn't installed.
+        ResumeError: another process is exporting into `output`.
+        MissingFileError: there is no such model, or a file of it is missing.
+        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
+            or aren't finite; or the architecture can't be exported.
+        DamagedFileError: a file was truncated, altered, or isn't in its format.
+        UnsafeFileError: a file is unsafe to read.
+        HubError: the Hub can't provide the model.
+        StorageError: writing failed.
+    """
+    with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
+        path = resolve_model(source, revision=revision)
+        return _export(path, open_checkpoint(path), place, settings)
+
+
+def _export(
+    path: Path, checkpoint: Checkpoint, output: Path, settings: ExportSettings
+) -> ExportResult:
+    """Export into a folder that the caller has locked."""
+    sentences = None
+    if checkpoint.format == "sentence_transformers":
+        sentences = read_sentence_model(path)
+    heads = list_heads(checkpoint.tensors)
+    architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
+    if settings.encoder_only or sentences is not None:
+        architecture = BertModel.__name__
+    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    kind = find_kind(architecture, config, checkpoint.folder)
+    model = kind.kind.from_checkpoint(checkpoint)
+    modules, notes = choose_modules(sentences)
+    with durable_folder(output) as folder:
+        write = EXPORTERS[settings.to]
+        files, outputs = write(folder, model, kind, modules, settings.precision)
+        content = describe_config(model.config.to_dict(), architecture, torch.float32)
+        files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
+        companions, remarks = write_companions(
+            path, checkpoint.folder, folder, model.config, sentences
+        )
+        check_output(output)  # again, because files may have appeared meanwhile
+    used = {name.partition(".")[0] for name in model.state_dict()}
+    if unused := [head for head in heads if head not in used]:
+        notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
+    return ExportResult(
+        folder=output,
+        target=settings.to,
+        outputs=outputs,
+        notes=notes + remarks,
+        files=files | companions,
+    )
+
+
+def choose_modules(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
+    """Return the modules to export for sentence embeddings, and a note if they can't be."""
+    if sentences is None:
+        return None, ()
+    pooling = sentences.modules[0]
+    if isinstance(pooling, Pooling) and pooling.include_prompt:
+        return sentences, ()
+    note = (
+        "there is no sentence_embedding: this model excludes prompt tokens from its pooling, and an"
+        " exported model can't distinguish them"
+    )
+    return None, (note,)

@@ -1,0 +1,417 @@
+"""The architecture of a checkpoint: a BERT or an encoder-decoder."""
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, final
+
+from bertkit.base.errors import BertkitError, CheckpointError
+from bertkit.base.files import read_json
+from bertkit.base.members import has_member
+from bertkit.checkpoints import tensorflow
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import FORMATS, open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder, read_config
+from bertkit.checkpoints.names import (
+    BERT,
+    ENCODER_DECODER,
+    HEADS,
+    SHARED,
+    UNUSED_PARTS,
+    NameTable,
+    count_parameters,
+    list_heads,
+)
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import read_sentence_model
+from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.inference.loading import FileDescription, describe_files, list_model_files
+from bertkit.models.bert.architectures import (
+    ARCHITECTURES,
+    expected_shapes,
+    find_architecture,
+)
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.weights import without_memory
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import ARCHITECTURE, EncoderDecoderModel
+from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
+from bertkit.training.log import read_log
+from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Architecture(ABC):
+    """A checkpoint, to be compared with the kind of model that its config names.
+
+    Attributes:
+        checkpoint: the open checkpoint; it may have no tensors.
+    """
+
+    checkpoint: Checkpoint
+
+    @property
+    @abstractmethod
+    def names(self) -> NameTable:
+        """The table of its tensor names."""
+
+    @property
+    @abstractmethod
+    def architecture(self) -> str:
+        """The name of the model's class."""
+
+    @abstractmethod
+    def read_config(self) -> BertConfig | EncoderDecoderConfig:
+        """Read the config."""
+
+    @abstractmethod
+    def expected(self, config: Any, architecture: str) -> Shapes:
+        """Return bertkit's tensor names and shapes for a config and the heads present."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads present, pooler included."""
+        return ()
+
+    @property
+    def unused_parts(self) -> tuple[str, ...]:
+        """Parts that loading ignores."""
+        return ()
+
+    def list_problems(self, config: Any, architecture: str) -> list[str]:
+        """List where names and shapes of the tensors differ from those that the config requires."""
+        expected = self.expected(config, architecture)
+        return list_problems(self.checkpoint.tensors, expected, self.unused_parts, self.names)
+
+    def list_unequal_copies(self) -> list[str]:
+        """List tied tensors that are stored twice and differ."""
+        return list_unequal_copies(self.checkpoint.tensors, self.names)
+
+    def list_dropped(self) -> tuple[str, ...]:
+        """List tensors that are copies of others or aren't weights."""
+        known = {*self.names.dropped, *self.names.copies}
+        return tuple(sorted(known.intersection(self.checkpoint.tensors)))
+
+    def count_tensors(self) -> dict[str, int]:
+        """Count the parameters of the checkpoint's tensors, by part."""
+        shapes = {name: tensor.shape for name, tensor in self.checkpoint.tensors.items()}
+        return count_parameters(shapes, self.names)
+
+    def count_expected(self, config: Any, architecture: str) -> dict[str, int]:
+        """Count the parameters that a config requires, by part."""
+        parts: Counter[str] = Counter()
+        for name, shape in self.expected(config, architecture).items():
+            words = name.split(".")
+            parts[".".join(words[: 2 if words[0] in ("encoder", "decoder") else 1])] += math.prod(
+                shape
+            )
+        return dict(parts)
+
+
+@final
+@dataclass(frozen=True)
+class SingleEncoder(Architecture):
+    """One BERT, with heads."""
+
+    @property
+    def names(self) -> NameTable:
+        """The table of a BERT's tensor names."""
+        return BERT
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads present, pooler included."""
+        return list_heads(self.checkpoint.tensors)
+
+    @property
+    def architecture(self) -> str:
+        """The class that the config names if the heads fit it, else the first that fits."""
+        checkpoint = self.checkpoint
+        return find_architecture(checkpoint.config, self.heads, checkpoint.folder)
+
+    def read_config(self) -> BertConfig:
+        """Read the config; errors as in `BertConfig.from_dict`."""
+        return BertConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
+
+    def expected(self, config: BertConfig, architecture: str) -> Shapes:
+        """Return names and shapes for the heads present or, without tensors, those of the class."""
+        if self.checkpoint.tensors:
+            return expected_shapes(config, architecture, self.heads)
+        needed = ARCHITECTURES.get(architecture)
+        if needed is None:
+            return {}
+        heads = needed or {"pooler"}
+        return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
+
+
+@final
+@dataclass(frozen=True)
+class EncoderDecoder(Architecture):
+    """An encoder-decoder."""
+
+    @property
+    def names(self) -> NameTable:
+        """The table of both halves' tensor names."""
+        return ENCODER_DECODER
+
+    @property
+    def architecture(self) -> str:
+        """The name of the only class."""
+        return ARCHITECTURE
+
+    @property
+    def unused_parts(self) -> tuple[str, ...]:
+        """The encoder's pooler."""
+        return UNUSED_PARTS
+
+    def read_config(self) -> EncoderDecoderConfig:
+        """Read the config; errors as in `EncoderDecoderConfig.from_dict`."""
+        return EncoderDecoderConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
+
+    def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
+        """Return names and shapes of both halves and the head."""
+        del architecture
+        with without_memory():
+            states = EncoderDecoderModel(config).state_dict()
+        return {name: tuple(tensor.shape) for name, tensor in states.items()}
+
+    def count_tensors(self) -> dict[str, int]:
+        """Count parameters by part; shared embeddings count once."""
+        tensors = dict(self.checkpoint.tensors)
+        if self.checkpoint.config.get("shares_embeddings") is True:
+            tensors.pop(SHARED[1], None)
+        return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
+
+
+def choose_anatomy(checkpoint: Checkpoint) -> Architecture:
+    """Return the architecture that a checkpoint's config names."""
+    kind = EncoderDecoder if is_encoder_decoder(checkpoint.config) else SingleEncoder
+    return kind(checkpoint)
+
+
+Found = TypeVar("Found")
+Config = BertConfig | EncoderDecoderConfig
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """Everything known about a checkpoint without running it.
+
+    Attributes:
+        folder: the folder of its files.
+        format: a key of `FORMATS`.
+        architecture: the model's class, as named in `config.json` or inferred from its heads.
+        config: the content of `config.json` or of its counterpart, completed with defaults if
+            bertkit supports it.
+        heads: the heads present, pooler included; none for an encoder-decoder.
+        labels: names of a classifier's labels, by id.
+        num_attention_heads: total over all layers, counting both attentions of a decoder layer;
+            None if the config can't be read.
+        parameters: number of parameters by part; without weights, those that the config requires.
+        dtypes: number of tensors by dtype.
+        tokenizer: vocabulary size and settings; None if there is no tokenizer.
+        sentences: the modules that turn token vectors into a sentence vector; None for others.
+        training: steps, tokens and the last evaluation; None if it isn't a run.
+        files: the config, the weights and related files.
+        dropped: tensors that are copies of others or aren't weights.
+        problems: what is wrong; a model without problems can be loaded.
+    """
+
+    folder: Path
+    format: str
+    architecture: str
+    config: dict[str, Any]
+    heads: tuple[str, ...]
+    labels: tuple[str, ...]
+    num_attention_heads: int | None
+    parameters: dict[str, int]
+    dtypes: dict[str, int]
+    tokenizer: dict[str, Any] | None
+    sentences: dict[str, Any] | None
+    training: dict[str, Any] | None
+    files: tuple[FileDescription, ...]
+    dropped: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def num_parameters(self) -> int:
+        """Total number of parameters; tied ones count once."""
+        return sum(self.parameters.values())
+
+
+@dataclass
+class _Problems:
+    """Collects problems while a checkpoint is read."""
+
+    found: list[str] = field(default_factory=list)
+
+    def attempt(self, read: Callable[[], Found], otherwise: Found) -> Found:
+        """Return what `read` returns; on an error, record it and return `otherwise`."""
+        try:
+            return read()
+        except BertkitError as error:
+            self.found.append(str(error))
+            return otherwise
+
+
+def describe(
+    path: str | Path, *, revision: str | None = None, hashes: bool = True
+) -> ModelDescription:
+    """Describe a checkpoint of any format.
+
+    Args:
+        path: a folder, a run, a TensorFlow checkpoint, or the id of a model on the Hub.
+        revision: a branch, tag or commit of a model on the Hub.
+        hashes: whether to compute the SHA-256 of each file, which reads all of it.
+    """
+    path = resolve_model(path, revision=revision)
+    problems = _Problems()
+    checkpoint = _open(path, problems)
+    folder, tensors = checkpoint.folder, checkpoint.tensors
+    anatomy = choose_anatomy(checkpoint)
+    config: Config | None = problems.attempt(anatomy.read_config, None)
+    architecture = _find_architecture(anatomy, problems)
+    if config is not None and tensors:
+        problems.found += problems.attempt(lambda: anatomy.list_problems(config, architecture), [])
+        problems.found += problems.attempt(anatomy.list_unequal_copies, [])
+    return ModelDescription(
+        folder=folder,
+        format=checkpoint.format,
+        architecture=architecture,
+        config=checkpoint.config if config is None else config.to_dict(),
+        heads=anatomy.heads,
+        labels=_list_labels(config) if "classifier" in anatomy.heads else (),
+        num_attention_heads=_count_attention_heads(config),
+        parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
+        dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
+        tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
+        sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
+        training=problems.attempt(lambda: _describe_training(path, checkpoint.format), None),
+        files=problems.attempt(
+            lambda: describe_files(*list_model_files(path, checkpoint), hashes=hashes), ()
+        ),
+        dropped=anatomy.list_dropped(),
+        problems=tuple(problems.found),
+    )
+
+
+def _open(path: Path, problems: _Problems) -> Checkpoint:
+    """Open a checkpoint, or only its config if its weights can't be read."""
+    try:
+        return open_checkpoint(path)
+    except BertkitError as error:
+        name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
+        if name is None:
+            raise
+        config_name = tensorflow.CONFIG_FILE if name == "tensorflow" else CONFIG_FILE
+        try:
+            folder = find_checkpoint(path if path.is_dir() else path.parent, reading=())
+            config = read_config(folder, config_name)
+        except BertkitError:
+            raise error from None
+        problems.found.append(str(error))
+        return Checkpoint(name, folder, config, {}, (folder / config_name,))
+
+
+def _find_architecture(anatomy: Architecture, problems: _Problems) -> str:
+    """Return the model's class; for a folder without weights, the one that its config names."""
+    checkpoint = anatomy.checkpoint
+    nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
+    found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
+    names = checkpoint.config.get("architectures")
+    if isinstance(names, list) and names and not checkpoint.tensors:
+        return str(names[0])
+    return found
+
+
+def _list_labels(config: Config | None) -> tuple[str, ...]:
+    return tuple((config.id2label or {}).values()) if isinstance(config, BertConfig) else ()
+
+
+def _list_sizes(config: Config | None) -> list[BertConfig]:
+    """Return the config of the model, or those of both its halves."""
+    if isinstance(config, EncoderDecoderConfig):
+        return [config.encoder, config.decoder]
+    return [config] if isinstance(config, BertConfig) else []
+
+
+def _count_attention_heads(config: Config | None) -> int | None:
+    heads = [half.num_hidden_layers * half.num_attention_heads for half in _list_sizes(config)]
+    return sum(heads) + sum(heads[1:]) if heads else None  # a decoder has two attentions
+
+
+def _count_parameters(
+    anatomy: Architecture, config: Config | None, architecture: str
+) -> dict[str, int]:
+    """Count the parameters of the tensors or, without any, those that the config requires."""
+    if anatomy.checkpoint.tensors:
+        return anatomy.count_tensors()
+    return {} if config is None else anatomy.count_expected(config, architecture)
+
+
+def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
+    """Return the vocabulary size and the settings; None if there is no tokenizer."""
+    if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+        return None
+    vocabulary, settings = read_folder(folder)
+    for sizes in _list_sizes(config):
+        if len(vocabulary) > sizes.vocab_size:
+            raise CheckpointError(
+                f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
+                f" {sizes.vocab_size:,}; they don't match"
+            )
+    return {"entries": len(vocabulary), **settings.model_dump()}
+
+
+def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
+    """Return the modules and settings of a sentence-transformers model; None for others."""
+    if format_name != "sentence_transformers":
+        return None
+    model = read_sentence_model(path)
+    return {
+        "modules": [_describe_module(module) for module in model.modules],
+        "max_seq_length": model.max_seq_length,
+        "lowercase": model.lowercase,
+        "prompts": model.prompts,
+        "default_prompt": model.default_prompt,
+        "similarity": model.similarity,
+    }
+
+
+def _describe_module(module: Module) -> str:
+    match module:
+        case Pooling():
+            return f"pooling: {' + '.join(module.modes)}"
+        case Dense():
+            return f"dense: {module.in_features} → {module.out_features}, {module.activation}"
+        case Normalize():
+            return "normalize"
+
+
+def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
+    """Return a run's progress and settings; None for other folders."""
+    record = Run(path).read_record() if format_name == "run_folder" else None
+    if record is None:
+        return None
+    folder = find_checkpoint(path, reading=(STATE_FILE,))
+    state = RunState.model_validate(read_json(folder / STATE_FILE))
+    evaluations = [
+        row for row in read_log(path / LOG_FILE, state.num_log_rows) if row["event"] == "eval"
+    ]
+    return {
+        "steps": state.step,
+        "of_steps": record.num_steps,
+        "tokens": state.tokens,
+        "elapsed_seconds": state.elapsed_seconds,
+        "held_out": evaluations[-1] if evaluations else None,
+        "settings": record.settings,
+        "source": record.source or None,
+    }

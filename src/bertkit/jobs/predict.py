@@ -1,0 +1,184 @@
+"""Examples to predict, from the rows of a file."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertkit.base.errors import InputError
+from bertkit.base.files import durable_file
+from bertkit.base.progress import ProgressBar
+from bertkit.base.settings import Settings, replace_surrogates
+from bertkit.data.tables.decoder import show_names
+from bertkit.data.tables.record import RowReport, has_column, look_up
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.rows import Table
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.writers import WRITERS
+from bertkit.inference.predictor import PredictionCounts, Predictor
+from bertkit.jobs.settings import PredictSettings
+from bertkit.tasks.settings import with_columns
+from bertkit.tasks.task import Task
+
+
+class ExampleFile:
+    """The rows of a file as unlabeled examples.
+
+    Args:
+        task: the task, whose parser reads the rows.
+        source: a file, or - for standard input.
+        settings: how the file is read.
+        columns: column names that override the model's own settings.
+
+    Attributes:
+        report: statistics and problems of the rows read so far.
+        rows: the values of the rows whose predictions are still to come, by column.
+
+    Raises:
+        InputError: columns are missing, or the file isn't in its format.
+        BertkitError: the file can't be read.
+    """
+
+    def __init__(
+        self, task: Task[Any, Any], source: Table, settings: PredictSettings, columns: Settings
+    ) -> None:
+        layout = settings.model_dump(include=set(RecordSettings.model_fields))
+        self._table = open_records(source, RecordSettings(**layout), split=settings.split)
+        self._parse = task.build_parser(
+            with_columns(task.settings, columns), self._table, needs_answer=False
+        )
+        self.report = RowReport(self._table.name)
+        self.rows: deque[Mapping[str, Any]] = deque()
+        names = self._table.columns or ()
+        for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
+            if names and not has_column(names, name):
+                raise InputError(
+                    f"{self._table.name} has no column {name}; it has {show_names(names)}"
+                )
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield examples, in the order of the rows."""
+        for record in self._table.records(self.report):
+            self._check()
+            example = self._parse(record)
+            self.rows.append(record.values)
+            yield example
+        self._check()
+        if not self.report.num_rows:
+            raise InputError(f"{self.report.name} has no rows; check that it is the right file")
+
+    def _check(self) -> None:
+        if self.report.num_broken:
+            raise InputError(f"{self.report.first_broken[0]}; correct or remove it")
+
+
+class AnsweredRow(NamedTuple):
+    """An example with its prediction.
+
+    Attributes:
+        number: of the row, from 1.
+        values: of the row by column; empty if there is no file.
+        example: the example.
+        prediction: the prediction.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    example: Any
+    prediction: Any
+
+
+@dataclass
+class Answers:
+    """A stream of answers to examples, which can be read once.
+
+    Attributes:
+        predictor: the model.
+        examples: the examples to predict.
+        file: the file that the examples come from, if they do.
+        settings: which columns of the file to keep.
+        counts: statistics of the examples read so far.
+        elapsed_seconds: time without loading the model; 0 until all answers were read.
+    """
+
+    predictor: Predictor[Any, Any, Any]
+    examples: Iterable[Any]
+    file: ExampleFile | None = None
+    settings: PredictSettings = field(default_factory=PredictSettings)
+    counts: PredictionCounts = field(default_factory=PredictionCounts)
+    elapsed_seconds: float = 0.0
+
+    @property
+    def task(self) -> Task[Any, Any]:
+        """The task of the model."""
+        return self.predictor.task
+
+    @property
+    def report(self) -> RowReport | None:
+        """Problems of the file's rows read so far; None if there is no file."""
+        return None if self.file is None else self.file.report
+
+    def read(self, progress: ProgressBar) -> Iterator[AnsweredRow]:
+        """Yield rows with their answers, in order."""
+        started = time.monotonic()
+        answers = self.predictor.stream_examples(self.examples, self.counts)
+        for number, (example, prediction) in enumerate(answers, start=1):
+            values = {} if self.file is None else self.file.rows.popleft()
+            yield AnsweredRow(number, values, example, prediction)
+            progress.advance(1)
+        self.elapsed_seconds = time.monotonic() - started
+
+    def describe_json(self, row: AnsweredRow) -> dict[str, Any]:
+        """Return an answer as JSON data, after the id of its row."""
+        name = self.settings.id_column
+        return {
+            "id": row.number if name is None else _find(row, name),
+            **self.task.to_json(row.prediction),
+        }
+
+    def describe_row(self, row: AnsweredRow) -> dict[str, Any]:
+        """Return the kept columns of a row, then the columns of its answer.
+
+        If a column of both has the same name, those of the answer begin with `predicted_`.
+        """
+        names = self.settings.keep_columns
+        kept = dict(row.values) if names is None else {name: _find(row, name) for name in names}
+        found = self.task.to_row(row.prediction)
+        if kept.keys() & found.keys():
+            found = {f"predicted_{name}": value for name, value in found.items()}
+        return {**kept, **found}
+
+
+def _find(row: AnsweredRow, column: str) -> object:
+    """Return the value of a column; None if the row hasn't got it."""
+    try:
+        return look_up(row.values, column)
+    except KeyError:
+        return None
+
+
+def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) -> Answers:
+    """Return the answers to values given on the command line."""
+    make = predictor.task.make_example
+    examples = [
+        make(replace_surrogates(value), f"text {number}")
+        for number, value in enumerate(values, start=1)
+    ]
+    return Answers(predictor, examples)
+
+
+def answer_file(
+    predictor: Predictor[Any, Any, Any], source: Table, settings: PredictSettings, columns: Settings
+) -> Answers:
+    """Return the answers to the rows of a file; arguments and errors as in `ExampleFile`."""
+    file = ExampleFile(predictor.task, source, settings, columns)
+    return Answers(predictor, file, file, settings)
+
+
+def write_answers(answers: Answers, output: Path, progress: ProgressBar) -> None:
+    """Write all answers atomically to a file; the caller must hold its lock."""
+    rows = (answers.describe_row(row) for row in answers.read(progress))
+    with durable_file(output) as file:
+        WRITERS[output.suffix.lower()](file, rows)

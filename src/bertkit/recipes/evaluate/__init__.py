@@ -1,0 +1,1 @@
+"""Evaluation of a model on labeled or held-out data."""

@@ -1,0 +1,183 @@
+"""Render an evaluation as text for a terminal."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from bertkit.base.errors import InputError, pluralize
+from bertkit.base.progress import show_progress
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.names import list_heads
+from bertkit.data.shards import ShardSet
+from bertkit.inference.loading import LoadedModel
+from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
+from bertkit.recipes.pretrain.job import build_objective, evaluate_words, held_out_batches
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
+from bertkit.reports.text import show
+from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tasks.objectives.table import OBJECTIVES
+from bertkit.tasks.task import Evaluation
+
+MAX_COLUMNS = 8  # of a confusion matrix that fits a terminal
+NAME_COLUMNS, TEXT_COLUMNS = 12, 160
+SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
+
+
+def render(result: EvaluateResult) -> Iterator[str]:
+    """Yield lines: metrics, confusion matrix, calibration, worst mistakes, warnings."""
+    evaluation = result.evaluation
+    yield (
+        f"{result.model} on {result.found.name}: {pluralize(result.counts.num_examples, 'example')}"
+    )
+    shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}
+    width = max(map(len, shown.values()), default=0)
+    for name, shown_name in shown.items():
+        line = f"  {shown_name:<{width}}  {evaluation.metrics[name]:.4f}"
+        if name in evaluation.intervals:
+            low, high = evaluation.intervals[name]
+            line += f"  ({low:.4f}–{high:.4f})"
+        yield line
+    if (num_more := len(evaluation.metrics) - SHOWN_METRICS) > 0:  # one for each label
+        yield f"  … and {num_more:,} more; --json has all"
+    yield from render_confusion(evaluation)
+    calibration, values = evaluation.calibration, describe_calibration(evaluation)
+    if calibration is not None and values is not None:
+        means = "mean confidence {confidence:.4f}, accuracy {accuracy:.4f}; ".format(**values)
+        yield means + calibration.describe()
+    yield from render_mistakes(evaluation)
+    for warning in evaluation.warnings:
+        yield f"warning: {warning}"
+
+
+def render_confusion(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the confusion matrix; with many labels, the most confused pairs instead."""
+    if evaluation.confusion is None:
+        return
+    counts, names = evaluation.confusion, evaluation.labels
+    if len(names) <= MAX_COLUMNS:
+        yield "confusion matrix (rows: true, columns: predicted)"
+        rows: list[list[str | int]] = [["", *names]]
+        rows += [
+            [name, *row] for name, row in zip(names, list_rows(counts, len(names)), strict=True)
+        ]
+        yield from align(rows)
+        return
+    yield "most frequent confusions"
+    for confusion in most_confused(counts, names, SHOWN_CONFUSIONS):
+        yield (
+            f"  {confusion.count:,} of {show(confusion.true, TEXT_COLUMNS)} for"
+            f" {show(confusion.predicted, TEXT_COLUMNS)} ({confusion.share:.1%})"
+        )
+
+
+def align(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
+    """Align the rows of a table, the first column to the left and the others to the right."""
+    cells = [
+        [show(cell, NAME_COLUMNS) if isinstance(cell, str) else f"{cell:,}" for cell in row]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        numbers = "  ".join(
+            f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)
+        )
+        yield f"  {first:<{widths[0]}}  {numbers}"
+
+
+def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
+    """Yield lines about the worst mistakes."""
+    if not evaluation.mistakes:
+        return
+    yield "the worst mistakes"
+    for mistake in evaluation.mistakes[:SHOWN_MISTAKES]:
+        expected, predicted = (
+            show(text, TEXT_COLUMNS) for text in (mistake.expected, mistake.predicted)
+        )
+        yield f"  {mistake.place}: expected {expected}, predicted {predicted}"
+        if text := show(mistake.text, TEXT_COLUMNS):
+            yield f"    {text}"
+
+
+MAX_LENGTH = 128  # as `bertkit pretrain` trains by default
+
+
+@dataclass(frozen=True)
+class HeldOutResult:
+    """Metrics of the pre-training heads.
+
+    Attributes:
+        objective: bert, mlm or causal, as the model's heads allow.
+        num_documents: held-out documents of the shards.
+        num_sequences: sequences that were evaluated.
+        num_predicted: words that were predicted.
+        max_length: maximum tokens of a sequence.
+        metrics: losses, accuracies, perplexity and bits per character.
+    """
+
+    objective: ObjectiveName
+    num_documents: int
+    num_sequences: int
+    num_predicted: int
+    max_length: int
+    metrics: dict[str, float]
+
+
+def evaluate_held_out(
+    model: str | Path, data: Path, device: str = "auto", *, revision: str | None = None
+) -> HeldOutResult:
+    """Evaluate a model on all held-out text of shards, masked as in every evaluation of a run.
+
+    Args:
+        model: a run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        data: the folder that `bertkit prepare` wrote.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        InputError: the shards have no held-out text, or were made with another tokenizer.
+        CheckpointError: the model has no head that predicts words.
+        BertkitError: model or shards can't be read.
+    """
+    checkpoint = open_checkpoint(resolve_model(model, revision=revision))
+    objective_name = choose_objective(checkpoint)
+    shards = ShardSet.open(data)
+    kind = OBJECTIVES[objective_name].model_kind
+    loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
+    tokenizer = loaded.tokenizer
+    if shards.load_tokenizer().fingerprint != tokenizer.fingerprint:
+        raise InputError(
+            f"{data} was prepared with another tokenizer than that of {model}; prepare the text"
+            f" with its own: bertkit prepare … --tokenizer {model}"
+        )
+    settings = PretrainSettings(
+        start_from=str(model),
+        objective=objective_name,
+        max_length=min(MAX_LENGTH, loaded.max_length),
+        eval_sequences=max(1, shards.manifest.held_out.tokens),
+    )
+    batches = held_out_batches(shards, tokenizer, settings)
+    objective = build_objective(shards.held_out, shards, tokenizer, settings)
+    place = loaded.model.encoder.embeddings.word.weight.device
+    with show_progress("Evaluating", len(batches)) as progress:
+        metrics = evaluate_words(
+            loaded.model, batches, objective, tokenizer, place, progress.advance
+        )
+    return HeldOutResult(
+        objective_name,
+        shards.manifest.held_out.documents,
+        sum(len(batch.keys) for batch in batches),
+        sum(len(batch.labels) for batch in batches),
+        settings.max_length,
+        metrics,
+    )
+
+
+def choose_objective(checkpoint: Checkpoint) -> ObjectiveName:
+    """Return the objective that uses all heads of a checkpoint."""
+    if checkpoint.config.get("is_decoder") is True:
+        return "causal"
+    return "bert" if "next_sentence" in list_heads(checkpoint.tensors) else "mlm"

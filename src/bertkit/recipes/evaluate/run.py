@@ -1,0 +1,242 @@
+"""Evaluate a fine-tuned model on labeled data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import InputError, SettingsError, StorageError, storage_errors
+from bertkit.base.files import durable_file, make_folder, remove_folder, with_nulls, write_json
+from bertkit.base.output import list_names
+from bertkit.base.progress import show_progress
+from bertkit.base.settings import Settings
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import name_model
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.rows import Table
+from bertkit.data.tables.writers import write_jsonl
+from bertkit.inference.predictor import PredictionCounts, Predictor, count_encoded
+from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.recipes.finetune.examples import (
+    ExampleSet,
+    SetCounts,
+    check_labels,
+    count_set,
+    describe_rows,
+    describe_set,
+    read_set,
+)
+from bertkit.recipes.settings import EvaluateSettings
+from bertkit.reports.figures.confusion_matrix import list_rows
+from bertkit.reports.notebook import show_metrics
+from bertkit.reports.report import Report, write_report
+from bertkit.tasks.sections import build_sections
+from bertkit.tasks.settings import with_columns
+from bertkit.tasks.table import TASKS
+from bertkit.tasks.task import Evaluation, Task
+
+
+@dataclass(frozen=True)
+class EvaluatedModel:
+    """The model to evaluate, and how to load it.
+
+    Attributes:
+        model: a model folder, the id of a model of the Hub, or a loaded model.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+        engine: the inference engine.
+        precision: of the encoder's weights and matrix products.
+    """
+
+    model: str | Path | Predictor[Any, Any, Any]
+    device: str = "auto"
+    revision: str | None = None
+    engine: EngineName = "auto"
+    precision: PrecisionName = "auto"
+
+    def load(self) -> Predictor[Any, Any, Any]:
+        """Load the model, unless it is; errors as in `Predictor.load`."""
+        if isinstance(self.model, Predictor):
+            return self.model
+        return Predictor.load(
+            self.model,
+            device=self.device,
+            revision=self.revision,
+            engine=self.engine,
+            precision=self.precision,
+        )
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """The result of an evaluation.
+
+    Attributes:
+        model: the model as the user named it, or the task of a loaded one.
+        task: the task of the model.
+        found: the examples, and the data problems of their file.
+        counts: statistics of the examples.
+        predictions: the model's predictions, in the order of the examples.
+        evaluation: metrics of the predictions against the labels.
+    """
+
+    model: str
+    task: Task[Any, Any]
+    found: ExampleSet
+    counts: SetCounts
+    predictions: list[Any]
+    evaluation: Evaluation
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics by name."""
+        return dict(self.evaluation.metrics)
+
+    def _repr_html_(self) -> str:
+        """Show the metrics in a notebook."""
+        return show_metrics(f"{self.model}, {self.found.name}", self.evaluation.metrics)
+
+    @property
+    def data_problems(self) -> list[str]:
+        """Lines that describe the data problems of the file."""
+        problems = describe_set(self.task, self.found, self.counts)
+        return [*describe_rows(self.found), *problems]
+
+
+def evaluate(
+    model: EvaluatedModel, source: Table, settings: EvaluateSettings, columns: Settings
+) -> EvaluateResult:
+    """Evaluate a model on a labeled file.
+
+    Args:
+        model: the model.
+        source: a labeled file, a GLUE folder, or a data set of the Hub.
+        settings: how the file is read.
+        columns: column names that override the model's own settings.
+
+    Raises:
+        InputError: columns are missing, too many rows are broken, there are no rows, or most of
+            the labels are unknown to the model.
+        BertkitError: file or model can't be read.
+    """
+    table = open_records(source, settings, split=settings.split)
+    if table.identity() is None:
+        raise InputError("standard input can't be evaluated; write it to a file first")
+    predictor = model.load()
+    task = predictor.task
+    found = read_set(type(task), table, with_columns(task.settings, columns))
+    task.check_number(len(found.examples))
+    counted, predictions = predict_all(predictor, found.examples)
+    counts = count_set(task, found, counted)
+    check_labels(task, found, counts)
+    evaluation = task.evaluate(found.examples, predictions)
+    name = task.name if isinstance(model.model, Predictor) else str(model.model)
+    return EvaluateResult(name, task, found, counts, predictions, evaluation)
+
+
+def predict_all(
+    predictor: Predictor[Any, Any, Any], examples: list[Any]
+) -> tuple[PredictionCounts, list[Any]]:
+    """Predict all examples; return statistics of the examples, and predictions in their order."""
+    counts = PredictionCounts()
+    predictions: list[Any] = []
+    with show_progress("Evaluating", len(examples)) as progress:
+        for window in predictor.stream_windows(examples):
+            counts.add(count_encoded(predictor.task, window.encoded))
+            predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
+            progress.advance(len(window.examples))
+    return counts, predictions
+
+
+METRICS_FILE = "metrics.json"
+REPORT_FILE = "report.html"
+ANSWERS_FILE = "answers.jsonl"
+MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Raise an error if writing to the folder would destroy other files."""
+    with storage_errors(output, "read"):
+        if output.exists() and not output.is_dir():
+            raise StorageError(f"{output} is a file, and must be a folder; name another --output")
+        if (output / CONFIG_FILE).exists():
+            raise SettingsError(
+                f"{output} is a model folder, whose report would be replaced; name another --output"
+            )
+        if list_names(output) and not overwrite:
+            raise SettingsError(f"{output} isn't empty; name another --output, or add --overwrite")
+
+
+def write_evaluation(output: Path, result: EvaluateResult) -> None:
+    """Write all files, `metrics.json` last: it marks the evaluation as complete.
+
+    Files of an earlier evaluation are removed first, so that no stale file remains.
+    """
+    make_folder(output)
+    scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
+    for name in (METRICS_FILE, REPORT_FILE, ANSWERS_FILE, *scorer_files):
+        remove_folder(output / name)
+    # With the location of each example, because rows may be missing.
+    answers = (
+        {"place": example.place, **result.task.to_json(prediction)}
+        for example, prediction in zip(result.found.examples, result.predictions, strict=True)
+    )
+    with durable_file(output / ANSWERS_FILE) as file:
+        write_jsonl(file, answers)
+    for name, content in result.task.prediction_files(
+        result.found.examples, result.predictions
+    ).items():
+        write_json(output / name, content)
+    report = Report(
+        f"{name_model(result.model)} on {result.counts.name}",
+        f"A model for the task {result.task.name}, evaluated on {result.counts.num_examples:,}"
+        " examples.",
+        build_sections(result.evaluation),
+    )
+    write_report(output / REPORT_FILE, report)
+    write_json(output / METRICS_FILE, summarize(result))
+
+
+def summarize(result: EvaluateResult) -> dict[str, Any]:
+    """Return an evaluation as JSON; undefined values are null."""
+    evaluation = result.evaluation
+    content = {
+        "task": result.task.name,
+        "data": result.counts.model_dump(),
+        "metrics": evaluation.metrics,
+        "intervals": evaluation.intervals,
+        "confusion": describe_confusion(evaluation),
+        "calibration": describe_calibration(evaluation),
+        "mistakes": [vars(mistake) for mistake in evaluation.mistakes],
+        "warnings": evaluation.warnings,
+    }
+    found: dict[str, Any] = with_nulls(content)
+    return found
+
+
+def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return the labels and confusion matrix `[true, predicted]`; None if the task has none.
+
+    With very many labels, the matrix is sparse: triples of true label, predicted label and count.
+    """
+    labels, confusion = evaluation.labels, evaluation.confusion
+    if confusion is None:
+        return None
+    if len(labels) > MAX_MATRIX_LABELS:
+        return {"labels": labels, "pairs": [[*pair, count] for pair, count in confusion.items()]}
+    return {"labels": labels, "counts": list_rows(confusion, len(labels))}
+
+
+def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return confidence, accuracy and calibration error; None if answers have no confidence."""
+    confidences, is_right = evaluation.confidences, evaluation.is_right
+    found = evaluation.calibration
+    if confidences is None or is_right is None or found is None:
+        return None
+    return {
+        "confidence": float(confidences.mean()),
+        "accuracy": float(is_right.mean()),
+        "expected_calibration_error": found.value,
+        "num_bins": found.num_bins,
+        "interval": None if found.low is None else [found.low, found.high],
+        "error_if_calibrated": found.if_calibrated,
+    }

@@ -1,1 +1,0 @@
-"""Hyperparameter search: several fine-tuning runs in sequence; read `run.py` first."""

@@ -1,0 +1,1 @@
+"""Runs, finished or not, as pages."""

@@ -1,0 +1,217 @@
+"""The facts of a run, from its files; they are only read, because the run may be in progress."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
+from bertkit.base.progress import announce
+from bertkit.base.settings import validate
+from bertkit.checkpoints.formats import name_model
+from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
+from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.recipes.finetune.result import SavedResult
+from bertkit.recipes.finetune.run import SEARCH_FOLDER
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tasks.table import TASKS
+from bertkit.training.history import TrainingHistory
+from bertkit.training.lifecycle import METRICS_FILE
+from bertkit.training.log import read_log
+from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
+
+NAMES_OF_MODELS = frozenset({"model", "start_from"})  # the settings that may have a path
+BERT = "bert"  # the `model_type` of a config
+SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The facts of a run.
+
+    Attributes:
+        path: the path that the user gave: the run, or a folder that contains it.
+        run: the run itself.
+        record: the record of the run, written at its start.
+        history: the training history from its log.
+        result: the result of a finished fine-tuning; None for any other run.
+        shards: the training data of a pre-training run; None if unknown.
+    """
+
+    path: Path
+    run: Run
+    record: RunRecord
+    history: TrainingHistory
+    result: SavedResult | None = None
+    shards: ShardSet | None = None
+
+    @property
+    def name(self) -> str:
+        """The name to display; a folder just called run is prefixed with its parent's name."""
+        folder = self.path.resolve()
+        return name_model(folder) or str(folder)
+
+    @property
+    def task(self) -> str | None:
+        """The task of a fine-tuning, or the kind of an encoder-decoder; None for pre-training."""
+        stored = self.record.settings
+        task = stored.get("task", stored.get("kind"))
+        return None if task is None else str(task)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether the run trains an encoder-decoder."""
+        return self.task in KINDS
+
+    @property
+    def objective(self) -> ObjectiveName:
+        """The pre-training objective."""
+        name: ObjectiveName = self.record.settings.get("objective", "bert")
+        return name
+
+    @property
+    def kind(self) -> str:
+        """The command that made the run."""
+        return "pretrain" if self.task is None else f"finetune {self.task}"
+
+    @property
+    def initial_model(self) -> str:
+        """The initial model, or the one whose config is used, without its parent folders."""
+        return str(self.settings.get("start_from") or self.settings.get("model") or "a BERT")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings, with models named without their parent folders."""
+        return _without_folders(self.record.settings)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run was evaluated at its last step, or stopped early."""
+        last = self.history.held_out.last("step")
+        return self.history.has_ended_early or last == self.record.num_steps
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The newest checkpoint; None if there is none."""
+        return next(reversed(list_checkpoints(self.run.folder)), None)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default settings of this version, with models named without parent folders."""
+        source = str(self.run.folder / RECORD_FILE)
+        return _without_folders(list_defaults(self.record, source))
+
+
+def read_facts(path: Path, data: Path | None = None) -> RunFacts:
+    """Read the facts of a run, without locking or changing it.
+
+    Args:
+        path: the run, the folder of a fine-tuned model, or that of a demo.
+        data: the shards that a pre-training run was trained on; None to use those beside it.
+    """
+    run = find_run(path)
+    record = run.read_record()
+    assert record is not None, "find_run has seen it"
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    if history.is_empty:
+        raise InputError(
+            f"{run.log_path} has no row yet, so there is nothing to show; try again after the run's"
+            " first evaluation"
+        )
+    facts = RunFacts(path, run, record, history)
+    if facts.task is None:
+        check_pretraining(facts)
+        return replace(facts, shards=find_shards(facts, data))
+    if data is not None:
+        raise InputError(
+            f"{path} is of `bertkit {facts.kind}`; data is for pre-training runs; leave it out"
+        )
+    output = run.folder.parent
+    if facts.is_encoder_decoder or not (output / METRICS_FILE).is_file():
+        return facts
+    return replace(facts, result=SavedResult.read(output))
+
+
+def find_run(path: Path) -> Run:
+    """Find the run in a folder."""
+    with storage_errors(path, "read"):
+        for folder in (path, path / SEARCH_FOLDER):
+            is_search = folder.name == SEARCH_FOLDER and not (folder / LOG_FILE).exists()
+            if is_search and (folder / RECORD_FILE).exists():
+                raise InputError(f"{path} is a search; name its runs: {folder / '*' / 'seed*'}")
+        for folder in (path, path / RUN_FOLDER):
+            if (folder / RECORD_FILE).exists():
+                return Run(folder)
+        if not path.exists():
+            raise MissingFileError(f"{path} doesn't exist")
+    raise InputError(
+        f"{path} isn't a run: there is no {RECORD_FILE}, neither in it nor in {path / RUN_FOLDER};"
+        " name the --output of `bertkit pretrain`, `finetune` or `demo`"
+    )
+
+
+def check_pretraining(facts: RunFacts) -> None:
+    """Raise InputError if the run isn't of a BERT, or of an objective that this version knows."""
+    if (kind := facts.record.model.get("model_type", BERT)) != BERT:
+        raise InputError(
+            f"{facts.path} trained a model of the type {kind!r:.80}; reports are of runs of"
+            " `bertkit pretrain`, `finetune` and `demo`"
+        )
+    known = get_args(ObjectiveName)
+    if facts.objective not in known:
+        raise InputError(
+            f"{facts.path} was started by another version, with the objective"
+            f" {facts.objective!r:.40}, and this one knows {', '.join(known)}; use that version"
+        )
+
+
+def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
+    """Return the run's training shards: those named, or those beside it if fingerprints match."""
+    if data is not None:
+        shards = ShardSet.open(data)
+        if shards.fingerprint != facts.record.data_fingerprint:
+            raise InputError(f"{facts.path} wasn't trained on {data}: their fingerprints differ")
+        return shards
+    beside = facts.run.folder.parent / SHARDS_FOLDER
+    if not (beside / MANIFEST).is_file():
+        return None
+    try:
+        shards = ShardSet.open(beside)
+    except BertkitError as error:
+        announce(f"the report leaves out the shards beside the run: {error}")
+        return None
+    return shards if shards.fingerprint == facts.record.data_fingerprint else None
+
+
+def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
+    """Return the default settings for a run's kind and model.
+
+    Args:
+        record: the record of the run.
+        source: path of the record, for error messages.
+    """
+    stored: Mapping[str, Any] = record.settings
+    if (kind := KINDS.get(str(stored.get("kind")))) is not None:
+        given = {name: stored[name] for name in ("model",) if stored.get(name)}
+        return validate(kind.settings, given, source).model_dump(mode="json")
+    if stored.get("task") is None:
+        given = {
+            name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
+        }
+        return validate(PretrainSettings, given, source).model_dump(mode="json")
+    given = {name: stored[name] for name in ("features",) if stored.get(name)}
+    defaults = validate(FineTuneSettings, given, source).model_dump(mode="json")
+    entry = TASKS.get(str(stored["task"]))
+    task = {} if entry is None else entry.settings().model_dump(mode="json")
+    return {**task, **defaults}
+
+
+def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Strip parent folders from model paths, because pages may be shared with others."""
+    return {
+        name: name_model(value) if name in NAMES_OF_MODELS and value is not None else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,331 @@
+"""Example outputs of a pre-training run's newest checkpoint: filled blanks or continuations."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from bertkit.base.errors import BertkitError, InputError, storage_errors
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE
+from bertkit.inference.fill_mask import MASK, Candidate, FillMask
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.settings import GeneratorSettings
+from bertkit.recipes.finetune.result import (
+    SavedResult,
+    choose_curves,
+    epochs,
+    recall_evaluation,
+    tabulate_data,
+)
+from bertkit.recipes.pretrain.corpus import (
+    CURVES,
+    Blank,
+    TextPrefix,
+    choose_beginnings,
+    choose_blanks,
+    describe_corpus,
+)
+from bertkit.recipes.report.facts import RunFacts
+from bertkit.reports.report import Charts, Command, Paragraph, Report, Section, Table
+from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tasks.sections import tabulate_metrics
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.sections import (
+    LOSS,
+    MINUTES,
+    PACE,
+    SPEED,
+    STEPS,
+    Across,
+    Curve,
+    draw_curves,
+    tabulate_choices,
+    tabulate_environment,
+    tabulate_incidents,
+    tabulate_settings,
+    tabulate_speed,
+)
+from bertkit.training.step import list_dumps
+
+NUM_EXAMPLES, NUM_CANDIDATES = 6, 4
+MAX_BYTES = 2 << 30  # weights up to this size load and compute in seconds
+# Greedy decoding alone repeats itself.
+GREEDY = GeneratorSettings(max_tokens=24, no_repeat_ngram=3)
+# For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
+GENERAL_BLANKS = (
+    Blank("She opened the [MASK] and went in.", "door"),
+    Blank("They live in a small [MASK] by the sea.", "town"),
+    Blank("He has three [MASK] and two sisters.", "brothers"),
+    Blank("The film was so long that many people [MASK] early.", "left"),
+    Blank("It was cold, so he put on his [MASK].", "coat"),
+    Blank("The train will arrive at the [MASK] in an hour.", "station"),
+)
+GENERAL_PREFIXES = ("She opened the door and", "They live in a small", "The film was so long that")
+USERS_NOTE = "The texts are those of --text."
+HELD_OUT_NOTE = "The texts are held-out sentences, which the run has never trained on."
+GENERAL_NOTE = "The texts are general English, because the run’s shards weren’t named (--data)."
+
+
+def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
+    """Build a table of filled blanks, or of continuations for a left-to-right run.
+
+    Args:
+        facts: the facts of a pre-training run.
+        texts: the user's texts; if empty, held-out sentences or sentences of general English.
+
+    Returns:
+        The table, or a paragraph that says why there is none; nothing if no text fits the run.
+
+    Raises:
+        InputError: the model can't take a text of the user.
+    """
+    is_causal, checkpoint = facts.objective == "causal", facts.checkpoint
+    title = "Continuations" if is_causal else "Filled blanks"
+    if checkpoint is None:
+        return [Paragraph("The run has no checkpoint yet.", title=title)]
+    try:
+        if is_too_large(checkpoint):
+            return [Paragraph("The model is too large to run for a report.", title=title)]
+        build = continue_texts if is_causal else fill_blanks
+        rows = build(checkpoint, facts, texts)
+    except BertkitError as error:
+        if texts and isinstance(error, InputError):
+            raise
+        # A running job removes old checkpoints, shards may be damaged, sentences may exceed the
+        # model's maximum length; the report is useful without examples.
+        return [Paragraph(f"There are no examples: {error}.", title=title)]
+    if not rows:
+        return []
+    output = "Most likely continuation" if is_causal else "Most likely words"
+    note = USERS_NOTE if texts else GENERAL_NOTE if facts.shards is None else HELD_OUT_NOTE
+    note += f" The outputs are those of {checkpoint.name}."
+    return [Table(["Text", output, "Original"], rows, title, note)]
+
+
+def fill_blanks(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
+    """Return rows: text, most likely words, original word."""
+    fill = FillMask.load(checkpoint, "cpu")
+    if texts:
+        blanks = [Blank(text, "") for text in texts]
+    elif facts.shards is not None:
+        blanks = choose_blanks(facts.shards, fill.loaded.tokenizer, NUM_EXAMPLES)
+    else:
+        blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
+    filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
+    return [
+        [blank.text, " · ".join(map(_show, found.blanks)), blank.word]
+        for blank, found in zip(blanks, filled, strict=True)
+    ]
+
+
+def continue_texts(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
+    """Return rows: text, continuation, original continuation."""
+    generate = Generator.load(checkpoint, "cpu")
+    tokenizer = generate.loaded.tokenizer
+    if texts:
+        prefixes = [TextPrefix(text, "") for text in texts]
+    elif facts.shards is not None:
+        prefixes = choose_beginnings(facts.shards, tokenizer, NUM_EXAMPLES)
+    else:
+        known = zip(GENERAL_PREFIXES, tokenizer.piece_ids(list(GENERAL_PREFIXES)), strict=True)
+        prefixes = [TextPrefix(text, "") for text, ids in known if tokenizer.unk_id not in ids]
+    written = generate([prefix.text for prefix in prefixes], GREEDY)
+    return [
+        [prefix.text, found.answers[0].text.strip(), prefix.rest]
+        for prefix, found in zip(prefixes, written, strict=True)
+    ]
+
+
+def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
+    """Whether each word of a blank's text is a single vocabulary entry."""
+    [ids] = tokenizer.piece_ids([blank.text.replace(MASK, blank.word)])
+    return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
+
+
+def is_too_large(checkpoint: Path) -> bool:
+    """Whether a checkpoint's model is too large to run for a report."""
+    path = checkpoint / WEIGHTS_FILE
+    with storage_errors(path, "read"):
+        return path.stat().st_size > MAX_BYTES
+
+
+def _show(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(f"“{each.token}” {each.probability:.1%}" for each in candidates)
+
+
+MAX_METRICS = 6  # a task may have one metric per label
+RESUMING = (
+    "If the run was interrupted, repeat the command that started it to resume from its newest"
+    " checkpoint."
+)
+NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
+# Display names of pre-training metrics.
+SHOWN = {
+    "loss": "loss",
+    "mlm_accuracy": "masked accuracy",
+    "nsp_accuracy": "next-sentence accuracy",
+    "clm_accuracy": "next-word accuracy",
+    "clm_perplexity": "perplexity",
+    "mlm_bits_per_character": "bits per masked character",
+    "clm_bits_per_character": "bits per character",
+}
+WAYS: dict[ObjectiveName, str] = {
+    "bert": "",
+    "mlm": " without next-sentence prediction",
+    "causal": " as a left-to-right model",
+}
+
+
+def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
+    """Build the page.
+
+    Args:
+        facts: the facts of the run.
+        examples: sections to show after the curves.
+    """
+    history, curves = facts.history, choose_all_curves(facts)
+    sections: list[Section] = [
+        *([] if facts.result is None else show_result(facts.result)),
+        Charts(
+            draw_curves(history, curves, choose_axis(facts)),
+            title="Training curves",
+            note="Training values are means over neighboring steps.",
+        ),
+        *examples,
+        Command(
+            "\n".join(list_commands(facts)),
+            title="Next commands",
+            note="" if facts.is_finished else RESUMING,
+        ),
+        Charts(draw_curves(history, curves[:2], MINUTES), title="Training curves over time"),
+        Charts(draw_curves(history, PACE), title="Learning rate and gradient"),
+        tabulate_speed(history),
+        Charts(draw_curves(history, SPEED)),
+        tabulate_incidents(history),
+        *show_data(facts),
+        tabulate_choices(facts.settings, facts.defaults),
+        tabulate_environment(facts.record.versions),
+        tabulate_settings(list_sizes(facts), "Model config"),
+        tabulate_settings(facts.settings, "All settings"),
+    ]
+    return Report(
+        title=facts.name,
+        summary=summarize(facts),
+        sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+    )
+
+
+def summarize(facts: RunFacts) -> str:
+    """Summarize the run in a few sentences."""
+    history = facts.history
+    if facts.is_encoder_decoder:
+        start = facts.settings.get("model")
+        initial = "from random weights" if start is None else f"starting from {start}"
+        made = f"An encoder-decoder trained to {facts.task}, {initial}"
+    elif facts.task is not None:
+        made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
+    elif facts.record.settings.get("start_from"):
+        made = f"{facts.initial_model}, pre-trained further{WAYS[facts.objective]}"
+    else:
+        made = (
+            f"A BERT pre-trained from random weights ({facts.initial_model}){WAYS[facts.objective]}"
+        )
+    tokens, seconds = history.train.last("tokens") or 0, history.train.last("elapsed_seconds") or 0
+    text = (
+        f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
+        f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
+    )
+    last = ", ".join(
+        f"{SHOWN.get(name, name)} {value:.4g}" for name, value in last_metrics(facts).items()
+    )
+    return f"{text} Latest on held-out data: {last}." if last else text
+
+
+def describe_state(facts: RunFacts) -> str:
+    """Say whether the run is finished."""
+    if facts.history.has_ended_early:
+        return "It stopped early, because the metric had stopped improving."
+    if facts.is_finished:
+        return "It is finished."
+    return "It isn’t finished: it is still running or was interrupted."
+
+
+def last_metrics(facts: RunFacts) -> dict[str, float]:
+    """Return the metrics of the last evaluation."""
+    held_out = facts.history.held_out
+    found = {name: held_out.last(name) for name in name_metrics(facts)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def name_metrics(facts: RunFacts) -> list[str]:
+    """Return the names of the metrics to show, the loss first."""
+    if facts.task is None:
+        return [name for name in SHOWN if name in {"loss", *facts.history.held_out.names}]
+    others = [name for name in facts.history.held_out.names if name not in NOT_METRICS]
+    return ["loss", *others[:MAX_METRICS]]
+
+
+def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
+    """Return the curves to draw, the two most important first."""
+    if facts.task is None:
+        loss, accuracy, *others = CURVES[facts.objective]
+        # With a single objective, its loss equals the total loss.
+        return (LOSS, accuracy, *([loss] if others else []), *others)
+    return choose_curves(*name_metrics(facts)[1:])
+
+
+def choose_axis(facts: RunFacts) -> Across:
+    """Return epochs as the x axis if their length is known, else steps."""
+    result = facts.result
+    if result is None or result.best_epoch <= 0:
+        return STEPS
+    return epochs(max(1, round(result.best_step / result.best_epoch)))
+
+
+def show_result(result: SavedResult) -> list[Section]:
+    """Build the sections on a fine-tuned model's metrics."""
+    sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
+    sections.append(tabulate_metrics(recall_evaluation(result)))
+    if (baseline := result.baseline.get(result.metric)) is not None:
+        text = f"Always predicting the most frequent label has {result.metric} {baseline:.4f}."
+        sections.append(Paragraph(text))
+    return sections
+
+
+def show_data(facts: RunFacts) -> list[Section]:
+    """Build the sections on the training data, if it is known."""
+    if facts.result is not None:
+        return [*tabulate_data({"train": facts.result.train, "dev": facts.result.dev})]
+    if facts.shards is not None:
+        rows = list(describe_corpus(facts.shards).items())
+        return [Table(["Count", "Value"], rows, title="Training data")]
+    return []
+
+
+def list_sizes(facts: RunFacts) -> dict[str, str | float]:
+    """Return the scalar values of the model's config."""
+    model = facts.record.model
+    return {name: value for name, value in model.items() if isinstance(value, str | int | float)}
+
+
+def list_commands(facts: RunFacts) -> list[str]:
+    """Return commands for the next steps with the run."""
+    run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
+    dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
+    if facts.is_encoder_decoder and facts.is_finished:
+        return [f"bertkit {facts.task} {output} --help", *dumps]
+    if facts.task is not None and facts.result is None:
+        return ["bertkit finetune --help", *dumps]
+    if facts.task is not None:
+        return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE", *dumps]
+    if facts.checkpoint is None:
+        return ["bertkit pretrain --help", *dumps]
+    is_causal = facts.objective == "causal"
+    try_it = (
+        ("generate", "She opened the") if is_causal else ("fill-mask", "She opened the [MASK].")
+    )
+    return [
+        f"bertkit {try_it[0]} {run} {quote(try_it[1])}",
+        f"bertkit inspect {run}",
+        f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
+        *dumps,
+    ]

@@ -1,0 +1,258 @@
+"""Comparison page of several runs: curves on common axes, and the settings that differ."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.files import check_new_file
+from bertkit.base.output import open_output
+from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
+from bertkit.recipes.report.page import (
+    SHOWN,
+    build_page,
+    choose_all_curves,
+    last_metrics,
+    list_sizes,
+    name_metrics,
+    show_examples,
+)
+from bertkit.recipes.settings import ReportSettings
+from bertkit.reports.figures.svg import NUM_STYLES
+from bertkit.reports.report import Charts, Paragraph, Report, Section, Table, write_report
+from bertkit.reports.text import Cell, make_legible, shorten
+from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
+
+
+def build_comparison(runs: Sequence[RunFacts]) -> Report:
+    """Build the page.
+
+    Args:
+        runs: two or more runs; each is labeled by its path.
+    """
+    check_kinds(runs)
+    courses = [(str(facts.path), facts.history) for facts in runs]
+    curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
+    sections: list[Section] = [
+        tabulate_results(runs),
+        Charts(
+            compare_curves(courses, list(curves.values())),
+            title="Training curves",
+            note="Training values are means over neighboring steps.",
+        ),
+        Charts(compare_curves(courses, [LOSS], MINUTES), title="Training curves over time"),
+        Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
+        tabulate_differences(
+            "Differing settings",
+            runs,
+            lambda facts: facts.record.settings,
+            lambda facts: facts.settings,  # models without their parent folders
+        ),
+        tabulate_differences(
+            "Differing versions and machines", runs, lambda facts: facts.record.versions
+        ),
+        tabulate_differences("Differing model configs", runs, list_sizes),
+        Paragraph(describe_data(runs), title="Data"),
+    ]
+    return Report(
+        title=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
+        summary="Curves on common axes, and the settings that differ.",
+        sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+    )
+
+
+def check_kinds(runs: Sequence[RunFacts]) -> None:
+    """Raise InputError if the runs aren't of the same kind."""
+    kinds = {facts.kind: facts.path for facts in runs}
+    if len(kinds) > 1:
+        (first, one), (second, another), *_ = kinds.items()
+        raise InputError(
+            f"{one} is of `bertkit {first}` and {another} of `bertkit {second}`; compare runs of"
+            " one kind"
+        )
+
+
+def tabulate_results(runs: Sequence[RunFacts]) -> Table:
+    """Tabulate the progress of each run and its last metrics on held-out data."""
+    names = list(dict.fromkeys(name for facts in runs for name in name_metrics(facts)))
+    rows: list[list[Cell]] = []
+    for facts in runs:
+        train, found = facts.history.train, last_metrics(facts)
+        seconds = train.last("elapsed_seconds")
+        rows.append(
+            [
+                str(facts.path),
+                f"{facts.history.num_steps:,} of {facts.record.num_steps:,}",
+                train.last("tokens") or 0.0,
+                math.nan if seconds is None else seconds / 60,
+                *(found.get(name, math.nan) for name in names),
+            ]
+        )
+    return Table(
+        ["Run", "Steps", "Tokens", "Minutes", *(SHOWN.get(name, name) for name in names)],
+        rows,
+        title="Results",
+        note="Metrics are the latest on held-out data.",
+    )
+
+
+def tabulate_differences(
+    title: str,
+    runs: Sequence[RunFacts],
+    list_values: Callable[[RunFacts], Mapping[str, Any]],
+    list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
+) -> Section:
+    """Tabulate the values that differ between runs.
+
+    Args:
+        title: the section's title.
+        runs: two or more runs.
+        list_values: returns a run's values by name.
+        list_shown: returns the values as displayed; by default those of `list_values`.
+    """
+    values = [list_values(facts) for facts in runs]
+    shown = values if list_shown is None else [list_shown(facts) for facts in runs]
+    names = list(dict.fromkeys(name for each in values for name in each))
+    rows: list[list[Cell]] = [
+        [name, *_number_different(values, [_show(each, name) for each in shown], name)]
+        for name in names
+        if any(each.get(name) != values[0].get(name) or name not in each for each in values)
+    ]
+    if not rows:
+        return Paragraph("None.", title=title)
+    return Table(["Name", *(str(facts.path) for facts in runs)], rows, title)
+
+
+def describe_data(runs: Sequence[RunFacts]) -> str:
+    """Say whether the runs are comparable."""
+    if len({facts.objective for facts in runs}) > 1:
+        return (
+            "The runs have different objectives (--objective), so their losses aren’t comparable;"
+            " their speeds, and models fine-tuned from them, are."
+        )
+    if len({facts.record.data_fingerprint for facts in runs}) == 1:
+        return "All runs train on the same data and are evaluated on the same held-out part."
+    return (
+        "The runs train on different data, so their curves may differ because of the data and not"
+        " because of their settings."
+    )
+
+
+def _number_different(
+    values: Sequence[Mapping[str, Any]], cells: list[str], name: str
+) -> list[str]:
+    """Number cells whose different values look alike because folders aren't shown."""
+    kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
+    if len(set(cells)) >= len(kinds):
+        return cells
+    return [
+        f"{cell} ({kinds.index(repr(each.get(name))) + 1})"
+        for each, cell in zip(values, cells, strict=True)
+    ]
+
+
+def _show(values: Mapping[str, Any], name: str) -> str:
+    if name not in values:
+        return "absent"
+    value = values[name]
+    return "none" if value is None else shorten(make_legible(str(value)), 200)
+
+
+REPORT_FILE, COMPARISON_FILE = "report.html", "comparison.html"
+ENDINGS = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class ReportResult:
+    """The result of writing a report.
+
+    Attributes:
+        report: path of the page.
+        runs: the runs that it shows.
+    """
+
+    report: Path
+    runs: tuple[RunFacts, ...]
+
+
+def report(
+    paths: Sequence[Path], output: Path | None = None, settings: ReportSettings | None = None
+) -> ReportResult:
+    """Write a page on one run, or one that compares several; runs are read, never changed.
+
+    Args:
+        paths: runs of `bertkit pretrain`, models of `bertkit finetune` and folders of
+            `bertkit demo`; several must be of one kind.
+        output: the page; by default `report.html` in the run, or `comparison.html` here.
+        settings: the settings of the report.
+
+    Raises:
+        SettingsError: the output exists, or doesn't end in .html; or data or texts were given for
+            anything but one pre-training run.
+        InputError: a path isn't a run, a run has no row yet, or the runs can't be compared.
+        MissingFileError: a path doesn't exist.
+        ResumeError: another process is writing the output.
+        DamagedFileError: a file of a run isn't what was written.
+        StorageError: writing failed.
+    """
+    settings = ReportSettings() if settings is None else settings
+    check_paths(paths, settings)
+    if output is None:
+        is_single = len(paths) == 1
+        output = find_run(paths[0]).folder / REPORT_FILE if is_single else Path(COMPARISON_FILE)
+    check = partial(check_output, overwrite=settings.overwrite)
+    with open_output(output, "writing a report into", check=check) as place:
+        runs = tuple(read_facts(path, settings.data) for path in paths)
+        page = build_single(runs[0], settings) if len(runs) == 1 else build_comparison(runs)
+        write_report(place, page)
+    return ReportResult(place, runs)
+
+
+def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
+    """Build the page of one run."""
+    if facts.task is None:
+        return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
+    if settings.text:
+        raise SettingsError(
+            f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
+            " it out"
+        )
+    return build_page(facts, [])
+
+
+def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
+    """Check the number of runs and that the settings fit it."""
+    if not 1 <= len(paths) <= NUM_STYLES:
+        raise SettingsError(f"expected one run, or up to {NUM_STYLES} to compare, got {len(paths)}")
+    if len(paths) > 1 and (settings.data is not None or settings.text):
+        raise SettingsError("data and text are for the report of one run; leave them out")
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Check that the output is a page, and replaces a file only if asked to."""
+    if output.suffix.lower() not in ENDINGS:
+        raise SettingsError(f"{output} must end in .html")
+    check_new_file(output, overwrite=overwrite)
+
+
+def summarize_run(facts: RunFacts) -> dict[str, Any]:
+    """Return a run in numbers, for programs; null where there is none."""
+    history, record = facts.history, facts.record
+    speeds = list(filter(isfinite, history.train["tokens_per_second"]))
+    return {
+        "run": str(facts.run.folder),
+        "kind": facts.kind,
+        "step": history.num_steps,
+        "num_steps": record.num_steps,
+        "is_finished": facts.is_finished,
+        "tokens": history.train.last("tokens"),
+        "elapsed_seconds": history.train.last("elapsed_seconds"),
+        "tokens_per_second": median(speeds) if speeds else None,
+        "held_out": last_metrics(facts),
+        "incidents": dict(history.num_incidents),
+    }

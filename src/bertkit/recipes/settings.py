@@ -1,0 +1,69 @@
+"""Settings of an evaluation."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.base.settings import Settings
+from bertkit.data.readers.document import ReaderSettings
+from bertkit.data.tables.settings import RecordSettings
+
+
+class EvaluateSettings(RecordSettings):
+    """Settings of `bertkit evaluate`."""
+
+    split: Literal["train", "dev", "test"] = Field(
+        "dev", description="Split of a GLUE folder or of a data set on the Hub."
+    )
+    overwrite: bool = Field(
+        False, description="Replace the files of an earlier evaluation in the output."
+    )
+
+
+class ReportSettings(Settings):
+    """Settings of `bertkit report`."""
+
+    data: Path | None = Field(
+        None,
+        description="Shards of a pre-training run: the report describes them and takes its"
+        " examples from their held-out part. By default those beside the run.",
+    )
+    text: tuple[str, ...] = Field(
+        (),
+        description="A text with [MASK] for a pre-training run to fill, or a text for a"
+        " left-to-right run to continue; may be repeated.",
+    )
+    examples: bool = Field(
+        True,
+        description="Show blanks that the newest checkpoint of a pre-training run fills, or texts"
+        " that it continues.",
+    )
+    overwrite: bool = Field(False, description="Replace an existing report.")
+
+    @model_validator(mode="after")
+    def _texts_are_examples(self) -> Self:
+        if self.text and not self.examples:
+            raise ValueError("text is for the examples; leave out --no-examples, or the texts")
+        return self
+
+
+class PrepareSettings(ReaderSettings):
+    """Settings of `bertkit prepare`; all of them determine the content of the shards."""
+
+    language: str = Field(
+        "en",
+        pattern=r"^[a-z]{2,3}$",
+        description="Language of the text, for splitting it into sentences.",
+    )
+    sentences: Literal["split", "lines"] = Field(
+        "split", description="Split each line into sentences, or treat it as one."
+    )
+    held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.02,
+        description="Share of the documents to hold out for evaluation; if none is drawn, the end"
+        " of the text.",
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        0, description="Seed that determines which documents are held out."
+    )

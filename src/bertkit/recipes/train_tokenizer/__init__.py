@@ -1,1 +1,0 @@
-"""The recipe `train-tokenizer`: raw text → a vocabulary; read `run.py` first."""

@@ -1,0 +1,385 @@
+"""Output formats of vectors, by file extension."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsError, pluralize
+from bertkit.base.files import DurableFile, DurableStream, durable_file
+from bertkit.base.output import find_place, open_output, refuse_input
+from bertkit.base.progress import show_progress
+from bertkit.data.tables.text_files import TextFiles, open_text_files
+from bertkit.data.tables.texts import TextRow
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.stream import TextCounts
+from bertkit.retrieval.settings import EmbedSettings
+from bertkit.retrieval.unfinished import (
+    ResumeState,
+    UnfinishedVectors,
+    Vectors,
+    check_finite,
+    read_record,
+    record_path,
+    remove_unfinished,
+    rows_path,
+)
+from bertkit.retrieval.vector_file import (
+    VectorsFingerprint,
+    VectorsManifest,
+    find_finished,
+    keep_precision,
+    manifest_path,
+    measure_file,
+    read_manifest,
+)
+from bertkit.training.signals import stop_at_once
+
+METADATA_KEY = b"bertkit"
+
+Ids = Sequence[str] | None
+Block = tuple[Vectors, Ids]
+Writer = Callable[[DurableFile, Iterable[Block], int, dict[str, Any]], None]
+
+
+def write_jsonl(file: DurableFile, blocks: Iterable[Block], _: int, __: dict[str, Any]) -> None:
+    """Write one line per row: `{"row": 0, "embedding": [0.1, …]}`, with its id if it has one."""
+    num_rows = 0
+    for rows, ids in blocks:
+        for line in format_rows(rows, num_rows, ids):
+            file.write(f"{line}\n".encode())
+        num_rows += len(rows)
+
+
+def format_rows(rows: Vectors, first_row: int, ids: Ids = None) -> Iterator[str]:
+    """Yield JSONL lines without newlines; numbers in their shortest float32 round-trip form."""
+    for index, row in enumerate(rows):
+        named = "" if ids is None else f', "id": {json.dumps(ids[index], ensure_ascii=False)}'
+        values = ", ".join(row.astype(str).tolist())
+        yield f'{{"row": {first_row + index}{named}, "embedding": [{values}]}}'
+
+
+def write_parquet(
+    file: DurableFile, blocks: Iterable[Block], dimension: int, metadata: dict[str, Any]
+) -> None:
+    """Write columns `row` (int64), `embedding` (fixed_size_list<float32>) and JSON metadata.
+
+    Rows with ids have a column `id` (string) between these.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind = pa.list_(pa.float32(), dimension)
+    first = next(blocks := iter(blocks), None)
+    types = {"row": pa.int64(), "id": pa.string(), "embedding": kind}
+    if first is None or first[1] is None:
+        del types["id"]
+    schema = pa.schema(
+        [pa.field(name, each, nullable=False) for name, each in types.items()],
+        metadata={METADATA_KEY: json.dumps(metadata).encode()},
+    )
+    num_rows = 0
+    with pq.ParquetWriter(
+        DurableStream(file), schema, compression="none", use_dictionary=False
+    ) as writer:
+        for rows, ids in chain([] if first is None else [first], blocks):
+            columns = {
+                "row": pa.array(np.arange(num_rows, num_rows + len(rows))),
+                "id": ids,
+                "embedding": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), type=kind),
+            }
+            writer.write_table(pa.table({name: columns[name] for name in types}, schema=schema))
+            num_rows += len(rows)
+
+
+# None: the unfinished rows already are a .npy file, which is renamed.
+WRITERS: dict[str, Writer | None] = {
+    ".npy": None,
+    ".parquet": write_parquet,
+    ".jsonl": write_jsonl,
+}
+
+
+def choose_writer(output: Path) -> Writer | None:
+    """Return the writer of an output; None if renaming the file of unfinished rows suffices."""
+    ending = output.suffix.lower()
+    if ending not in WRITERS:
+        raise SettingsError(f"{output} must end with {', '.join(WRITERS)}, which sets its format")
+    return WRITERS[ending]
+
+
+@dataclass(frozen=True)
+class EmbedResult:
+    """The result of an embedding job.
+
+    Attributes:
+        output: the file of vectors; None if they were printed.
+        num_rows: number of texts, and of vectors.
+        dimension: features per vector.
+        counts: statistics of all texts, including those of earlier calls.
+        engine: the inference engine.
+        precision: of its matrix products.
+        max_length: maximum number of tokens of a text, or of a part of it.
+        was_done: True if the output was already complete and nothing was computed.
+        num_resumed: rows computed by earlier calls.
+        elapsed_seconds: computing time of this call, without loading the model.
+        tokens_per_second: throughput of this call, special tokens included.
+    """
+
+    output: Path | None
+    num_rows: int
+    dimension: int
+    counts: TextCounts
+    engine: str
+    precision: str
+    max_length: int
+    was_done: bool = False
+    num_resumed: int = 0
+    elapsed_seconds: float = 0.0
+    tokens_per_second: float = 0.0
+
+
+def embed(
+    model: str | Path,
+    source: str | Path | Sequence[str | Path] | TextFiles,
+    output: Path,
+    settings: EmbedSettings = EmbedSettings(),  # noqa: B008
+    *,
+    device: str = "auto",
+    revision: str | None = None,
+) -> EmbedResult:
+    """Write a vector for each text of a file, or resume an unfinished job.
+
+    Args:
+        model: a folder of any format, a run, or the id of a model of the Hub.
+        source: a file of texts, a folder, a glob, or several of these; or - for standard input.
+        output: a file that ends with .npy, .parquet or .jsonl; written atomically, with a manifest
+            beside it.
+        settings: how texts are read and embedded; with precision auto, unfinished or finished work
+            keeps the one that it was made in.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` exists and is something else, or conflicts with the input, or a
+            setting doesn't fit the model.
+        InputError: the input isn't a file of texts; the message names the row.
+        ResumeError: the job was started with another model, other settings or another input, or
+            another process is running it.
+        DamagedFileError: files of the unfinished job were altered.
+        NonFiniteError: a row has NaN or infinity.
+        StoppedError: Ctrl-C or SIGTERM; the message says how to resume.
+        StorageError: writing failed; rows saved before are kept.
+        BertkitError: the model can't be loaded, as in `Embedder.load`.
+    """
+    files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
+
+    def check(place: Path) -> None:
+        _check_ids(place, files, settings)
+        for path in (manifest_path(place), rows_path(place), record_path(place)):
+            for named in files.inputs:
+                refuse_input(path, named)
+
+    with (
+        stop_at_once(lambda: _describe_stop(files, output)),
+        open_output(output, "writing", inputs=files.inputs, check=check) as place,
+    ):
+        settings = _keep_precision(place, settings)
+        embedder = Embedder.load(model, settings, device=device, revision=revision)
+        fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
+        finished = find_finished(
+            place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
+        )
+        if finished is not None and not rows_path(place).exists():
+            remove_unfinished(place)  # a leftover record if a job was killed in its last step
+            counts = TextCounts(**finished.counts)
+            return _summarize(embedder, place, finished.num_rows, counts, was_done=True)
+        with UnfinishedVectors.open(
+            place, fingerprint, embedder.dimension, restart=settings.restart
+        ) as vectors:
+            result = _embed_rest(embedder, files, vectors, place)
+            _publish(vectors, place, result.counts, files)
+        remove_unfinished(place)
+    return result
+
+
+def embed_lines(
+    embedder: Embedder, files: TextFiles, write_line: Callable[[str], object]
+) -> EmbedResult:
+    """Write the vector of each text of a file as a JSONL line, as soon as it is computed.
+
+    Args:
+        embedder: computes the vectors.
+        files: the file of texts, or several.
+        write_line: called with each line, without its newline.
+
+    Raises:
+        InputError: the input isn't a file of texts; the message names the row.
+        NonFiniteError: a row has NaN or infinity.
+    """
+    counts, num_rows, started = TextCounts(), 0, time.monotonic()
+    for vectors, rows in embed_rows(embedder, files, counts):
+        check_finite(vectors, num_rows)
+        ids = [str(row.id) for row in rows] if files.has_ids else None
+        for line in format_rows(vectors, num_rows, ids):
+            write_line(line)
+        num_rows += len(vectors)
+    seconds = time.monotonic() - started
+    rate = counts.tokens / max(seconds, 1e-9)
+    return _summarize(
+        embedder, None, num_rows, counts, elapsed_seconds=seconds, tokens_per_second=rate
+    )
+
+
+def embed_rows(
+    embedder: Embedder, files: TextFiles, counts: TextCounts, *, skip_rows: int = 0
+) -> Iterator[tuple[Vectors, list[TextRow]]]:
+    """Yield vectors of the texts of a file, some rows at a time, with these rows.
+
+    Args:
+        embedder: computes the vectors.
+        files: the file of texts, or several.
+        counts: updated before rows are yielded.
+        skip_rows: number of first rows to skip; they are read but not embedded.
+    """
+    rows = files.rows()
+    num_skipped = sum(1 for _ in islice(rows, skip_rows))
+    if num_skipped < skip_rows:
+        raise InputError(
+            f"{files.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
+            " start over with --restart"
+        )
+    waiting: deque[TextRow] = deque()
+    for vectors in embedder.stream(_note_rows(rows, waiting), counts):
+        yield vectors, [waiting.popleft() for _ in vectors]
+    counts.undecodable = files.num_undecodable
+
+
+def _note_rows(rows: Iterator[TextRow], waiting: deque[TextRow]) -> Iterator[str]:
+    """Yield the texts of rows, and keep the rest of each until its vector is there."""
+    for row in rows:
+        waiting.append(row._replace(text=""))
+        yield row.text
+
+
+def _keep_precision(output: Path, settings: EmbedSettings) -> EmbedSettings:
+    """Return the settings with the precision of the rows that the job resumes or finds done."""
+    if settings.restart:
+        return settings
+    found: ResumeState | VectorsManifest | None = read_record(output)
+    if found is None and output.is_file() and not settings.overwrite:
+        found = read_manifest(output)
+    return settings if found is None else keep_precision(settings, found.beginning.embedding)
+
+
+def _embed_rest(
+    embedder: Embedder, files: TextFiles, vectors: UnfinishedVectors, output: Path
+) -> EmbedResult:
+    """Compute and append the missing rows, showing progress."""
+    before = vectors.state
+    counts = TextCounts(**before.counts)
+    num_tokens, started = counts.tokens, time.monotonic()
+    total = None if files.size_bytes is None else files.size_bytes - before.num_bytes
+    with show_progress("Embedding", total, is_bytes=True) as progress:
+        for block, rows in embed_rows(embedder, files, counts, skip_rows=before.num_rows):
+            num_bytes = sum(row.num_bytes for row in rows)
+            vectors.append(block, num_bytes, asdict(counts))
+            progress.advance(num_bytes)
+    if files.identity() != before.beginning.input:
+        raise ResumeError(f"{files.name} changed while it was read; start over with --restart")
+    seconds = time.monotonic() - started
+    return _summarize(
+        embedder,
+        output,
+        vectors.state.num_rows,
+        counts,
+        num_resumed=before.num_rows,
+        elapsed_seconds=seconds,
+        tokens_per_second=(counts.tokens - num_tokens) / max(seconds, 1e-9),
+    )
+
+
+def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
+    """Raise an error if the form of the output is unknown, or has no room for ids asked for."""
+    if settings.id_column is None:
+        choose_writer(output)
+    elif choose_writer(output) is None:
+        raise SettingsError(f"{output} has no room for ids; write .parquet or .jsonl")
+    elif files.identity() is None:
+        raise SettingsError(
+            f"the ids of {files.name} are read after its texts, and it can be read once; write it"
+            " to a file, or print the vectors"
+        )
+
+
+def _name_rows(blocks: Iterator[Vectors], files: TextFiles) -> Iterator[Block]:
+    """Add the ids of rows to their vectors, if they have some."""
+    rows = files.rows() if files.has_ids else None
+    for block in blocks:
+        yield block, None if rows is None else [str(row.id) for row in islice(rows, len(block))]
+
+
+def _publish(
+    vectors: UnfinishedVectors, output: Path, counts: TextCounts, files: TextFiles
+) -> None:
+    """Write the output from the rows, and its manifest.
+
+    The manifest is written first: an output that doesn't match it isn't finished, and as long as
+    the rows exist the same command writes both again.
+    """
+    vectors.finish()
+    write, state = choose_writer(output), vectors.state
+
+    def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
+        return VectorsManifest(
+            beginning=state.beginning,
+            num_rows=state.num_rows,
+            dimension=vectors.dimension,
+            counts=asdict(counts),
+            rows_crc32=state.rows_crc32,
+            size_bytes=size_bytes,
+            head_crc32=head_crc32,
+        )
+
+    if write is None:
+        describe(*measure_file(vectors.path)).save(manifest_path(output))
+        vectors.become(output)
+        return
+    with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
+        blocks = _name_rows(vectors.blocks(progress), files)
+        write(file, blocks, vectors.dimension, state.beginning.embedding)
+        record = file.record()
+        describe(record.size_bytes, record.head_crc32).save(manifest_path(output))
+
+
+def _summarize(
+    embedder: Embedder, output: Path | None, num_rows: int, counts: TextCounts, **measured: Any
+) -> EmbedResult:
+    return EmbedResult(
+        output=output,
+        num_rows=num_rows,
+        dimension=embedder.dimension,
+        counts=counts,
+        engine=embedder.engine.name,
+        precision=embedder.engine.precision,
+        max_length=embedder.text_encoder.max_length,
+        **measured,
+    )
+
+
+def _describe_stop(files: TextFiles, output: Path) -> str:
+    """Describe the progress and how to resume."""
+    if files.size_bytes is None:
+        return f"stopped; {files.name} can't be read again, so the job can't be resumed"
+    state = None
+    with suppress(BertkitError):  # the signal is reported in any case
+        state = read_record(find_place(output))
+    num_rows = 0 if state is None else state.num_rows
+    return f"stopped with {pluralize(num_rows, 'row')} of {output} saved; the same command resumes"

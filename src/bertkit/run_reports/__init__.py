@@ -1,1 +1,0 @@
-"""Report pages of runs, finished or not: curves, speed, settings; read `run.py` first."""

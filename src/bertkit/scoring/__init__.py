@@ -1,1 +1,0 @@
-"""Scores of texts without labels, by a language model; read `text_scorer.py` first."""

@@ -1,0 +1,251 @@
+"""Calibration: reliability bins, expected calibration error, and temperature scaling.
+
+Source: Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_labels, read_numbers
+from bertkit.tasks.metrics.correlation import CONFIDENCE, NUM_RESAMPLES, resample
+
+NUM_BINS = 15  # as in the paper
+LEAST_TEMPERATURE = 0.1
+GREATEST_TEMPERATURE = 10.0
+MAX_STEPS = 100  # bisection alone needs 50
+# With more answers, a thousand resamples take minutes, and sampling error is small.
+MAX_RESAMPLED = 1_000_000
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """The examples whose confidence is above `low` and at most `high`.
+
+    Attributes:
+        low: exclusive, but 0 belongs to the first bin.
+        high: inclusive.
+        count: number of examples, at least one.
+        confidence: their mean confidence.
+        accuracy: the share of correct predictions among them.
+    """
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class CalibrationError:
+    """The expected calibration error, with its sampling error.
+
+    With few answers, accuracy and confidence differ in each bin by chance alone, so even a
+    perfectly calibrated model has an error above 0.
+
+    Attributes:
+        value: from 0 to 1.
+        num_bins: number of bins of equal width.
+        low: lower end of the 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers.
+        high: upper end of the interval, or None likewise.
+        if_calibrated: the mean error that a perfectly calibrated model with the same confidences
+            would have on as many answers, or None likewise.
+    """
+
+    value: float
+    num_bins: int
+    low: float | None = None
+    high: float | None = None
+    if_calibrated: float | None = None
+
+    def describe(self) -> str:
+        """Describe the error in one line."""
+        parts = [f"{self.num_bins} bins"]
+        if self.low is not None and self.high is not None and self.if_calibrated is not None:
+            least = f"{100 * self.if_calibrated:.1f} %"
+            parts.append(f"95 % interval {100 * self.low:.1f}–{100 * self.high:.1f} %")
+            parts.append(f"a perfectly calibrated model would show {least} at this size")
+        return f"calibration error {100 * self.value:.1f} % ({'; '.join(parts)})"
+
+
+def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
+    """Return the probabilities of the labels, `[examples, labels]`."""
+    probabilities: Numbers = np.exp(_log_softmax(_read_logits(logits), temperature))
+    return probabilities
+
+
+def negative_log_likelihood(
+    logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
+) -> float:
+    """Return the mean of -log p(label), in nats.
+
+    Args:
+        logits: `[examples, labels]`.
+        labels: the true label ids, from 0.
+        temperature: divides the logits.
+    """
+    scores, truth = _read_examples(logits, labels)
+    return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
+
+
+def find_reliability(
+    confidences: ArrayLike, is_right: ArrayLike, num_bins: int = NUM_BINS
+) -> list[ReliabilityBin]:
+    """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1.
+
+    Args:
+        confidences: the probability of each example's predicted label, `[examples]`.
+        is_right: True where the prediction is correct, `[examples]`.
+        num_bins: at least 1.
+    """
+    confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
+    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    return [
+        ReliabilityBin(
+            low=float(edges[number]),
+            high=float(edges[number + 1]),
+            count=int((bins == number).sum()),
+            confidence=float(confident[bins == number].mean()),
+            accuracy=float(right[bins == number].mean()),
+        )
+        for number in np.unique(bins)
+    ]
+
+
+def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
+    """Return the mean difference of confidence and accuracy, weighted by bin size, from 0 to 1."""
+    num_examples = sum(bin_.count for bin_ in bins)
+    gaps = [bin_.count * abs(bin_.accuracy - bin_.confidence) for bin_ in bins]
+    return sum(gaps) / num_examples
+
+
+def measure_calibration(
+    confidences: ArrayLike, is_right: ArrayLike, *, seed: int
+) -> CalibrationError:
+    """Compute the expected calibration error, its interval, and its value under calibration.
+
+    Args:
+        confidences: as in `find_reliability`.
+        is_right: as in `find_reliability`.
+        seed: seed of the draws.
+    """
+    confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
+    number = len(confident)
+    value = expected_calibration_error(find_reliability(confident, right))
+    if number > MAX_RESAMPLED:
+        return CalibrationError(value, NUM_BINS)
+    gaps = right - confident
+
+    def measure(weights: Numbers) -> Numbers:
+        sums = [np.bincount(bins, row * gaps, minlength=NUM_BINS) for row in weights]
+        errors: Numbers = np.abs(sums).sum(axis=1) / number
+        return errors
+
+    found = resample(measure, number, seed=seed)
+    # Resampling adds the bias of the sample size again, so use only the scatter around the mean.
+    low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - found.mean()
+    generator = np.random.default_rng(seed)
+    perfect = np.zeros(NUM_BINS)
+    for _ in range(NUM_RESAMPLES):
+        drawn = generator.random(number) < confident
+        perfect += np.abs(np.bincount(bins, drawn - confident, minlength=NUM_BINS))
+    return CalibrationError(
+        value=value,
+        num_bins=NUM_BINS,
+        low=max(0.0, float(value + low)),
+        high=min(1.0, float(value + high)),
+        if_calibrated=float(perfect.sum() / number / NUM_RESAMPLES),
+    )
+
+
+def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    """Find the temperature that maximizes the likelihood of the labels.
+
+    The likelihood has a single maximum in 1 / temperature. A temperature never changes which label
+    scores highest. For multi-label models, pass each label of each example as a row of two logits:
+    0 and the label's own.
+
+    Args:
+        logits: `[examples, labels]`, of held-out examples.
+        labels: the true label ids, from 0.
+
+    Returns:
+        From `LEAST_TEMPERATURE` (if all predictions are correct, lower is always likelier) to
+        `GREATEST_TEMPERATURE` (if the logits carry no information); 1 if each example's logits are
+        all equal, because then no temperature changes anything.
+    """
+    scores, truth = _read_examples(logits, labels)
+    if not np.ptp(scores, axis=1).any():
+        return 1.0
+    low, high = 1.0 / GREATEST_TEMPERATURE, 1.0 / LEAST_TEMPERATURE
+    if _differentiate(scores, truth, low)[0] >= 0:
+        return GREATEST_TEMPERATURE
+    if _differentiate(scores, truth, high)[0] <= 0:
+        return LEAST_TEMPERATURE
+    inverse = 1.0
+    for _ in range(MAX_STEPS):
+        slope, curvature = _differentiate(scores, truth, inverse)
+        low, high = (low, inverse) if slope > 0 else (inverse, high)
+        step = inverse - slope / curvature if curvature > 0 else np.inf
+        following = step if low < step < high else (low + high) / 2
+        if abs(following - inverse) <= 1e-12 * inverse:
+            break
+        inverse = following
+    return float(1.0 / inverse)
+
+
+def _sort_into_bins(
+    confidences: ArrayLike, is_right: ArrayLike, num_bins: int
+) -> tuple[Numbers, NDArray[np.bool_], NDArray[np.int64]]:
+    """Return confidences, correctness and the bin of each; errors as in `find_reliability`."""
+    confident = read_numbers(confidences, "confidences")
+    right = np.asarray(is_right, dtype=bool)
+    check_lengths(confidences=confident, is_right=right)
+    if num_bins < 1:
+        raise InputError(f"num_bins is {num_bins}, and must be at least 1")
+    wrong = np.flatnonzero((confident < 0) | (confident > 1))
+    if wrong.size:
+        raise InputError(
+            f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
+            f" {confident[wrong[0]]:g}"
+        )
+    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    return confident, right, np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
+
+
+def _differentiate(
+    scores: Numbers, truth: np.ndarray[tuple[int], np.dtype[np.int64]], inverse: float
+) -> tuple[float, float]:
+    """Return first and second derivatives of the mean NLL with respect to 1 / temperature."""
+    probabilities = np.exp(_log_softmax(scores, 1.0 / inverse))
+    means = (probabilities * scores).sum(axis=1)
+    variances = (probabilities * (scores - means[:, None]) ** 2).sum(axis=1)
+    slopes = means - scores[np.arange(len(truth)), truth]
+    return float(slopes.mean()), float(variances.mean())
+
+
+def _log_softmax(scores: Numbers, temperature: float) -> Numbers:
+    if not 0 < temperature < np.inf:
+        raise InputError(f"temperature is {temperature:g}, and must be above 0 and finite")
+    shifted = (scores - scores.max(axis=1, keepdims=True)) / temperature
+    logarithms: Numbers = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logarithms
+
+
+def _read_logits(logits: ArrayLike) -> Numbers:
+    scores = read_numbers(logits, "logits", num_axes=2)
+    if scores.shape[1] == 0:
+        raise InputError("logits have no labels: expected [examples, labels]")
+    return scores
+
+
+def _read_examples(
+    logits: ArrayLike, labels: ArrayLike
+) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    scores = _read_logits(logits)
+    truth = read_labels(labels, scores.shape[1], "labels")
+    check_lengths(logits=scores, labels=truth)
+    return scores, truth

@@ -1,0 +1,321 @@
+"""Input checks that all metrics of generated texts share."""
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertkit.base.errors import InputError, MissingExtraError
+from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_numbers
+from bertkit.tokenization.words import split_words
+
+
+def check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Check that there are as many hypotheses as references, at least one, and all are texts."""
+    for name, texts in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(texts, str):
+            raise InputError(f"{name} must be a list of texts, not one text; put it into a list")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"{name}[{number}] must be a text, not {type(text).__name__}")
+    check_lengths(hypotheses=hypotheses, references=references)
+
+
+SquadVersion = Literal["1.1", "2.0"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """Scores of each question against its best-matching gold answer, from 0 to 1, `[questions]`.
+
+    Attributes:
+        exact: 1 if the normalized words are the same, in order, else 0.
+        f1: F1 of the words in common.
+    """
+
+    exact: Numbers
+    f1: Numbers
+
+
+@dataclass(frozen=True)
+class NullThreshold:
+    """The null odds above which no answer is given, and the resulting score.
+
+    Attributes:
+        score: in percent.
+        threshold: in the unit of the null odds.
+    """
+
+    score: float
+    threshold: float
+
+
+def normalize_answer(text: str) -> str:
+    """Lowercase; remove ASCII punctuation, English articles and repeated white space."""
+    without_articles = _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION))
+    return " ".join(without_articles.split())
+
+
+def score_answers(
+    predictions: Sequence[str], gold_answers: Sequence[Sequence[str]], version: SquadVersion
+) -> AnswerScores:
+    """Score each question against its best-matching gold answer.
+
+    In 2.0, gold answers without words are dropped; if none remains, the gold answer is empty. A
+    prediction without words has F1 1 against the empty answer in 2.0, and F1 0 in 1.1.
+
+    Args:
+        predictions: one answer per question; empty means no answer.
+        gold_answers: the gold answers of each question.
+        version: the SQuAD version whose rules apply.
+    """
+    check_lengths(predictions=predictions, gold_answers=gold_answers)
+    scores = np.empty((2, len(predictions)))
+    for number, (prediction, golds) in enumerate(zip(predictions, gold_answers, strict=True)):
+        choices = [normalize_answer(gold).split() for gold in golds]
+        if version == "2.0":
+            choices = [words for words in choices if words] or [[]]
+        elif not choices:
+            raise InputError(
+                f"question {number:,} has no gold answer; SQuAD 1.1 has one for each: score it by"
+                " the rules of 2.0"
+            )
+        words = normalize_answer(prediction).split()
+        scores[:, number] = words in choices, max(_overlap(words, gold) for gold in choices)
+        if version == "2.0" and not words:
+            scores[1, number] = scores[0, number]
+    return AnswerScores(*scores)
+
+
+def apply_threshold(
+    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike, threshold: float
+) -> AnswerScores:
+    """Return the scores if questions with null odds above a threshold are left unanswered.
+
+    Args:
+        scores: scores of the answers.
+        has_answer: True where a question has a gold answer.
+        null_odds: the model's score for "no answer", in any unit.
+        threshold: in the same unit.
+    """
+    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
+    is_null = odds > threshold
+    null_score = np.where(is_answerable, 0.0, 1.0)
+    return AnswerScores(
+        np.where(is_null, null_score, scores.exact), np.where(is_null, null_score, scores.f1)
+    )
+
+
+def total_squad_1(scores: AnswerScores) -> dict[str, float]:
+    """Return the totals that evaluate-v1.1.py prints: `exact_match` and `f1`, in percent."""
+    return {"exact_match": _percent(scores.exact), "f1": _percent(scores.f1)}
+
+
+def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, float]:
+    """Return the totals that evaluate-v2.0.py prints: exact and F1 in percent, and question counts.
+
+    `HasAns_…` are totals of the questions with a gold answer, `NoAns_…` of the others; each group
+    is present only if it has questions.
+    """
+    is_answerable = np.asarray(has_answer, dtype=bool)
+    check_lengths(scores=scores.exact, has_answer=is_answerable)
+    totals: dict[str, float] = {}
+    for prefix, chosen in (
+        ("", np.ones_like(is_answerable)),
+        ("HasAns_", is_answerable),
+        ("NoAns_", ~is_answerable),
+    ):
+        if chosen.any():
+            totals[f"{prefix}exact"] = _percent(scores.exact[chosen])
+            totals[f"{prefix}f1"] = _percent(scores.f1[chosen])
+            totals[f"{prefix}total"] = int(chosen.sum())
+    return totals
+
+
+def find_null_threshold(
+    scores: AnswerScores,
+    metric: Literal["exact", "f1"],
+    has_answer: ArrayLike,
+    null_odds: ArrayLike,
+) -> NullThreshold:
+    """Find the threshold with the best score; among equals the lowest, which answers fewest.
+
+    `apply_threshold` with it gives the same score: questions with equal odds are never separated.
+    If answering nothing is best, the threshold is below all odds.
+
+    Args:
+        scores: scores of the answers, by the rules of 2.0.
+        metric: the score to maximize.
+        has_answer: True where a question has a gold answer.
+        null_odds: the model's score for "no answer".
+    """
+    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
+    order = np.argsort(odds, kind="stable")
+    gains = getattr(scores, metric) - ~is_answerable
+    running = np.cumsum([(~is_answerable).sum(), *gains[order]])
+    is_reachable = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])
+    best = int(np.argmax(np.where(is_reachable, running, -np.inf)))
+    threshold = odds[order[best - 1]] if best else odds.min() - 1.0
+    return NullThreshold(100.0 * float(running[best]) / len(odds), float(threshold))
+
+
+def _read_questions(
+    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike
+) -> tuple[NDArray[np.bool_], Numbers]:
+    is_answerable = np.asarray(has_answer, dtype=bool)
+    odds = read_numbers(null_odds, "null_odds")
+    check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
+    return is_answerable, odds
+
+
+def _overlap(words: list[str], gold: list[str]) -> float:
+    num_same = (Counter(words) & Counter(gold)).total()
+    if num_same == 0:
+        return 0.0
+    precision, recall = num_same / len(words), num_same / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _percent(values: Numbers) -> float:
+    return 100.0 * float(values.sum()) / len(values)
+
+
+ROUGE = ("rouge1", "rouge2", "rougeL")
+
+MAX_WORDS = 4096  # per text; the longest common subsequence takes a cell for each pair of words
+
+
+class _Words:
+    """The tokenizer interface of rouge-score."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the first `MAX_WORDS` words of a text, in lower case."""
+        return split_words(text)[:MAX_WORDS]
+
+
+def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Score summaries against references; only the first `MAX_WORDS` words of each text count.
+
+    Args:
+        hypotheses: the generated summaries; an empty one scores 0.
+        references: one reference for each.
+
+    Returns:
+        `rouge1` (unigrams), `rouge2` (bigrams) and `rougeL` (longest common subsequence over the
+        whole text): means of F1, from 0 to 1.
+    """
+    check_texts(hypotheses, references)
+    scorer = _load_scorer()
+    sums = dict.fromkeys(ROUGE, 0.0)
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        scores = scorer.score(reference, hypothesis)
+        for name in ROUGE:
+            sums[name] += float(scores[name].fmeasure)
+    return {name: total / len(hypotheses) for name, total in sums.items()}
+
+
+def summary_signatures(_: int = 2) -> dict[str, str]:
+    """Describe how `measure_summaries` computes each metric; the argument has no effect."""
+    _load_scorer()
+    words = "letters, digits and marks, or a character of scripts without blanks"
+    text = (
+        f"mean F1|words:{words}, the first {MAX_WORDS}|case:lower|stem:no"
+        f"|version:{version('rouge-score')}"
+    )
+    return dict.fromkeys(ROUGE, text)
+
+
+def _load_scorer() -> Any:
+    """Load rouge-score's scorer."""
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise MissingExtraError(
+            f"rouge-score, which measures summaries, can't be loaded ({error});"
+            " pip install 'bertkit[summarize]'"
+        ) from None
+    return RougeScorer(list(ROUGE), tokenizer=_Words())
+
+
+def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Score translations against references; both are plain text, not tokenized.
+
+    For a single sentence, BLEU uses only the n-gram orders that it has ("effective order"), because
+    otherwise a sentence of three words would always score 0.
+
+    Args:
+        hypotheses: the generated translations; an empty one counts as missing words.
+        references: one reference for each.
+
+    Returns:
+        `bleu` and `chrf`, from 0 to 100.
+    """
+    check_texts(hypotheses, references)
+    return {
+        name: float(metric.corpus_score(list(hypotheses), [list(references)]).score)
+        for name, metric in _load_metrics(len(hypotheses)).items()
+    }
+
+
+def translation_signatures(num_texts: int = 2) -> dict[str, str]:
+    """Return the sacreBLEU signature of each metric that `measure_translation` computes.
+
+    Args:
+        num_texts: number of texts; only whether it is one or several matters.
+    """
+    found = {}
+    for name, metric in _load_metrics(num_texts).items():
+        metric.corpus_score([""], [[""]])  # sets the number of references in the signature
+        found[name] = str(metric.get_signature())
+    return found
+
+
+def _load_metrics(num_texts: int) -> dict[str, Any]:
+    """Create sacreBLEU's metrics for a number of texts."""
+    try:
+        from sacrebleu.metrics import BLEU, CHRF
+    except ImportError as error:
+        raise MissingExtraError(
+            f"sacreBLEU, which measures translations, can't be loaded ({error});"
+            " pip install 'bertkit[translate]'"
+        ) from None
+    # `force` suppresses the warning that texts look tokenized.
+    return {"bleu": BLEU(effective_order=num_texts == 1, force=True), "chrf": CHRF()}
+
+
+MOST_NATS = 100.0  # above the loss of any trained model, while its exponential is still finite
+
+
+def find_perplexity(loss: float) -> float:
+    """Return the perplexity: the exponential of the mean loss per token.
+
+    Args:
+        loss: mean negative natural log probability of the tokens.
+
+    Returns:
+        At least 1; never infinite, because JSON has no infinity.
+    """
+    return math.exp(min(loss, MOST_NATS))
+
+
+def find_bits_per_character(loss: float, num_tokens: int, num_characters: int) -> float:
+    """Return the mean loss per character of the text in bits.
+
+    Unlike loss, accuracy and perplexity, it compares models with different vocabularies.
+
+    Args:
+        loss: mean negative natural log probability of the tokens.
+        num_tokens: number of the tokens.
+        num_characters: number of characters that the tokens stand for; at least 1.
+    """
+    return loss * num_tokens / (num_characters * math.log(2))

@@ -1,0 +1,256 @@
+"""Sentence pairs for next-sentence prediction, planned as ranges of a shard's tokens.
+
+Consecutive sentences of a document fill an example up to its length. The example is split at a
+random sentence into A and B; half of the time B is replaced by text of another document, and its
+original sentences are used in the next example.
+
+Two things differ from google-research/bert. The length of a short example is drawn for each
+example, not for each document. And a pair whose B must be random, because only one sentence was
+left, is balanced by a true pair later, so that half of the pairs stay random.
+
+Source: Devlin et al. 2018, section 3.1 and appendix A.2; google-research/bert
+`create_pretraining_data.py`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertkit.data.order import ExampleKey, PlannedExample
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.objectives.masking import Masker
+from bertkit.tasks.objectives.objective import (
+    MASKING,
+    PLANNING,
+    Batch,
+    Examples,
+    Objective,
+    WordBatch,
+    number_positions,
+)
+from bertkit.tasks.objectives.settings import ObjectiveSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SPECIAL_TOKENS_IN_PAIR = 3  # [CLS] A [SEP] B [SEP]
+SHORTEST_PAIR = 2
+A_START, A_STOP, B_START, B_STOP, IS_RANDOM = range(5)
+NUM_COLUMNS = 5
+
+
+@dataclass
+class PairPlanner:
+    """Plans the examples of one shard for one epoch.
+
+    Args:
+        sentence_offsets: the start of each sentence in the shard's tokens, then the last one's end.
+        document_offsets: the first sentence of each document, then the end of the last.
+        max_length: tokens of an example, special tokens included.
+        short_rate: share of examples that are cut to a random shorter length.
+        generator: the only source of randomness.
+        has_random_pairs: if False, every B follows its A; a document of one sentence has no B.
+    """
+
+    sentence_offsets: NDArray[np.integer]
+    document_offsets: NDArray[np.integer]
+    max_length: int
+    short_rate: float
+    generator: np.random.Generator
+    has_random_pairs: bool = True
+    _sentences: list[int] = field(init=False, repr=False)
+    _documents: list[int] = field(init=False, repr=False)
+    _num_forced: int = field(default=0, init=False, repr=False)
+
+    def plan(self) -> Examples:
+        """Plan all examples, in the order of the shard.
+
+        Returns:
+            int64 `[examples, 5]`: start and stop of A and of B among the shard's tokens, and 1
+            if B is from another document.
+        """
+        self._sentences = self.sentence_offsets.tolist()
+        self._documents = self.document_offsets.tolist()
+        rows: list[tuple[int, int, int, int, int]] = []
+        for document in range(len(self._documents) - 1):
+            rows += self._plan_document(document)
+        examples = np.array(rows, dtype=np.int64).reshape(-1, NUM_COLUMNS)
+        return truncate_pairs(examples, self.max_length - SPECIAL_TOKENS_IN_PAIR, self.generator)
+
+    def _plan_document(self, document: int) -> list[tuple[int, int, int, int, int]]:
+        """Plan the examples of one document, chunk by chunk."""
+        offsets = self._sentences
+        first, last = self._documents[document], self._documents[document + 1]
+        rows = []
+        sentence = first
+        while sentence < last:
+            target = self._draw_target()
+            end = bisect_left(offsets, offsets[sentence] + target, sentence + 1, last + 1)
+            end = min(max(end, sentence + 2), last)
+            if end == last - 1:
+                end = last  # a single sentence could only get a random B
+            cut, has_random_b = self._draw_cut(sentence, end)
+            room = max(1, target - (offsets[cut] - offsets[sentence]))
+            b = self._draw_b(document, room) if has_random_b else None
+            if b is not None:
+                rows.append((offsets[sentence], offsets[cut], *b, 1))
+                sentence = cut
+            elif cut < end:
+                rows.append((offsets[sentence], offsets[cut], offsets[cut], offsets[end], 0))
+                sentence = end
+            else:  # one sentence, and no other document to pair it with
+                if not self.has_random_pairs:
+                    rows.append((offsets[sentence], offsets[cut], offsets[cut], offsets[cut], 0))
+                break
+        return rows
+
+    def _draw_target(self) -> int:
+        """Draw the total number of tokens of A and B."""
+        room = self.max_length - SPECIAL_TOKENS_IN_PAIR
+        if self.generator.random() < self.short_rate:
+            return int(self.generator.integers(SHORTEST_PAIR, room, endpoint=True))
+        return room
+
+    def _draw_cut(self, sentence: int, end: int) -> tuple[int, bool]:
+        """Draw the sentence at which B begins, and whether B is random."""
+        if end - sentence == 1:
+            self._num_forced += 1
+            return end, self.has_random_pairs
+        cut = int(self.generator.integers(sentence + 1, end))
+        if not self.has_random_pairs:
+            return cut, False
+        has_random_b = bool(self.generator.random() < 0.5)
+        if has_random_b and self._num_forced >= 2:
+            self._num_forced -= 2  # two forced random pairs replaced one random and one true pair
+            return cut, False
+        return cut, has_random_b
+
+    def _draw_b(self, document: int, room: int) -> tuple[int, int] | None:
+        """Draw a range of another document's tokens; None if there is no other document."""
+        num_others = len(self._documents) - 2
+        if num_others < 1:
+            return None
+        other = int(self.generator.integers(num_others))
+        other += other >= document
+        first, last = self._documents[other], self._documents[other + 1]
+        start = int(self.generator.integers(first, last))
+        offsets = self._sentences
+        end = bisect_left(offsets, offsets[start] + room, start + 1, last)
+        return offsets[start], offsets[end]
+
+
+def truncate_pairs(examples: Examples, room: int, generator: np.random.Generator) -> Examples:
+    """Truncate pairs that are too long: the longer segment first, at either end at random.
+
+    Args:
+        examples: as returned by `PairPlanner.plan`; not modified.
+        room: maximum number of tokens of A and B together.
+        generator: draws how many tokens are cut at the front.
+    """
+    examples = examples.copy()
+    length_a = examples[:, A_STOP] - examples[:, A_START]
+    length_b = examples[:, B_STOP] - examples[:, B_START]
+    kept_a = np.minimum(length_a, np.maximum(room - length_b, (room + 1) // 2))
+    kept_b = np.minimum(length_b, room - kept_a)
+    for start, stop, length, kept in (
+        (A_START, A_STOP, length_a, kept_a),
+        (B_START, B_STOP, length_b, kept_b),
+    ):
+        cut_in_front = generator.binomial(length - kept, 0.5)
+        examples[:, start] += cut_in_front
+        examples[:, stop] = examples[:, start] + kept
+    return examples
+
+
+@dataclass(frozen=True)
+class MaskedBatch(WordBatch):
+    """A masked batch; its labels are the original words at `positions`."""
+
+    word_loss = "mlm"
+
+
+@dataclass(frozen=True)
+class MaskedPairs(Objective[Batch]):
+    """Base of the objectives on `[CLS] A [SEP] B [SEP]` with masked words.
+
+    Args:
+        masker: chooses and replaces tokens.
+    """
+
+    num_segments = 2
+    num_evaluated = 64
+    has_random_pairs: ClassVar[bool]  # whether half of the Bs are from another document
+
+    masker: Masker
+
+    @classmethod
+    def build_parts(
+        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
+    ) -> dict[str, Any]:
+        """Build the masker; errors as in `Masker`."""
+        masker = Masker(
+            settings,
+            mask_id=tokenizer.mask_id,
+            special_ids=tokenizer.special_ids,
+            is_continuation=tokenizer.is_continuation,
+            token_counts=token_counts,
+        )
+        return {"masker": masker}
+
+    def plan(self, epoch: int, shard: int) -> Examples:
+        """Plan the examples of one shard for one epoch, with `PairPlanner`."""
+        source = self.shards[shard]
+        return PairPlanner(
+            sentence_offsets=source.sentence_offsets,
+            document_offsets=source.document_offsets,
+            max_length=self.max_length,
+            short_rate=self.short_rate,
+            generator=np.random.default_rng((self.seed, PLANNING, epoch, shard)),
+            has_random_pairs=self.has_random_pairs,
+        ).plan()
+
+    def corrupt(self, examples: Sequence[PlannedExample]) -> MaskedBatch:
+        """Concatenate examples and mask them."""
+        rows = np.stack([example.row for example in examples])
+        lengths_a = rows[:, A_STOP] - rows[:, A_START] + 2
+        lengths_b = rows[:, B_STOP] - rows[:, B_START]
+        lengths_b += lengths_b > 0  # its [SEP]
+        lengths = lengths_a + lengths_b
+        masked = self.masker.mask(
+            np.concatenate(self._list_pieces(examples)).astype(np.int64),
+            lengths,
+            [self._mask_generator(example.key) for example in examples],
+        )
+        segments = np.repeat(
+            np.tile([0, 1], len(rows)), np.stack([lengths_a, lengths_b], axis=1).ravel()
+        )
+        return MaskedBatch(
+            packed=PackedBatch(
+                input_ids=torch.from_numpy(masked.input_ids),
+                token_type_ids=torch.from_numpy(segments),
+                position_ids=torch.from_numpy(number_positions(lengths)),
+                lengths=tuple(lengths.tolist()),
+            ),
+            positions=torch.from_numpy(masked.positions),
+            labels=torch.from_numpy(masked.labels),
+            keys=tuple(example.key for example in examples),
+        )
+
+    def _list_pieces(self, examples: Sequence[PlannedExample]) -> list[NDArray[np.integer]]:
+        """List the parts of the sequences, in order; an empty B has no [SEP]."""
+        cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
+        pieces: list[NDArray[np.integer]] = []
+        for example in examples:
+            shard, row = self.shards[example.key.shard], example.row
+            pieces += [cls, shard.tokens(int(row[A_START]), int(row[A_STOP])), sep]
+            if row[B_START] < row[B_STOP]:
+                pieces += [shard.tokens(int(row[B_START]), int(row[B_STOP])), sep]
+        return pieces
+
+    def _mask_generator(self, key: ExampleKey) -> np.random.Generator:
+        """Return the generator of one example's mask, which depends only on seed and key."""
+        words = ((self.seed << 32) + (key.epoch << 8) + MASKING, (key.shard << 40) + key.index)
+        return np.random.Generator(np.random.Philox(key=np.array(words, dtype=np.uint64)))

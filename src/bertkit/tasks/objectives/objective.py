@@ -1,0 +1,247 @@
+"""The base of the pre-training objectives: plan examples, build batches and compute losses.
+
+Each is a pure function: a plan of (seed, epoch, shard), a batch of (seed, its examples), and losses
+of the batch and the weights.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertkit.base.errors import DamagedFileError
+from bertkit.data.order import ExampleKey, PlannedExample
+from bertkit.data.shards import Shard
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import WordScoringBert
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.objectives.settings import ObjectiveSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Scores
+
+# The use of a random generator; part of its key, so that no two uses share random numbers. The
+# order of examples has its own generator, in `data/order.py`.
+PLANNING, MASKING = 1, 2
+
+Examples = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WordBatch:
+    """Sequences with the words to predict.
+
+    Attributes:
+        packed: the sequences, end to end.
+        positions: positions in the packed batch to predict from.
+        labels: the correct words there.
+        keys: identify the examples.
+    """
+
+    word_loss: ClassVar[str]  # the name of the loss on the words
+    # Fields of a subclass with one label per sequence, and the number of their classes.
+    label_limits: ClassVar[Mapping[str, int]] = MappingProxyType({})
+
+    packed: PackedBatch
+    positions: Int[Tensor, " words"]
+    labels: Int[Tensor, " words"]
+    keys: tuple[ExampleKey, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens; there is no padding."""
+        return self.packed.num_tokens
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """Number of targets that each loss is summed over."""
+        return {self.word_loss: len(self.labels)}
+
+    def describe(self) -> str:
+        """Return the examples' keys, for messages."""
+        return ", ".join(f"{key.epoch}/{key.shard}/{key.index}" for key in self.keys)
+
+    def to(self, device: torch.device) -> Self:
+        """Return the batch on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {
+            name: value.to(device, non_blocking=True)
+            for name, value in values.items()
+            if isinstance(value, Tensor)
+        }
+        return replace(self, packed=self.packed.to(device), **moved)
+
+
+Batch = TypeVar("Batch", bound=WordBatch)
+
+
+@dataclass(frozen=True)
+class Objective(ABC, Generic[Batch]):
+    """Plans examples, builds batches and computes losses.
+
+    Args:
+        shards: the tokens of the text.
+        seed: determines plans and all random choices of a batch.
+        max_length: tokens of an example, special tokens included.
+        short_rate: share of examples that are cut to a random shorter length.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+    """
+
+    model_kind: ClassVar[type[WordScoringBert]]
+    batch_kind: ClassVar[type[WordBatch]]
+    shares: ClassVar[Mapping[str, str]]  # accuracies to show during training, with column headings
+    num_segments: ClassVar[int]  # segments that the model must have
+    num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
+    is_causal: ClassVar[bool] = False
+
+    shards: Sequence[Shard]
+    seed: int
+    max_length: int
+    short_rate: float
+    cls_id: int
+    sep_id: int
+
+    @classmethod
+    def build(
+        cls,
+        shards: Sequence[Shard],
+        tokenizer: Tokenizer,
+        settings: ObjectiveSettings,
+        seed: int,
+        token_counts: NDArray[np.integer],
+    ) -> Self:
+        """Build the objective from settings.
+
+        Args:
+            shards: the tokens of the text.
+            tokenizer: of the shards.
+            settings: the objective's settings.
+            seed: as in the class.
+            token_counts: `[vocabulary]`, how often the training text has each token.
+
+        Raises:
+            SettingsError: the settings contradict each other or the text.
+        """
+        return cls(
+            shards=shards,
+            seed=seed,
+            max_length=settings.max_length,
+            short_rate=settings.short_rate,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            **cls.build_parts(tokenizer, settings, token_counts),
+        )
+
+    @classmethod
+    def build_parts(
+        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
+    ) -> dict[str, Any]:
+        """Build the fields that only a subclass has; arguments and errors as in `build`."""
+        return {}
+
+    @abstractmethod
+    def plan(self, epoch: int, shard: int) -> Examples:
+        """Plan the examples of one shard for one epoch, one row each."""
+
+    @abstractmethod
+    def batch(self, examples: Sequence[PlannedExample]) -> Batch:
+        """Concatenate examples and add their targets."""
+
+    @staticmethod
+    @abstractmethod
+    def score(model: Any, batch: Batch) -> Scores:
+        """Compute all losses of a batch, in float32 whatever the model's precision."""
+
+
+def number_positions(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return each token's position in its sequence, for sequences laid end to end."""
+    starts = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) - np.repeat(starts, lengths)
+
+
+def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
+    """Return a batch as named int64 tensors."""
+    tensors = {
+        "input_ids": batch.packed.input_ids,
+        "token_type_ids": batch.packed.token_type_ids,
+        "position_ids": batch.packed.position_ids,
+        "lengths": torch.tensor(batch.packed.lengths),
+        "positions": batch.positions,
+        "labels": batch.labels,
+        "keys": torch.tensor([astuple(key) for key in batch.keys]),
+    }
+    return tensors | {name: getattr(batch, name) for name in batch.label_limits}
+
+
+def batch_from_tensors(
+    tensors: dict[str, Tensor], kind: type[Batch], config: BertConfig, source: Path
+) -> Batch:
+    """Rebuild the batch that `batch_tensors` converted.
+
+    Args:
+        tensors: from a file that isn't trusted.
+        kind: the batch's class.
+        config: of the model that the batch is for.
+        source: the file, for error messages.
+    """
+    if not _is_batch(tensors, kind.label_limits, config):
+        raise DamagedFileError(
+            f"{source} doesn't hold the tensors of a pre-training batch for this model"
+        )
+    return kind(
+        packed=PackedBatch(
+            input_ids=tensors["input_ids"],
+            token_type_ids=tensors["token_type_ids"],
+            position_ids=tensors["position_ids"],
+            lengths=tuple(tensors["lengths"].tolist()),
+        ),
+        positions=tensors["positions"],
+        labels=tensors["labels"],
+        keys=tuple(ExampleKey(*key) for key in tensors["keys"].tolist()),
+        **{name: tensors[name] for name in kind.label_limits},
+    )
+
+
+def _is_batch(
+    tensors: dict[str, Tensor], label_limits: Mapping[str, int], config: BertConfig
+) -> bool:
+    """Whether names, dtypes, shapes and values are valid for a batch."""
+    has_names = {"lengths", "labels"} <= tensors.keys()
+    if not has_names or any(tensor.dtype != torch.int64 for tensor in tensors.values()):
+        return False
+    num_sequences, num_masked = tensors["lengths"].numel(), tensors["labels"].numel()
+    num_tokens = int(tensors["lengths"].sum())
+    shapes = {
+        "input_ids": (num_tokens,),
+        "token_type_ids": (num_tokens,),
+        "position_ids": (num_tokens,),
+        "lengths": (num_sequences,),
+        "positions": (num_masked,),
+        "labels": (num_masked,),
+        "keys": (num_sequences, len(fields(ExampleKey))),
+        **dict.fromkeys(label_limits, (num_sequences,)),
+    }
+    limits = {
+        "input_ids": config.vocab_size,
+        "token_type_ids": config.type_vocab_size,
+        "position_ids": config.max_position_embeddings,
+        "lengths": config.max_position_embeddings + 1,
+        "positions": num_tokens,
+        "labels": config.vocab_size,
+        **label_limits,
+    }
+    return (
+        num_sequences > 0
+        and {name: tuple(tensor.shape) for name, tensor in tensors.items()} == shapes
+        and all(bool((tensor >= 0).all()) for tensor in tensors.values())
+        and bool((tensors["lengths"] > 0).all())
+        and all(bool((tensors[name] < limit).all()) for name, limit in limits.items())
+    )

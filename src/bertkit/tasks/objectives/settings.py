@@ -1,0 +1,35 @@
+"""The settings of the pre-training objectives."""
+
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from bertkit.tasks.objectives.masking import MaskingSettings
+
+ObjectiveName: TypeAlias = Literal["bert", "mlm", "causal"]
+
+
+class ObjectiveSettings(MaskingSettings):
+    """What is predicted, and of which examples."""
+
+    objective: ObjectiveName = Field(
+        "bert",
+        description="bert: masked words and next sentence; mlm: masked words only; causal: the"
+        " next word, left to right.",
+    )
+    max_length: Annotated[int, Field(ge=8, le=512)] = Field(
+        128, description="Tokens of an example, with [CLS] and [SEP]."
+    )
+    short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.1, description="Share of examples that are truncated to a random shorter length."
+    )
+
+    @model_validator(mode="after")
+    def _masking_has_a_use(self) -> Self:
+        masking = MaskingSettings.model_fields.items()
+        given = [name for name, field in masking if getattr(self, name) != field.default]
+        if self.objective == "causal" and given:
+            raise ValueError(
+                f"{given[0]} is about masking, which the objective causal doesn't use; leave it out"
+            )
+        return self

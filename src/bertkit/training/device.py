@@ -1,0 +1,235 @@
+"""Memory settings for training on a CPU: keep freed blocks, and cache fewer oneDNN kernels.
+
+The C library returns a large block to the system as soon as it is freed, and the next tensor gets
+fresh pages, which the system has to find and clear: on a CPU, that takes a tenth to a quarter of a
+step. A training step allocates the same blocks again and again, so freed blocks are kept.
+
+oneDNN compiles a kernel for each shape of a matrix product, and PyTorch caches 1,024 of them twice,
+in oneDNN's cache and in its own, about a megabyte each. A packed batch has a different number of
+tokens in every step, so kernels of earlier steps are hardly ever reused. Within a step, all layers
+share about twenty kernels.
+
+Source: the manual page mallopt(3) of the GNU C library; "Primitive Cache" in oneDNN's developer
+guide.
+"""
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.progress import announce
+from bertkit.training.processor import find_bf16_gain, has_native_bf16, read_processor
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
+NEVER_TRIM, NO_MAPPED_BLOCKS = -1, 0
+# Both caches read their size from these environment variables when they are first used.
+KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+NUM_KEPT_KERNELS = 64
+
+
+def prepare_memory(device: torch.device) -> None:
+    """Apply the memory settings to this process; call it before the first step.
+
+    Args:
+        device: where the process computes; only a CPU needs the settings.
+    """
+    if device.type == "cpu":
+        keep_freed_memory()
+        keep_few_kernels()
+
+
+def keep_freed_memory() -> bool:
+    """Make this process's allocator keep freed memory.
+
+    Returns:
+        False if the C library has no such setting; then nothing changes.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(M_MMAP_MAX, NO_MAPPED_BLOCKS) and mallopt(M_TRIM_THRESHOLD, NEVER_TRIM))
+
+
+def keep_few_kernels() -> None:
+    """Limit both kernel caches, unless the environment already sets their size.
+
+    This has no effect in a process that has already multiplied matrices with oneDNN.
+    """
+    for name in KERNEL_CACHES:
+        os.environ.setdefault(name, str(NUM_KEPT_KERNELS))
+
+
+PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # precision decides which is fastest
+PEAK_TRIALS = 6
+PEAK_SECONDS = 1.0  # enough to measure; emulated bf16 would take a minute for all trials
+
+Work = Literal["inference", "training"]
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device for a `--device` flag."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise SettingsError(f"there is no {name} here; {torch.cuda.device_count()} CUDA devices")
+    if device.type not in {"cpu", "cuda"}:
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}")
+    return device
+
+
+def choose_precision(
+    name: Literal["auto", "fp32", "bf16"], device: torch.device, work: Work
+) -> Literal["fp32", "bf16"]:
+    """Return the precision for a `--precision` flag: a function of the device and of nothing else.
+
+    auto takes bf16 on processors where it was measured to be faster (`BF16_GAINS`), and on GPUs
+    from Ampere on; earlier ones only emulate it, although `torch.cuda.is_bf16_supported` returns
+    True.
+    """
+    if name != "auto":
+        if name == "bf16" and device.type == "cpu" and not has_native_bf16():
+            announce("WARNING: this processor only emulates bf16, which is slow; fp32 is faster")
+        return name
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+    gain = find_bf16_gain()
+    return "bf16" if gain is not None and getattr(gain, work) > 1.0 else "fp32"
+
+
+def mixed_precision(
+    device: torch.device, precision: Literal["fp32", "bf16"]
+) -> AbstractContextManager[object]:
+    """Return a context that runs matrix products in the precision; weights stay float32."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def measure_peak(
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    *,
+    sizes: Sequence[int] | None = None,
+) -> float:
+    """Measure peak floating-point operations per second over square matrix products.
+
+    Takes about a second at most.
+
+    Args:
+        device: the device.
+        precision: of the matrices.
+        sizes: rows of the matrices; by default sizes that suit the device.
+    """
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    generator = torch.Generator(device).manual_seed(0)
+    rates: list[float] = []
+    began = time.perf_counter()
+    for size in sizes or PEAK_SIZES[device.type]:
+        # Random numbers, because a GPU multiplies constant matrices faster than a model's.
+        matrix = torch.randn(size, size, device=device, generator=generator).to(dtype)
+        for _ in range(PEAK_TRIALS):
+            if rates and time.perf_counter() - began > PEAK_SECONDS:
+                return max(rates)
+            synchronize(device)
+            started = time.perf_counter()
+            torch.mm(matrix, matrix)
+            synchronize(device)
+            rates.append(2.0 * size**3 / (time.perf_counter() - started))
+    return max(rates)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has finished all queued work, so that timings are correct."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """A device and what `--device auto` and `--precision auto` take from it.
+
+    Attributes:
+        device: its name for `--device`.
+        model: the product's name.
+        num_threads: threads that compute together; 0 for a GPU.
+        features: instruction sets for products of bf16 and int8, or a GPU's compute capability.
+        operations_per_second: of matrix products, by precision, measured.
+        inference_precision: what `--precision auto` takes for embeddings and predictions.
+        training_precision: what it takes for training.
+        is_default: whether `--device auto` takes it.
+        doubt: why `--precision auto` may be wrong here, by what was measured; empty if it is right.
+    """
+
+    device: str
+    model: str
+    num_threads: int
+    features: tuple[str, ...]
+    operations_per_second: dict[str, float]
+    inference_precision: str
+    training_precision: str
+    is_default: bool
+    doubt: str = ""
+
+
+def describe_devices() -> list[DeviceReport]:
+    """Measure the CPU and every GPU; takes about two seconds for each."""
+    names = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    return [describe_device(torch.device(name)) for name in names]
+
+
+def describe_device(device: torch.device) -> DeviceReport:
+    """Measure a device."""
+    is_cpu = device.type == "cpu"
+    rates = {"fp32": measure_peak(device, "fp32"), "bf16": measure_peak(device, "bf16")}
+    inference = choose_precision("auto", device, "inference")
+    return DeviceReport(
+        device=str(device),
+        model=read_processor().name if is_cpu else torch.cuda.get_device_name(device),
+        num_threads=torch.get_num_threads() if is_cpu else 0,
+        features=read_processor().flags if is_cpu else (_find_capability(device),),
+        operations_per_second=rates,
+        inference_precision=inference,
+        training_precision=choose_precision("auto", device, "training"),
+        is_default=choose_device("auto").type == device.type and not device.index,
+        doubt=doubt_choice(inference, rates["bf16"] / rates["fp32"]),
+    )
+
+
+def doubt_choice(inference: str, gain: float) -> str:
+    """Say if the measured gain of bf16 contradicts what `--precision auto` takes.
+
+    Args:
+        inference: what it takes for inference.
+        gain: the speed of matrix products in bf16, divided by that in float32.
+    """
+    if inference == "bf16" and gain < 1.0:
+        other = "fp32"
+    elif inference == "fp32" and gain > LEAST_GAIN:
+        other = "bf16"
+    else:
+        return ""
+    return (
+        f"auto takes {inference}, but products measure {gain:.1f} times as fast in bf16; if that"
+        f" repeats on an idle machine, use --precision {other} and report it"
+    )
+
+
+def _find_capability(device: torch.device) -> str:
+    return "compute capability {}.{}".format(*torch.cuda.get_device_capability(device))

@@ -1,0 +1,215 @@
+"""Functions of the caller that are told of steps and evaluations while a run trains."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bertkit.base import storage
+from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
+from bertkit.base.errors import DamagedFileError, pluralize, storage_errors
+from bertkit.base.files import durable_file, write_all
+from bertkit.base.progress import announce
+
+OnEvent = Callable[[int, Mapping[str, float]], object]
+
+
+@dataclass(frozen=True)
+class Observers:
+    """What is called while a run trains.
+
+    Attributes:
+        on_step: called after each step that was applied, with its number and its metrics.
+        on_evaluation: called after each evaluation, with the number of steps so far and the
+            held-out metrics.
+    """
+
+    on_step: OnEvent | None = None
+    on_evaluation: OnEvent | None = None
+
+    def step(self, step: int, values: Mapping[str, float]) -> None:
+        """Tell of a step."""
+        if self.on_step is not None:
+            self.on_step(step, values)
+
+    def evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Tell of an evaluation."""
+        if self.on_evaluation is not None:
+            self.on_evaluation(step, metrics)
+
+
+_CURRENT: ContextVar[Observers | None] = ContextVar("observers", default=None)
+
+
+def current_observers() -> Observers:
+    """Return the observers of the block that is running."""
+    return _CURRENT.get() or Observers()
+
+
+@contextmanager
+def observe(on_step: OnEvent | None, on_evaluation: OnEvent | None) -> Iterator[None]:
+    """Have every run in the block call these functions."""
+    token = _CURRENT.set(Observers(on_step, on_evaluation))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
+NOT_METRICS = frozenset({"event", "step", "tokens"})
+
+
+class RunLog:
+    """Appends rows to the log; opening it drops rows written after the resumed checkpoint.
+
+    Args:
+        path: the JSONL file; if it is missing, a new one is created.
+        step: the step after which the run resumes.
+        num_rows: number of rows synced when that checkpoint was saved.
+
+    Attributes:
+        num_rows: number of rows in the log.
+
+    Raises:
+        DamagedFileError: one of those rows is missing or altered.
+        StorageError: writing failed.
+    """
+
+    def __init__(self, path: Path, step: int, num_rows: int) -> None:
+        self.path, self.num_rows = path, 0
+        if num_rows and not path.exists():
+            announce(f"{path} is missing; starting a new log")
+        with durable_file(path) as file:
+            for line, _ in _read_lines(path, num_rows):
+                file.write(line)
+                self.num_rows += 1
+        with storage_errors(path, "written"):
+            self._descriptor = storage.open_end(path)
+        self._folder = path.parent / "tensorboard"
+        try:
+            with storage_errors(self._folder, "written"):
+                self._tensorboard = _open_tensorboard(self._folder, step)
+        except BaseException:
+            self._close()
+            raise
+
+    def write(self, event: str, step: int, **values: Any) -> None:
+        """Append one row; numbers that aren't finite become null, because JSON can't hold them."""
+        values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
+        row = add_row_checksum({"event": event, "step": step, **values})
+        with storage_errors(self.path, "written"):
+            write_all(self._descriptor, memoryview(f"{row}\n".encode()))
+        self.num_rows += 1
+        if self._tensorboard is not None:
+            with storage_errors(self._folder, "written"):
+                for name, value in values.items():
+                    if isinstance(value, int | float):
+                        self._tensorboard.add_scalar(f"{event}/{name}", value, step)
+
+    def sync(self) -> None:
+        """Sync all rows to disk; called before each checkpoint."""
+        with storage_errors(self.path, "written"):
+            storage.sync(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+        if self._tensorboard is not None:
+            with suppress(OSError):  # the log is complete; don't hide an error of the block
+                self._tensorboard.close()
+
+    def _close(self) -> None:
+        with suppress(OSError):  # the rows that matter are synced; don't hide an error of the block
+            storage.close(self._descriptor)
+
+
+def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a run's log, in order; nothing if there is no log.
+
+    Args:
+        path: the JSONL file.
+        num_rows: number of rows synced when the run was saved. All of them must be intact; what
+            a crash left after them isn't read. If None, every line must be a valid row, except a
+            truncated last one.
+    """
+    for _, row in _read_lines(path, num_rows):
+        yield row
+
+
+def read_evaluation(path: Path, step: int | None = None) -> dict[str, float]:
+    """Return the metrics of the evaluation after a step, by default of the last evaluation.
+
+    Empty if the log has no such evaluation.
+    """
+    found = {}
+    for row in read_log(path):
+        if row["event"] == "eval" and step in {None, row["step"]}:
+            found = row
+    return {name: value for name, value in found.items() if name not in NOT_METRICS}
+
+
+def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yield each raw line with its parsed row; see `read_log`."""
+    number = 0
+    with storage_errors(path, "read"):
+        if not path.exists():
+            return
+        with path.open("rb") as stream:
+            for number, line in enumerate(islice(stream, num_rows), 1):
+                try:
+                    row = _parse_line(line)
+                except ValueError as error:
+                    if num_rows is None and _is_cut_short(line):
+                        return
+                    raise DamagedFileError(
+                        f"{path}:{number:,} isn't a row of a run's log: {error}; restore it, or"
+                        f" move it away to continue without it"
+                    ) from None
+                yield line, row
+    if num_rows is not None and number < num_rows:
+        raise DamagedFileError(
+            f"{path} has {pluralize(number, 'row')} and was saved with {num_rows:,}; restore"
+            " it, or move it away to continue without it"
+        )
+
+
+def _parse_line(line: bytes) -> dict[str, Any]:
+    """Parse and verify one line of the log."""
+    if not line.endswith(b"\n"):
+        raise ValueError("it was altered or cut short")
+    row = verify_row(line[:-1])
+    if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
+        raise ValueError("it needs an event and a step")
+    return row
+
+
+def _is_cut_short(line: bytes) -> bool:
+    """Whether a line was truncated; a complete row that only lacks its newline was altered."""
+    return not line.endswith(b"\n") and not is_intact_row(line[:-1])
+
+
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _open_tensorboard(folder: Path, step: int) -> Any:
+    """Return a TensorBoard writer that hides events after `step`; None if it isn't installed."""
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=step + 1)

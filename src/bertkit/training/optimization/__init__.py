@@ -1,1 +1,0 @@
-"""How weights change: optimizers, learning rate schedules, averages; read `optimizer.py` first."""

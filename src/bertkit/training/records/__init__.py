@@ -1,1 +1,0 @@
-"""Records of a run: log, training history, display, report sections; read `log.py` first."""

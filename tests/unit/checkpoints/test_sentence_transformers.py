@@ -1,0 +1,259 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.hostile.case import Case
+from tests.hostile.sentence_files import (
+    ENCODER_FILE,
+    LINEAR,
+    MODULES,
+    MODULES_FILE,
+    SETTINGS_FILE,
+    cases,
+    change_module,
+    sentence_folder,
+)
+from tests.hostile.whole import CONFIG, tensors, to_json, whole_files
+
+from bertkit.checkpoints.formats import FORMATS, open_checkpoint
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import (
+    MODULE_TYPES,
+    SentenceModel,
+    open_sentence_transformers,
+    read_sentence_model,
+    write_sentence_model,
+)
+
+NEW_TYPES = [
+    "sentence_transformers.base.modules.transformer.Transformer",
+    "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+    "sentence_transformers.base.modules.dense.Dense",
+    "sentence_transformers.base.modules.normalize.Normalize",
+]
+MEAN = SentenceModel(modules=(Pooling(8, ("mean",)), Normalize()), max_seq_length=12)
+
+
+def make(folder: Path, changes: dict[str, bytes | None] | None = None) -> Path:
+    return Case("", 0, sentence_folder(changes), None, "").write(folder)
+
+
+def content_of(path: Path) -> object:
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory):
+    """A folder with the place beside it to which links lead."""
+    folder = tmp_path_factory.mktemp("hostile")
+    Case("", 0, dict(whole_files()), None, "").write(folder / "outside")
+    return folder
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=str(case)) for case in cases()])
+def test_what_is_broken_or_hostile_is_refused_by_name(case, beside, tmp_path_factory):
+    folder = case.write(beside / re.sub(r"\W+", "-", str(case)))
+    if case.error is None:
+        read_sentence_model(folder)
+        return
+    with pytest.raises(case.error, match=case.match) as caught:
+        read_sentence_model(folder)
+    assert type(caught.value) is case.error
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_whole_folder_says_all_this(tmp_path):
+    model = read_sentence_model(make(tmp_path / "model"))
+    pooling, dense, normalize = model.modules
+    assert pooling == Pooling(dimension=8, modes=("mean",), include_prompt=True)
+    assert isinstance(dense, Dense)
+    assert (dense.in_features, dense.out_features, dense.activation) == (8, 4, "tanh")
+    assert torch.equal(dense.weight.read(), LINEAR["linear.weight"])
+    assert dense.bias is not None
+    assert torch.equal(dense.bias.read(), LINEAR["linear.bias"])
+    assert normalize == Normalize()
+    assert replace(model, modules=()) == SentenceModel(
+        modules=(),
+        max_seq_length=12,
+        prompts={"query": "query: "},
+        other={"__version__": {"sentence_transformers": "2.2.2"}},
+    )
+
+
+def test_the_settings_of_newer_versions_are_read(tmp_path):
+    settings = {
+        "model_type": "SentenceTransformer",
+        "prompts": {"query": "q: ", "document": None},
+        "default_prompt_name": "query",
+        "similarity_fn_name": "dot",
+        "truncate_dim": 3,
+    }
+    entries = [{**entry, "type": new} for entry, new in zip(MODULES, NEW_TYPES, strict=True)]
+    folder = make(
+        tmp_path / "model",
+        {MODULES_FILE: to_json(entries), SETTINGS_FILE: to_json(settings)},
+    )
+    model = read_sentence_model(folder)
+    assert model.prompts == {"query": "q: "}
+    assert (model.default_prompt, model.similarity, model.truncate_dimension) == ("query", "dot", 3)
+    assert model.other == {}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "tokenizer", "length"),
+    [
+        ({"max_seq_length": 9}, {"model_max_length": 7}, 9),
+        ({"max_seq_length": None}, {"model_max_length": 7}, 7),
+        ({"transformer_task": "feature-extraction"}, {"model_max_length": 7}, 7),
+        (None, {"model_max_length": 10**30}, 16),
+        (None, {"model_max_length": 1e30}, 16),
+        (None, {}, 16),
+        (None, None, 16),
+    ],
+)
+def test_the_length_is_the_stated_one_or_the_tokenizers(tmp_path, encoder, tokenizer, length):
+    changes = {
+        ENCODER_FILE: None if encoder is None else to_json(encoder),
+        "tokenizer_config.json": None if tokenizer is None else to_json(tokenizer),
+    }
+    assert read_sentence_model(make(tmp_path / "model", changes)).max_seq_length == length
+
+
+def test_a_config_that_says_no_sizes_has_those_of_transformers(tmp_path):
+    sizes = ("hidden_size", "max_position_embeddings")
+    config = {key: value for key, value in CONFIG.items() if key not in sizes}
+    pooling = {"embedding_dimension": 768, "pooling_mode": "cls"}
+    changes = {
+        "config.json": to_json(config),
+        MODULES_FILE: to_json(MODULES[:2]),
+        "1_Pooling/config.json": to_json(pooling),
+        ENCODER_FILE: to_json({"do_lower_case": True}),
+        "tokenizer_config.json": None,
+    }
+    model = read_sentence_model(make(tmp_path / "model", changes))
+    assert (model.max_seq_length, model.lowercase) == (512, True)
+
+
+def test_the_encoder_is_opened_as_any_checkpoint(tmp_path):
+    folder = make(tmp_path / "model")
+    checkpoint = open_checkpoint(folder)
+    assert checkpoint.format == "sentence_transformers"
+    assert checkpoint.folder == folder
+    assert checkpoint.config == CONFIG
+    assert checkpoint.tensors.keys() == tensors().keys()
+    assert [path.name for path in checkpoint.files] == [
+        "modules.json",
+        "config.json",
+        "model.safetensors",
+    ]
+    assert list(FORMATS).index("sentence_transformers") < list(FORMATS).index("huggingface")
+
+
+def test_the_encoder_may_have_a_folder_of_its_own(tmp_path):
+    files = sentence_folder(change_module(0, path="0_Transformer"))
+    own = (*whole_files(), ENCODER_FILE)
+    moved = {f"0_Transformer/{name}" if name in own else name: files[name] for name in files}
+    folder = Case("", 0, moved, None, "").write(tmp_path / "model")
+    checkpoint = open_sentence_transformers(folder)
+    assert checkpoint.folder == folder / "0_Transformer"
+    assert checkpoint.tensors.keys() == tensors().keys()
+    assert read_sentence_model(folder).max_seq_length == 12
+
+
+def test_a_module_that_is_left_out_of_the_list_is_left_out(tmp_path):
+    folder = make(tmp_path / "model", {MODULES_FILE: to_json(MODULES[:2])})
+    assert read_sentence_model(folder).modules == (Pooling(8, ("mean",)),)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    original = read_sentence_model(make(tmp_path / "model"))
+    model = replace(
+        original,
+        lowercase=True,
+        prompts={"query": "Süß: ", "": ""},
+        default_prompt="query",
+        similarity="cosine",
+        truncate_dimension=2,
+    )
+    folder = make(tmp_path / "again")
+    records = write_sentence_model(folder, model)
+    again = read_sentence_model(folder)
+    assert replace(again, modules=()) == replace(model, modules=())
+    assert torch.equal(again.modules[1].weight.read(), LINEAR["linear.weight"])
+    assert torch.equal(again.modules[1].bias.read(), LINEAR["linear.bias"])
+    assert again.modules[::2] == model.modules[::2]
+    assert set(records) == {
+        "1_Pooling/config.json",
+        "2_Dense/config.json",
+        "2_Dense/model.safetensors",
+        "config_sentence_transformers.json",
+        "modules.json",
+        "sentence_bert_config.json",
+    }
+    sizes = {name: record.size_bytes for name, record in records.items()}
+    assert sizes == {name: (folder / name).stat().st_size for name in records}
+
+
+def test_types_are_written_that_all_versions_find(tmp_path):
+    model = read_sentence_model(make(tmp_path / "model"))
+    write_sentence_model(tmp_path / "new", model)
+    assert content_of(tmp_path / "new" / MODULES_FILE) == [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {
+            "idx": 1,
+            "name": "1",
+            "path": "1_Pooling",
+            "type": "sentence_transformers.models.Pooling",
+        },
+        {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+        {
+            "idx": 3,
+            "name": "3",
+            "path": "3_Normalize",
+            "type": "sentence_transformers.models.Normalize",
+        },
+    ]
+    assert set(MODULE_TYPES.values()) == {"Transformer", "Pooling", "Normalize", "Dense"}
+
+
+# text-embeddings-inference, commit 009f0677, router/src/lib.rs: `PoolConfig` has four Booleans that
+# must be there, `STConfig` a whole number; later `NewSTConfig` takes prompts, each one text, and
+# backends/candle/src/models/dense.rs (0d1b698f) a Dense config with these keys.
+def test_text_embeddings_inference_finds_the_keys_that_it_demands(tmp_path):
+    original = read_sentence_model(make(tmp_path / "model"))
+    write_sentence_model(tmp_path / "new", replace(original, prompts={"query": "q: "}))
+    new = tmp_path / "new"
+    assert content_of(new / "1_Pooling" / "config.json") == {
+        "word_embedding_dimension": 8,
+        "pooling_mode_cls_token": False,
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_tokens": True,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+    assert content_of(new / ENCODER_FILE) == {"max_seq_length": 12, "do_lower_case": False}
+    settings = content_of(new / SETTINGS_FILE)
+    assert settings == {
+        "__version__": {"sentence_transformers": "2.2.2"},
+        "model_type": "SentenceTransformer",
+        "prompts": {"query": "q: "},
+        "default_prompt_name": None,
+        "similarity_fn_name": None,
+    }
+    assert content_of(new / "2_Dense" / "config.json") == {
+        "in_features": 8,
+        "out_features": 4,
+        "bias": True,
+        "activation_function": "torch.nn.modules.activation.Tanh",
+    }
+    assert (new / "2_Dense" / "model.safetensors").is_file()
+
+
+def test_kept_keys_are_written_back(tmp_path):
+    other = {"requirements": {"transformers": ">=5"}, "new": [1, None, {"a": 0.5}]}
+    write_sentence_model(tmp_path, replace(MEAN, other=other))
+    settings = content_of(tmp_path / SETTINGS_FILE)
+    assert {key: settings[key] for key in other} == other

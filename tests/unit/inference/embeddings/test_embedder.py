@@ -1,0 +1,239 @@
+"""Texts become vectors in their order, whoever shares their batch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from tests.unit.inference.small import WORDS, build_model, build_sentence_model, save_small
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.inference import stream
+from bertkit.inference.embeddings.embedder import Embedder, average_parts
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.stream import Sequences, TextCounts
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat - a dog saw the cat ."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    save_small(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sentence_folder(tmp_path_factory):
+    """The small model, with mean, a dense layer and scaling behind it."""
+    folder = tmp_path_factory.mktemp("sentences")
+    save_small(folder)
+    torch.manual_seed(1)
+    write_sentence_model(folder, build_sentence_model(torch.nn.Linear(8, 5)))
+    return folder
+
+
+def load(folder: Path, **choices: object) -> Embedder:
+    return Embedder.load(folder, EmbedderSettings(engine="torch", precision="fp32", **choices))
+
+
+def states_of(folder: Path, text: str) -> list[np.ndarray]:
+    """Hidden states of one text, by the model itself."""
+    ids = Tokenizer.load(folder).encode(text).ids
+    with torch.no_grad():
+        batch = PackedBatch.from_single([ids])
+        return [state.numpy() for state in build_model().eval().encoder.hidden_states(batch)]
+
+
+BY_HAND = {
+    "cls": lambda states: states[-1][0],
+    "mean": lambda states: states[-1].mean(axis=0),
+    "max": lambda states: states[-1].max(axis=0),
+    "lasttoken": lambda states: states[-1][-1],
+    "mean_sqrt_len_tokens": lambda states: states[-1].sum(axis=0) / len(states[-1]) ** 0.5,
+    "weightedmean": lambda states: np.average(
+        states[-1], axis=0, weights=np.arange(1, len(states[-1]) + 1)
+    ),
+    "first_last_mean": lambda states: ((states[1] + states[-1]) / 2).mean(axis=0),
+    "last_four_concat": lambda states: np.concatenate(
+        [states[layer].mean(axis=0) for layer in (-1, -2, -3, -4)]
+    ),
+    "last_four_sum": lambda states: sum(states[-4:]).mean(axis=0),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_each_pooling_is_what_its_name_says(tmp_path, name):
+    save_small(tmp_path, num_hidden_layers=4)
+    embedder = load(tmp_path, pooling=(name,))
+    with torch.no_grad():
+        batch = PackedBatch.from_single([Tokenizer.load(tmp_path).encode(TEXTS[0]).ids])
+        model = build_model(num_hidden_layers=4).eval()
+        states = [state.numpy() for state in model.encoder.hidden_states(batch)]
+    vectors = embedder.encode(TEXTS)
+    assert vectors.shape == (len(TEXTS), embedder.dimension)
+    np.testing.assert_allclose(vectors[0], BY_HAND[name](states), rtol=0, atol=1e-5)
+
+
+def test_every_pooling_is_tested_by_hand():
+    from bertkit.inference.embeddings.pooling import POOLINGS
+
+    assert list(POOLINGS) == list(
+        EmbedderSettings.model_fields["pooling"].annotation.__args__[0].__args__[0].__args__
+    )
+    assert BY_HAND.keys() == POOLINGS.keys()
+
+
+def test_poolings_are_joined_in_their_order(folder):
+    joined = load(folder, pooling=("max", "cls")).encode(TEXTS)
+    np.testing.assert_array_equal(joined[:, :8], load(folder, pooling=("max",)).encode(TEXTS))
+    np.testing.assert_array_equal(joined[:, 8:], load(folder, pooling=("cls",)).encode(TEXTS))
+
+
+def test_one_text_is_one_vector(folder):
+    embedder = load(folder)
+    vector = embedder.encode(TEXTS[0])
+    assert (vector.shape, vector.dtype) == ((8,), np.float32)
+    np.testing.assert_allclose(vector, embedder.encode(TEXTS)[0], rtol=0, atol=1e-6)
+
+
+def test_no_texts_are_no_vectors(folder):
+    assert load(folder).encode([]).shape == (0, 8)
+    assert list(load(folder).stream([])) == []
+
+
+@pytest.mark.parametrize("wrong", [[None], ["a", 3], [b"a"], None, 3, (text for text in "ab")])
+def test_what_is_no_text_is_refused(folder, wrong):
+    with pytest.raises(InputError, match="expected a text"):
+        load(folder).encode(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["a hat", ["a", None]])
+def test_a_stream_is_of_texts(folder, wrong):
+    with pytest.raises(InputError, match="expected a"):
+        list(load(folder).stream(wrong))
+
+
+def test_progress_is_shown_where_it_is_asked_for(folder, capsys):
+    quiet = load(folder).encode(TEXTS)
+    np.testing.assert_array_equal(load(folder).encode(TEXTS, progress=True), quiet)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=2, max_size=9)
+)
+@hypothesis_settings(max_examples=25)
+def test_a_text_has_one_vector_whoever_shares_its_batch(folder, texts):
+    embedder = load(folder)
+    together = embedder.encode(texts)
+    for text, vector in zip(texts, together, strict=True):
+        np.testing.assert_allclose(vector, embedder.encode(text), rtol=0, atol=1e-6)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=2, max_size=9)
+)
+@hypothesis_settings(max_examples=25)
+def test_deterministic_vectors_are_equal_bit_for_bit(sentence_folder, texts):
+    embedder = load(sentence_folder, deterministic=True, long_texts="window")
+    together = embedder.encode(texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert embedder.encode(text).tobytes() == vector.tobytes()
+
+
+def test_a_stream_keeps_the_order_across_windows(folder, monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
+    embedder, counts = load(folder), TextCounts()
+    rows = list(embedder.stream(iter(TEXTS), counts))
+    assert [len(window) for window in rows] == [2, 2, 1]
+    assert (counts.texts, counts.empty, counts.unknown_only) == (5, 1, 1)
+    for text, vector in zip(TEXTS, np.concatenate(rows), strict=True):
+        np.testing.assert_allclose(vector, embedder.encode(text), rtol=0, atol=1e-6)
+
+
+def test_a_long_text_in_parts_is_their_mean_by_tokens(folder):
+    words = "the cat saw a dog lost hat the a"
+    embedder = load(folder, long_texts="window", max_length=6, stride=3)
+    pieces = words.split()
+    parts = [pieces[0:4], pieces[3:7], pieces[6:9]]
+    alone = load(folder, max_length=6).encode([" ".join(part) for part in parts])
+    expected = np.average(alone, axis=0, weights=[4, 4, 3])
+    vectors = embedder.encode(["a", words, "a hat"])
+    np.testing.assert_allclose(vectors[1], expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(vectors[2], embedder.encode("a hat"), rtol=0, atol=1e-6)
+
+
+def test_a_folder_of_sentences_says_what_is_done(sentence_folder):
+    embedder = load(sentence_folder)
+    assert embedder.head.description == "mean → dense 5 tanh → normalize"
+    assert (embedder.dimension, embedder.similarity) == (5, "cosine")
+    assert embedder.prompts == {"query": "seek: "}
+    vectors = embedder.encode(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("choices", "description", "dimension"),
+    [
+        ({"normalize": False}, "mean → dense 5 tanh", 5),
+        ({"pooling": ("cls",)}, "cls → normalize", 8),
+        ({"pooling": ("cls", "max"), "normalize": False}, "cls + max", 16),
+        ({"dimensions": 3}, "mean → dense 5 tanh → normalize → first 3", 3),
+        (
+            {"dimensions": 3, "normalize": True},
+            "mean → dense 5 tanh → normalize → first 3 → normalize",
+            3,
+        ),
+        ({"dimensions": 5, "normalize": True}, "mean → dense 5 tanh → normalize", 5),
+    ],
+)
+def test_choices_change_what_the_folder_says(sentence_folder, choices, description, dimension):
+    embedder = load(sentence_folder, **choices)
+    assert (embedder.head.description, embedder.dimension) == (description, dimension)
+    vectors = embedder.encode(TEXTS)
+    assert vectors.shape == (len(TEXTS), dimension)
+    if description.endswith("normalize"):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"dimensions": 6}, "dimensions is 6, and a vector has only 5"),
+        ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
+        ({"stride": 3}, "stride needs long_texts=window"),
+        ({"stride": 20, "long_texts": "window"}, "stride is 20, and a part holds only 18"),
+        ({"prompt_name": "passage"}, "no prompt 'passage'; it has query"),
+        ({"prompt_name": "query", "prompt": ""}, "exclude each other"),
+    ],
+)
+def test_what_the_model_has_not_is_refused(sentence_folder, choices, message):
+    with pytest.raises(SettingsError, match=message):
+        load(sentence_folder, **choices)
+
+
+def test_identity_tells_models_and_choices_apart_and_nothing_else(
+    folder, sentence_folder, tmp_path
+):
+    save_small(tmp_path / "copy")
+    first, copy = load(folder).identity, load(tmp_path / "copy").identity
+    assert first["model_sha256"] == copy["model_sha256"]
+    assert {**copy, "model": first["model"]} == first
+    assert load(sentence_folder).identity["model_sha256"] != first["model_sha256"]
+    other = load(sentence_folder, prompt_name="query", max_length=9, long_texts="window")
+    changed = {
+        key for key, value in other.identity.items() if value != load(sentence_folder).identity[key]
+    }
+    assert changed == {"prompt", "max_length", "stride"}
+
+
+def test_a_part_weighs_what_counts_of_it():
+    parts = Sequences([[2, 7, 8, 5, 6, 3], [2, 5, 6, 9, 3]], [0, 0], [3, 0], 1, TextCounts())
+    vectors = average_parts(torch.tensor([[1.0], [6.0]]), parts)
+    assert vectors.tolist() == [[(2 * 1 + 3 * 6) / 5]]

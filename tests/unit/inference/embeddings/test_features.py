@@ -1,0 +1,253 @@
+"""Features are the hidden states of each text by itself, whatever its company."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import InputError, NonFiniteError, SettingsError
+from bertkit.inference.embeddings import features as module
+from bertkit.inference.embeddings.features import (
+    CHARS_PER_TOKEN,
+    FeatureExtractor,
+    FeaturePlan,
+    PairEncoder,
+    TextFeatures,
+)
+from bertkit.inference.embeddings.settings import FeatureSettings
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.stream import TextCounts
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = ["the cat saw a dog .", "", ("a cat", "the hat ."), "hat", "zebra", "the " * 40]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("small")
+    save_small(path)
+    return path
+
+
+@pytest.fixture
+def loaded(folder: Path) -> LoadedModel:
+    return LoadedModel.load(BertModel, folder, "cpu")
+
+
+@pytest.fixture
+def extract(loaded: LoadedModel, folder: Path) -> FeatureExtractor:
+    return FeatureExtractor(loaded, folder)
+
+
+def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:
+    """The hidden states of a text by itself, and C."""
+    encoding = text.encoding
+    batch = PackedBatch.from_sequences([encoding.ids], [encoding.token_type_ids])
+    with torch.no_grad():
+        states = list(loaded.model.encoder.hidden_states(batch))
+        sequence = loaded.model.pooler(states[-1], batch)[0]
+    return [state.numpy() for state in states], sequence.numpy()
+
+
+@pytest.mark.parametrize(
+    ("layers", "combine", "by_hand"),
+    [
+        ([-1], "concat", lambda states: states[2]),
+        ([-1, -2], "concat", lambda states: np.concatenate([states[2], states[1]], axis=1)),
+        ([0, 2], "concat", lambda states: np.concatenate([states[0], states[2]], axis=1)),
+        ([-1, 0], "sum", lambda states: states[2] + states[0]),
+        ([0, 1, 2], "mean", lambda states: (states[0] + states[1] + states[2]) / 3),
+        ([2, 0, -2], "none", lambda states: np.stack([states[2], states[0], states[1]], axis=1)),
+        (None, "concat", lambda states: np.concatenate([states[2], states[1]], axis=1)),
+    ],
+)
+def test_features_are_those_of_each_text_by_itself(loaded, extract, layers, combine, by_hand):
+    for found in extract(TEXTS, layers=layers, combine=combine, precision="fp32"):
+        states, sequence = read_alone(loaded, found)
+        np.testing.assert_allclose(found.features, by_hand(states), atol=1e-5)
+        np.testing.assert_allclose(found.sequence, sequence, atol=1e-5)
+        assert found.features.dtype == found.sequence.dtype == np.float32
+        assert len(found.features) == len(found.encoding.tokens)
+
+
+def test_tokens_segments_and_places_are_told(extract):
+    single, empty, pair, _, unknown, cut = extract(TEXTS, engine="torch")
+    assert single.encoding.tokens == ["[CLS]", "the", "cat", "saw", "a", "dog", ".", "[SEP]"]
+    assert single.encoding.offsets[2] == (4, 7)
+    assert empty.encoding.tokens == ["[CLS]", "[SEP]"]
+    assert pair.encoding.token_type_ids == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert unknown.encoding.tokens == ["[CLS]", "[UNK]", "[SEP]"]
+    assert len(cut.encoding) == 24
+    assert [each.is_truncated for each in (single, empty, pair, unknown, cut)] == [
+        *[False, False, False, False, True]
+    ]
+    assert extract("hat", engine="torch").encoding.tokens == ["[CLS]", "hat", "[SEP]"]
+    assert extract(("a", "hat"), engine="torch").encoding.tokens[3] == "hat"
+    assert extract([], engine="torch") == []
+
+
+def test_the_default_is_the_last_four_layers(loaded):
+    config = BertConfig(**{**loaded.model.config.to_dict(), "num_hidden_layers": 6})
+    plan = FeaturePlan.build(FeatureSettings(), config)
+    assert (plan.requested, plan.layers) == ((-1, -2, -3, -4), (6, 5, 4, 3))
+    assert plan.shape == (32,)
+
+
+def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
+    assert extract.sequence_from == "pooler"
+    loaded.model.pooler = None
+    assert extract.sequence_from == "[CLS]"
+    found = extract("the cat", layers=[-1], engine="torch")
+    assert np.array_equal(found.sequence, found.features[0])
+    chosen = FeatureSettings(layers=(0,), engine="torch", max_length=9, precision="fp32")
+    identity = extract.identity(chosen)
+    assert len(identity.pop("model_sha256")) == 64
+    assert identity == {
+        "model": folder.name,
+        "layers": (0,),
+        "combine": "concat",
+        "sequence_from": "[CLS]",
+        "max_length": 9,
+        "precision": "fp32",
+    }
+
+
+@pytest.mark.parametrize("limit", [1, 9, 20])
+def test_windows_keep_the_order_and_read_no_further_than_they_must(extract, monkeypatch, limit):
+    expected = extract(TEXTS, engine="torch")
+    monkeypatch.setattr(module, "WINDOW_TOKENS", limit)
+    taken: list[int] = []
+
+    def texts() -> Iterator[object]:
+        for number, text in enumerate(TEXTS):
+            taken.append(number)
+            yield text
+
+    stream = extract.stream(texts(), FeatureSettings(engine="torch"))
+    first = next(stream)
+    assert len(taken) == {1: 1, 9: 2, 20: 4}[limit]
+    for one, other in zip([first, *stream], expected, strict=True):
+        assert one.encoding == other.encoding
+        np.testing.assert_allclose(one.features, other.features, atol=1e-6)
+
+
+def test_wide_features_make_small_windows(extract, monkeypatch):
+    monkeypatch.setattr(module, "WINDOW_BYTES", 9 * 16 * 4)  # nine tokens of two layers
+    texts = iter(TEXTS)
+    next(extract.stream(texts, FeatureSettings(engine="torch")))
+    assert list(texts) == TEXTS[2:]
+
+
+def test_what_is_odd_is_counted(extract):
+    counts = TextCounts()
+    texts = [*TEXTS, "a\0cat", "\0", ("", ""), ("zebra", "a\0")]
+    found = list(extract.stream(texts, FeatureSettings(engine="torch"), counts))
+    assert counts == TextCounts(
+        texts=10,
+        tokens=sum(len(each.encoding) for each in found),
+        empty=3,
+        unknown_only=2,  # without its NUL, a\0cat is a word that nobody knows
+        truncated=1,
+        with_nul=3,
+    )
+
+
+def test_a_pair_is_cut_where_it_is_longer(extract):
+    found = extract(("the " * 30, "a hat ."), max_length=12, engine="torch")
+    assert found.encoding.tokens == ["[CLS]", *["the"] * 6, "[SEP]", "a", "hat", ".", "[SEP]"]
+    assert found.is_truncated
+
+
+def test_the_end_of_a_far_too_long_text_is_not_read(folder, monkeypatch):
+    tokenizer = Tokenizer.load(folder)
+    encode = PairEncoder(tokenizer, 5, has_pairs=True)
+    seen: list[int] = []
+    real = tokenizer.encode
+
+    def watch(*parts: str, **options: int):
+        seen.extend(map(len, parts))
+        return real(*parts, **options)
+
+    monkeypatch.setattr(tokenizer, "encode", watch)
+    for text in ("the cat " * 10_000, " " * 1000 + "the cat " * 1000, ("a hat " * 5000, "dog")):
+        parts = text if isinstance(text, tuple) else (text,)
+        assert encode(text, TextCounts()) == (real(*parts, max_length=5), True)
+    assert seen[0] <= 5 * CHARS_PER_TOKEN + 8
+    padded, _ = encode(" " * 1000 + "the cat " + " " * 1000, TextCounts())
+    assert padded.tokens[1:-1] == ["the", "cat"]
+    assert not encode("the" * 1000, TextCounts())[1]  # one unknown word
+    late, _ = encode("dog" + " " * 1000 + "the cat", TextCounts())
+    assert late.tokens[1:-1] == ["dog", "the", "cat"]
+    word = " " * 300 + "cat" + "s" * 60 + "x the"  # as a whole unknown; its beginning is not
+    assert encode(word, TextCounts())[0].tokens[1:-1] == ["[UNK]", "the"]
+
+
+def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
+    built: list[tuple[int, ...]] = []
+    real = module.choose_engine
+
+    def choose(name, model, layers, precision):
+        built.append(layers)
+        return real(name, model, layers, precision)
+
+    monkeypatch.setattr(module, "choose_engine", choose)
+    for layers in ([-1, -2], [-1, -2], [0], [0]):
+        extract("hat", layers=layers, engine="torch")
+    assert built == [(2, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": [3]}, "there is no layer 3"),
+        ({"layers": []}, "give at least one layer"),
+        ({"layers": [-1, 2]}, r"layers \(-1, 2\) has duplicates: counted from 0, it is \(2, 2\)"),
+        ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
+        ({"max_length": 2}, "max_length: .* greater than or equal to 3"),
+        ({"combine": "max"}, "combine: .* 'concat', 'sum', 'mean' or 'none'"),
+        ({"layer": [1]}, "features: layer: .*not permitted"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(extract, settings, message):
+    with pytest.raises(SettingsError, match=message):
+        extract("hat", **{"engine": "torch", **settings})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (5, r"expected a text, got 5 \(int\)"),
+        (("a", None), r"expected a text, got None"),
+        (("a", "b", "c"), "expected a text or a pair of texts, got 3 texts"),
+        ((), "got 0 texts"),
+    ],
+)
+def test_what_is_no_text_is_refused(extract, text, message):
+    with pytest.raises(InputError, match=message):
+        extract([text], engine="torch")
+
+
+def test_a_model_of_single_texts_takes_no_pair(tmp_path):
+    save_small(tmp_path, type_vocab_size=1)
+    extract = FeatureExtractor.load(tmp_path, device="cpu")
+    assert extract("a hat", engine="torch").features.shape == (4, 16)
+    with pytest.raises(InputError, match="single texts only: its type_vocab_size is 1"):
+        extract(("a", "hat"), engine="torch")
+
+
+def test_a_stream_is_not_one_text(extract):
+    with pytest.raises(InputError, match="expected a list of texts, got one text"):
+        next(extract.stream("the cat"))
+
+
+def test_features_that_are_not_finite_are_refused(loaded, extract):
+    with torch.no_grad():
+        loaded.model.encoder.layers[1].feed_forward_norm.weight[0] = torch.inf
+    with pytest.raises(NonFiniteError, match="the model's features aren't finite"):
+        extract("the cat", engine="torch")

@@ -1,0 +1,249 @@
+import itertools
+import json
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
+
+from bertkit.base.checksummed_json import write_checksummed_json
+from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
+from bertkit.checkpoints.file_names import REWRITER_FILE
+from bertkit.inference import stream
+from bertkit.inference.decoding.beam import Hypothesis
+from bertkit.inference.decoding.settings import DecodingOverrides, DecodingSettings
+from bertkit.inference.generation import seq2seq_generator as module
+from bertkit.inference.generation.seq2seq_generator import GenerationCounts, Seq2SeqGenerator
+from bertkit.inference.generation.settings import is_seq2seq_model
+from bertkit.inference.generation.translator import Translation, Translator
+
+NOTHING = Hypothesis((), 0.0, 0.0, is_finished=True)
+TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 20, "a dog"]
+
+
+@pytest.fixture(scope="module")
+def rewriter() -> Seq2SeqGenerator:
+    return build_rewriter()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_rewriter(tmp_path_factory.mktemp("models") / "model")
+
+
+def test_a_text_is_rewritten_alike_alone_and_among_others(rewriter):
+    together = rewriter(TEXTS)
+    assert len({answer.text for answer in together}) > 2
+    for text, answer in zip(TEXTS, together, strict=True):
+        alone = rewriter(text)
+        assert (alone.text, alone.is_finished, alone.is_cut) == (
+            answer.text,
+            answer.is_finished,
+            answer.is_cut,
+        )
+        assert alone.score == pytest.approx(answer.score, abs=1e-5)
+
+
+def test_order_and_answers_stay_in_windows_and_batches_of_any_size(rewriter, monkeypatch):
+    expected = [answer.text for answer in rewriter(TEXTS)]
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
+    monkeypatch.setitem(module.TOKENS_PER_BATCH, "cpu", 40)
+    assert [answer.text for answer in rewriter.stream(iter(TEXTS))] == expected
+
+
+def test_what_is_odd_has_an_outcome_and_is_counted(rewriter):
+    counts = GenerationCounts()
+    answers = list(rewriter.stream(TEXTS, counts=counts))
+    assert answers[2] == Translation("", 0.0, is_finished=True, is_cut=False)
+    assert [answer.is_cut for answer in answers] == [False] * 4 + [True, False]
+    assert (counts.texts, counts.empty, counts.cut) == (6, 1, 1)
+    assert counts.unfinished == sum(not answer.is_finished for answer in answers)
+    assert counts.tokens_read == sum(
+        min(10, len(ids) + 2) for ids in rewriter.tokenizer.piece_ids(TEXTS) if ids
+    )
+    assert 0 < counts.tokens_written <= 5 * 6
+
+
+def test_nothing_is_written_that_isnt_a_word(rewriter, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        module, "decode", lambda sequences, settings, limits, sources: seen.append(limits) or []
+    )
+    with pytest.raises(ValueError, match="zip"):
+        rewriter(["a cat"])
+    tokenizer = rewriter.tokenizer
+    words = set(range(tokenizer.vocab_size)) - tokenizer.special_ids | {tokenizer.sep_id}
+    forbidden = set(seen[0].suppressed_ids)
+    assert forbidden == set(range(tokenizer.vocab_size + 1)) - words
+    assert seen[0].end_id == tokenizer.sep_id
+    assert seen[0].max_tokens == [6]
+
+
+def test_a_model_that_never_ends_is_stopped(rewriter, monkeypatch):
+    endless = build_rewriter(max_target_length=24)
+    with torch.no_grad():
+        endless.model.masked_lm.bias[endless.tokenizer.sep_id] = -1e4
+    monkeypatch.setattr(module, "MOST_MORE", 5)
+    answer = endless("a", DecodingSettings())
+    assert not answer.is_finished
+    pieces = endless.tokenizer.piece_ids([answer.text])[0]
+    assert 0 < len(pieces) <= 3 * 3 + 5
+
+
+def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
+    endless = build_rewriter(max_target_length=24)
+    with torch.no_grad():
+        endless.model.masked_lm.bias[endless.tokenizer.sep_id] = -1e4
+    monkeypatch.setattr(module, "MOST_MORE", 5)
+
+    def count(**settings: int) -> int:
+        counts = GenerationCounts()
+        list(endless.stream(["a"], DecodingSettings(**settings), counts))
+        return counts.tokens_written
+
+    assert count() == 3 * 3 + 5
+    assert count(max_tokens=4) == 4
+    assert count(max_tokens=22) == 22
+    assert count(max_tokens=99) == 24
+    assert count(min_tokens=20) == 21
+    assert count(min_tokens=99) == 24
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({}, 117),
+        ({"beams": 5}, 117),
+        ({"beams": 50}, 12),
+        ({"sample": True, "num_answers": 50}, 12),
+    ],
+)
+def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch, settings, size):
+    sizes = []
+    monkeypatch.setattr(
+        Seq2SeqGenerator,
+        "_decode",
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
+    )
+    rewriter(["a"] * 117, DecodingSettings(**settings))
+    assert max(sizes) == size
+
+
+def test_on_a_gpu_a_batch_has_no_more_texts_than_can_be_written(monkeypatch):
+    rewriter, sizes = build_rewriter(max_target_length=24), []
+    monkeypatch.setattr(
+        Seq2SeqGenerator,
+        "_decode",
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
+    )
+    monkeypatch.setitem(module.TOKENS_PER_BATCH, "cuda", 4096)
+    many = DecodingSettings(beams=20, min_tokens=30)
+    for device, size in (("cpu", 31), ("cuda", 12)):  # 4096 // 131, and 4096 // (20 * 32 // 2)
+        monkeypatch.setattr(Seq2SeqGenerator, "_device", torch.device(device))
+        sizes.clear()
+        rewriter(["a"] * 50, many)
+        assert max(sizes) == size
+
+
+def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
+    assert rewriter.settings_with(DecodingOverrides()) == rewriter.saved.decoding
+    assert rewriter.settings_with(DecodingSettings()) == rewriter.saved.decoding
+    assert rewriter.settings_with(DecodingOverrides(num_answers=2)).beams == 2
+    assert rewriter.settings_with(DecodingOverrides(beams=3)).beams == 3
+    drawn = rewriter.settings_with(DecodingOverrides(sample=True, seed=4))
+    assert (drawn.beams, drawn.seed) == (1, 4)
+    for wrong, message in (
+        ({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),
+        ({"temperature": 2.0}, "they need sample"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            rewriter.settings_with(DecodingOverrides(**wrong))
+
+
+def test_each_setting_can_be_changed_and_none_has_to_be():
+    assert DecodingOverrides.model_fields.keys() == DecodingSettings.model_fields.keys()
+    for name, info in DecodingSettings.model_fields.items():
+        assert getattr(DecodingOverrides(), name) is None
+        assert DecodingOverrides.model_fields[name].description == info.description
+
+
+def test_several_answers_come_the_best_first(rewriter):
+    answer = rewriter("the cat saw", DecodingSettings(beams=3, num_answers=3))
+    scores = [answer.score, *(other.score for other in answer.others)]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert len({answer.text, *(other.text for other in answer.others)}) == 3
+
+
+def test_what_is_drawn_follows_from_seed_and_place(rewriter):
+    settings = DecodingSettings(sample=True, seed=1)
+    first, second = rewriter(TEXTS, settings), rewriter(TEXTS, settings)
+    assert [one.text for one in first] == [one.text for one in second]
+    other = rewriter(TEXTS, DecodingSettings(sample=True, seed=2))
+    assert [one.text for one in first] != [one.text for one in other]
+
+
+def test_memory_is_bounded_by_a_window(rewriter, monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 4)
+    taken = []
+    texts = (taken.append(number) or "a cat" for number in itertools.count())
+    answers = rewriter.stream(texts)
+    next(answers)
+    assert len(taken) <= 8
+
+
+def test_anything_else_than_texts_is_refused(rewriter):
+    for one in ("a cat", b"a cat"):
+        with pytest.raises(InputError, match=r"expected a list of texts, got (one text|bytes)"):
+            next(rewriter.stream(one))
+    with pytest.raises(InputError, match="expected a list of texts, got int"):
+        rewriter(5)
+    with pytest.raises(InputError, match="expected a text, got 3"):
+        rewriter(["a cat", 3])
+
+
+def test_a_folder_is_loaded_and_writes_the_same(rewriter, folder):
+    assert is_seq2seq_model(folder)
+    translate = Translator.load(folder, device="cpu")
+    assert translate(TEXTS) == rewriter(TEXTS)
+
+
+def test_folders_for_something_else_are_refused(folder, tmp_path):
+    save_small(tmp_path / "encoder")
+    with pytest.raises(CheckpointError, match=f"has no {REWRITER_FILE}"):
+        Translator.load(tmp_path / "encoder")
+    other = save_rewriter(tmp_path / "other", kind="summarize")
+    with pytest.raises(CheckpointError, match="was trained to summarize, not to translate"):
+        Translator.load(other)
+    assert Seq2SeqGenerator.load(other, device="cpu").saved.kind == "summarize"
+    long = save_rewriter(tmp_path / "long", max_source_length=25)
+    with pytest.raises(CheckpointError, match="don't belong together"):
+        Translator.load(long)
+
+
+def test_a_record_that_was_altered_or_isnt_known_is_refused(tmp_path):
+    folder = save_rewriter(tmp_path / "model")
+    path = folder / REWRITER_FILE
+    content = json.loads(path.read_text())
+    path.write_text(path.read_text().replace('"translate"', '"transpose"'))
+    with pytest.raises(DamagedFileError, match="altered"):
+        Translator.load(folder)
+    del content["sha256"]
+    write_checksummed_json(path, {**content, "kind": "transpose"})
+    with pytest.raises(CheckpointError, match="kind"):
+        Translator.load(folder)
+
+
+def test_in_bf16_an_answer_is_nearly_as_likely(folder):
+    exact, rounded = (
+        Seq2SeqGenerator.load(folder, device="cpu", precision=precision)("the cat saw")
+        for precision in ("auto", "bf16")
+    )
+    assert rounded.text == exact.text
+    assert rounded.score == pytest.approx(exact.score, rel=0.05)
+    assert rounded.score != exact.score
+
+
+def test_int8_is_refused(folder):
+    with pytest.raises(SettingsError, match="int8 is for encoders"):
+        Seq2SeqGenerator.load(folder, precision="int8")

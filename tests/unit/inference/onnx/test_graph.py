@@ -1,0 +1,90 @@
+"""Matrices are rounded to ONNX Runtime's integers, and a layer computes with them."""
+
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import numpy_helper
+from onnxruntime import quantization
+from torch import nn
+
+from bertkit.inference.onnx.export import _take_weights_in
+from bertkit.inference.onnx.graph import (
+    OnnxGraph,
+    multiply_int8,
+    quantize_matrix,
+    write_int8_linear,
+)
+from bertkit.training.processor import has_native_int8
+
+OPSET = 17
+NEEDS_VNNI = pytest.mark.skipif(
+    not has_native_int8(),
+    reason="without VNNI, x86 processors add products in 16 bits, which may saturate",
+)
+
+
+@pytest.fixture
+def linear() -> nn.Linear:
+    torch.manual_seed(0)
+    return nn.Linear(24, 10)
+
+
+def build(graph: OnnxGraph, output: str) -> onnx.ModelProto:
+    graph.node("Identity", output, output="y")
+    inputs = {"x": (torch.float32, ("rows", 24))}
+    model = graph.build(inputs, {"y": ("rows", 10)})
+    _take_weights_in(model, graph.weights)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def run(model: onnx.ModelProto, values: torch.Tensor) -> torch.Tensor:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return torch.from_numpy(session.run(None, {"x": values.numpy()})[0])
+
+
+def test_integers_are_those_of_onnx_runtimes_quantizer(linear, tmp_path):
+    graph = OnnxGraph(OPSET)
+    matrix = graph.weight("w", linear.weight.t())
+    path = tmp_path / "quantized.onnx"
+    quantization.quantize_dynamic(
+        build(graph, graph.node("MatMul", "x", matrix)),
+        path,
+        per_channel=True,
+        weight_type=quantization.QuantType.QInt8,
+    )
+    theirs = {one.name: numpy_helper.to_array(one) for one in onnx.load(path).graph.initializer}
+    integers, scales = quantize_matrix(linear.weight)
+    assert torch.from_numpy(theirs["w_quantized"].copy()).equal(integers.t())
+    torch.testing.assert_close(torch.from_numpy(theirs["w_scale"].copy()), scales)
+
+
+@NEEDS_VNNI
+def test_a_layer_is_near_its_float32_twin(linear):
+    graph = OnnxGraph(OPSET)
+    values = torch.randn(50, 24)
+    found = run(build(graph, write_int8_linear(graph, "layer", linear, "x")), values)
+    with torch.no_grad():
+        expected = linear(values)
+    assert 0 < (found - expected).abs().max() < 0.05
+    assert graph.weights["layer.weight.T"].dtype == torch.int8
+
+
+def test_values_are_quantized_once_for_all_their_products(linear):
+    graph = OnnxGraph(OPSET)
+    parts = [
+        multiply_int8(graph, name, "x", linear.weight, linear.bias) for name in ("query", "key")
+    ]
+    model = build(graph, graph.node("Add", *parts))
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("DynamicQuantizeLinear") == 1
+    assert kinds.count("MatMulInteger") == 2
+
+
+def test_a_row_of_zeros_stays_zero():
+    weight = torch.tensor([[0.0, 0.0], [1.0, -0.5]])
+    integers, scales = quantize_matrix(weight)
+    assert integers.tolist() == [[0, 0], [127, -64]]
+    assert scales.isfinite().all()
+    assert (integers * scales[:, None])[0].tolist() == [0.0, 0.0]

@@ -1,0 +1,195 @@
+"""Log probabilities of texts, against what they are by definition."""
+
+import math
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.settings import GeneratorSettings
+from bertkit.inference.predictor import NamedText
+from bertkit.inference.text_scorer import TextScorer, ask_left_to_right, ask_masked, encode_texts
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = ["the cat", "a dog saw the hat .", "the", "a cat saw the dogs lost the hats .", "zebra"]
+LONG = "the cat saw a dog . " * 4  # 24 pieces, and the model has 24 positions
+LIMITS = [2, 3, 8, 9, 200]
+LENGTHS = [1, 7, 8, 9, 30, 31]
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("causal")
+    save_causal(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def left_to_right(causal):
+    return TextScorer.load(causal, "cpu", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("masked")
+    save_small(folder)
+    return TextScorer.load(folder, "cpu", engine="torch", precision="fp32")
+
+
+@pytest.fixture(params=["left_to_right", "masked"])
+def score(request):
+    return request.getfixturevalue(request.param)
+
+
+@torch.inference_mode()
+def log_shares(scorer, ids):
+    """The log probabilities of all words at each place, [tokens, vocabulary]."""
+    model, batch = scorer.loaded.model, PackedBatch.from_single([ids])
+    return model.score_words(model.encoder(batch)).log_softmax(dim=-1)
+
+
+def test_left_to_right_it_is_that_of_the_whole_text(left_to_right):
+    tokenizer = left_to_right.loaded.tokenizer
+    texts = [*TEXTS, "", "the cat saw a dog . " * 3 + "the cat saw a"]  # the last fills the model
+    for text, found in zip(texts, left_to_right(texts), strict=True):
+        ids = tokenizer.encode(text).ids
+        scores = log_shares(left_to_right, ids)
+        expected = sum(float(scores[place, token]) for place, token in enumerate(ids[1:]))
+        assert found.log_probability == pytest.approx(expected, rel=1e-5)
+        assert found.num_tokens == len(ids) - 1
+        assert found.perplexity == pytest.approx(math.exp(-expected / (len(ids) - 1)), rel=1e-5)
+        assert found.num_unknown == ("zebra" in text)
+
+
+def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(masked):
+    tokenizer = masked.loaded.tokenizer
+    for text, found in zip(TEXTS, masked(TEXTS), strict=True):
+        ids = tokenizer.encode(text).ids
+        expected = 0.0
+        for place in range(1, len(ids) - 1):
+            seen = list(ids)
+            seen[place] = tokenizer.mask_id
+            for later in range(place + 1, len(ids)):
+                if not tokenizer.vocabulary[ids[later]].startswith("##"):
+                    break
+                seen[later] = tokenizer.mask_id
+            expected += float(log_shares(masked, seen)[place, ids[place]])
+        assert found.log_probability == pytest.approx(expected, rel=1e-5)
+        assert found.num_tokens == len(ids) - 2
+        assert found.num_unknown == ("zebra" in text)
+
+
+def test_engines_agree(masked):
+    folder_scores = [one.log_probability for one in masked(TEXTS)]
+    other = TextScorer(masked.loaded, "onnx")
+    assert [one.log_probability for one in other(TEXTS)] == pytest.approx(folder_scores, rel=1e-4)
+
+
+def test_what_a_model_writes_has_the_probability_that_it_measures(causal, left_to_right):
+    generate = Generator.load(causal, "cpu")
+    tokenizer = generate.loaded.tokenizer
+    finished = [
+        one
+        for result in generate(["the cat"] * 30, GeneratorSettings(sample=True))
+        for one in result.answers
+        if one.is_finished
+    ]
+    assert finished
+    before = left_to_right("the cat")
+    scores = log_shares(left_to_right, tokenizer.encode("the cat").ids)
+    start = before.log_probability - float(scores[2, tokenizer.sep_id])
+    for one in finished:
+        whole = left_to_right("the cat" + one.text)
+        assert whole.log_probability - start == pytest.approx(one.log_probability, abs=1e-3)
+
+
+def test_a_long_text_is_scored_in_parts(score):
+    (encoded,) = encode_texts(score, [NamedText("text 1", LONG * 5)])
+    found = score(LONG * 5)
+    assert found.num_tokens == encoded.num_tokens == 24 * 5 + score.is_left_to_right
+    mask_id = score.loaded.tokenizer.mask_id
+    expected = 0.0
+    for query in encoded.queries:
+        scores = log_shares(score, query.ids(mask_id))
+        labels = zip(query.places, query.labels, strict=True)
+        expected += sum(float(scores[place, label]) for place, label in labels)
+    assert found.log_probability == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("num_tokens", LENGTHS)
+def test_parts_left_to_right_predict_each_token_once(left_to_right, num_tokens, limit):
+    tokenizer = left_to_right.loaded.tokenizer
+    pieces = list(range(100, 100 + num_tokens - 1))
+    queries = list(ask_left_to_right(pieces, tokenizer, limit))
+    assert [label for query in queries for label in query.labels] == [*pieces, tokenizer.sep_id]
+    for query in queries:
+        assert query.sequence[0] == tokenizer.cls_id
+        assert len(query.sequence) <= limit
+        assert [query.sequence[place + 1] for place in query.places] == list(query.labels)
+    for query in queries[1:]:
+        assert query.places.start == (limit - 1) // 2
+
+
+@pytest.mark.parametrize("limit", [*LIMITS[1:], 16])
+@pytest.mark.parametrize("num_tokens", LENGTHS)
+def test_masked_parts_predict_each_token_once_with_tokens_on_both_sides(masked, num_tokens, limit):
+    tokenizer = masked.loaded.tokenizer
+    words = [tokenizer.token_to_id(word) for word in ("the", "cat", "saw", "##s")]
+    pieces = [words[index % 4] for index in range(num_tokens)]
+    queries = list(ask_masked(pieces, tokenizer, limit))
+    assert [query.labels[0] for query in queries] == pieces
+    room = limit - 2
+    for index, query in enumerate(queries):
+        (place,) = query.places
+        assert query.sequence[place] == pieces[index]
+        assert len(query.sequence) == min(room, num_tokens) + 2
+        ids = query.ids(tokenizer.mask_id)
+        assert ids[place] == tokenizer.mask_id
+        assert (ids[0], ids[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
+        assert min(index, room // 4) <= place - 1
+        assert min(num_tokens - 1 - index, room // 4 - 1) <= room - place
+
+
+def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
+    save_causal(tmp_path, max_length=10)
+    scorer = TextScorer.load(tmp_path, "cpu")
+    expected = scorer(LONG).log_probability
+    with torch.no_grad():
+        scorer.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
+    assert scorer(LONG).log_probability == expected
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"the"])
+def test_what_is_no_text_is_refused(score, wrong):
+    with pytest.raises(InputError, match="expected a list of texts, got"):
+        score(wrong)
+
+
+def test_a_masked_text_needs_a_token(masked):
+    texts = masked.stream(["the", " "])
+    with pytest.raises(InputError, match="text 2 is empty"):
+        list(texts)
+
+
+def test_a_model_without_numbers_scores_nothing(causal):
+    scorer = TextScorer.load(causal, "cpu", precision="fp32")
+    with torch.no_grad():
+        scorer.loaded.model.masked_lm.bias[5] = -math.inf
+    with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):
+        scorer("the cat")
+
+
+def test_other_models_are_refused(tmp_path, masked):
+    config = EncoderDecoderConfig.of(masked.loaded.model.config, start_id=2, end_id=3)
+    EncoderDecoderModel(config).save_pretrained(tmp_path)
+    Tokenizer(SPECIAL_TOKENS).save(tmp_path)
+    with pytest.raises(CheckpointError, match="encoder-decoder"):
+        TextScorer.load(tmp_path)

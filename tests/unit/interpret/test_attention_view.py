@@ -1,0 +1,224 @@
+"""A view of a model is what the model computed, and shows what was chosen."""
+
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_task import save_classifier
+
+from bertkit.base.errors import InputError, SettingsError, StorageError
+from bertkit.interpret import attention_view as module
+from bertkit.interpret.attention_view import AttentionView, find_token, gather_numbers
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.settings import ViewSettings
+from bertkit.interpret.views.table import VIEWS
+
+TEXT = "the cats saw the hat"
+TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
+
+
+@pytest.fixture(scope="module")
+def inspected(tmp_path_factory) -> InspectedModel:
+    folder = tmp_path_factory.mktemp("view") / "small"
+    save_small(folder)
+    return InspectedModel.load(folder)
+
+
+def see(inspected: InspectedModel, text: str = TEXT, **choices: object) -> AttentionView:
+    return AttentionView.of(inspected, text, settings=ViewSettings(**choices))
+
+
+class Tags(HTMLParser):
+    """All tags with their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_weights_are_those_of_the_models_pass(inspected):
+    view = see(inspected)
+    assert view.tokens == TOKENS
+    observed = inspected.observe(inspected.read(TEXT))
+    for layer in (1, 2):
+        torch.testing.assert_close(view.weights(layer), observed.layers[layer - 1].weights)
+    torch.testing.assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
+
+
+def test_a_model_may_be_a_folder(tmp_path, inspected):
+    save_small(tmp_path / "small")
+    view = AttentionView.of(str(tmp_path / "small"), TEXT, device="cpu")
+    torch.testing.assert_close(view.weights(1), see(inspected).weights(1))
+
+
+def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
+    whole, without = see(inspected), see(inspected, without="1.1, 1.2")
+    assert [str(name) for name in without.inputs.without] == ["1.1", "1.2"]
+    torch.testing.assert_close(without.weights(1), whole.weights(1))
+    assert (without.weights(2) - whole.weights(2)).abs().max() > 0.01
+
+
+def test_a_figure_shows_the_weights_of_its_head(inspected):
+    view = see(inspected)
+    figure = view.figure(2, 1)
+    assert figure.title == "small, layer 2, head 1"
+    assert (figure.tokens, figure.focus) == (TOKENS, None)
+    torch.testing.assert_close(torch.tensor(figure.weights), view.weights(2)[0])
+    assert view.figure(2, 1, token="hat").focus == 6
+
+
+def test_a_page_begins_where_it_is_told(inspected):
+    view = see(inspected, views="heads", layer=2, head=1, token="saw")
+    start = view.page.data["start"]
+    assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1], 1, 4]
+    start = see(inspected, views="heads", layer=2).page.data["start"]
+    assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1, 2], 1, None]
+
+
+def test_a_page_has_the_views_that_were_asked_for(inspected, tmp_path):
+    page = see(inspected, views="model, heads,model").page
+    assert [view["name"] for view in page.data["views"]] == ["model", "heads"]
+    assert list(module._list_views(ViewSettings())) == list(VIEWS)
+    record = see(inspected, views="heads").write(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size == record.size_bytes
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(inspected):
+    view = see(inspected, 'the "cat" & </iframe><script>alert(1)</script>', views="heads")
+    parser = Tags()
+    parser.feed(view._repr_html_())
+    [(tag, frame)] = parser.found
+    assert tag == "iframe"
+    assert frame["sandbox"] == "allow-scripts"
+    assert frame["srcdoc"] == view.page.render()
+    assert frame["title"] == view.page.title
+
+
+def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
+    broken = InspectedModel("broken\udcff\0", inspected.model, inspected.tokenizer)
+    shown = see(broken, views="heads")._repr_html_()
+    assert 'title="Attention of broken\ufffd␀"' in shown
+    shown.encode()  # lone surrogates can't be
+
+
+def test_a_token_is_found_by_its_text_or_its_number(inspected):
+    encoded = inspected.read("the 7 cats saw the hat")
+    assert [find_token(encoded, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
+        *(1, 4, 8, 6, 0, 8)
+    ]
+    with pytest.raises(InputError, match=r"no token 'dog'; the tokens are \[CLS\] the \[U"):
+        find_token(encoded, "dog")
+    for wrong in ("0", "10", "-1", "", "²", "9" * 9999):
+        with pytest.raises(InputError, match="there is no token"):
+            find_token(encoded, wrong)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"layer": 3}, r"there is no head 3\.1: this model has layers 1 to 2"),
+        ({"layer": 1, "head": 3}, r"there is no head 1\.3"),
+        ({"without": "5.3"}, r"there is no head 5\.3"),
+        ({"without": ""}, "name at least one head"),
+        ({"views": "heads,brain"}, "there is no view 'brain'; name some of alignment, heads"),
+        ({"views": " ,"}, "there is no view ''"),
+    ],
+)
+def test_what_the_model_has_not_is_refused(inspected, choices, message):
+    with pytest.raises(SettingsError, match=message):
+        see(inspected, **choices)
+
+
+def test_a_token_that_is_not_there_is_refused_at_once(inspected):
+    with pytest.raises(InputError, match="there is no token 'dog'"):
+        see(inspected, token="dog")
+
+
+def test_a_head_is_of_a_layer():
+    with pytest.raises(ValueError, match="head 3 needs a layer"):
+        ViewSettings(head=3)
+
+
+def test_blanks_are_read_by_models_that_fill_them(inspected, tmp_path):
+    assert "[MASK]" in see(inspected, "the [MASK]", read_mask=True).tokens
+    assert "[MASK]" not in see(inspected, "the [MASK]").tokens
+    save_classifier(tmp_path / "labels")
+    with pytest.raises(SettingsError, match="labels has no masked-LM head"):
+        AttentionView.of(tmp_path / "labels", "the cat", settings=ViewSettings(read_mask=True))
+
+
+def test_a_view_that_does_not_suit_is_left_out_or_refused(tmp_path):
+    save_classifier(tmp_path / "labels")
+    view = AttentionView.of(tmp_path / "labels", "the cat", settings=ViewSettings(views="words"))
+    with pytest.raises(SettingsError, match="labels doesn't support the view words"):
+        _ = view.page
+    page = AttentionView.of(
+        tmp_path / "labels", "the cat", settings=ViewSettings(importance=False)
+    ).page
+    names = [view["name"] for view in page.data["views"]]
+    assert "heads" in names
+    assert "words" not in names
+    data = page.data["views"][names.index("importance")]["data"]
+    assert data["ablation"] is None
+    assert data["gradient"] is not None
+
+
+def test_a_figure_has_room_for_so_many_tokens(tmp_path):
+    save_small(tmp_path / "long", max_position_embeddings=200)
+    view = AttentionView.of(tmp_path / "long", "cat " * 127)
+    with pytest.raises(InputError, match="room for 128 tokens, and the text has 129"):
+        view.figure(1, 1)
+
+
+def test_a_page_has_room_for_so_many_weights(inspected, monkeypatch):
+    monkeypatch.setattr(module, "MAX_WEIGHTS", 4 * 8 * 8)
+    assert see(inspected, views="heads").page
+    view = see(inspected, TEXT + " .", views="heads")
+    with pytest.raises(
+        InputError, match="would have 324 attention weights, and a page has room for 256"
+    ):
+        _ = view.page
+    assert view.weights(1).shape == (2, 9, 9)  # of one layer there may be more
+
+
+def test_a_folder_that_is_not_there_is_an_error_of_ours(inspected, tmp_path):
+    with pytest.raises(StorageError, match="can't be written"):
+        see(inspected, views="heads").write(tmp_path / "missing" / "page.html")
+
+
+def test_numbers_are_of_what_was_chosen(inspected):
+    everything = gather_numbers(see(inspected))
+    assert everything["tokens"] == TOKENS
+    assert everything["texts"] == [TEXT, None]
+    assert [(one["layer"], one["head"]) for one in everything["heads"]] == [
+        *((1, 1), (1, 2), (2, 1), (2, 2))
+    ]
+    assert all(one.keys() == {"layer", "head", "pattern", "entropy"} for one in everything["heads"])
+    of_layer = gather_numbers(see(inspected, layer=2))["heads"]
+    assert of_layer == everything["heads"][2:]
+
+
+def test_weights_are_told_of_one_head_or_one_token(inspected):
+    view = see(inspected, layer=2, head=1)
+    [head] = gather_numbers(view)["heads"]
+    torch.testing.assert_close(torch.tensor(head["weights"]), view.weights(2)[0], atol=1e-6, rtol=0)
+    numbers = gather_numbers(see(inspected, token="hat"))
+    assert numbers["token"] == 6
+    told = torch.tensor([one["weights"] for one in numbers["heads"]])
+    expected = torch.cat([view.weights(layer)[:, 6] for layer in (1, 2)])
+    torch.testing.assert_close(told, expected, atol=1e-6, rtol=0)
+
+
+def test_in_bf16_all_views_are_there_and_weights_are_nearly_the_same(inspected, tmp_path):
+    save_small(tmp_path)
+    rounded = AttentionView.of(tmp_path, TEXT, precision="bf16")
+    assert rounded.page.arrays.keys() == see(inspected).page.arrays.keys()
+    for layer in (1, 2):
+        exact = see(inspected).weights(layer)
+        assert rounded.weights(layer).dtype == torch.float32
+        torch.testing.assert_close(rounded.weights(layer), exact, atol=0.02, rtol=0.0)
+        assert not torch.equal(rounded.weights(layer), exact)

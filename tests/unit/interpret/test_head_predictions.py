@@ -1,0 +1,283 @@
+"""What a model says of a passage is what its predictor says, and changes where heads are off."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.unit.inference.small import save_kind, save_small
+from tests.unit.inference.small_task import (
+    LABELS,
+    save_answerer,
+    save_classifier,
+    save_model,
+    save_tagger,
+)
+
+from bertkit.base.errors import NonFiniteError
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.predictor import Answerer, Classifier, Regressor, Tagger
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.head_predictions import (
+    BY_OUTPUT,
+    Outcome,
+    compare,
+    find_outcome,
+    round_digits,
+    to_json,
+)
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.heads import BertForNextSentencePrediction
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.extract import ExtractSettings
+from bertkit.tasks.extract.task import Extract
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.regress.task import Regress
+from bertkit.tasks.table import TASKS
+
+TEXT = "the cats saw a hat ."
+PAIR = ("the cat saw a hat", "a dog lost the hat .")
+
+
+@torch.inference_mode()
+def outcome_of(folder, *texts, read_mask=False):
+    inspected = InspectedModel.load(folder, precision="fp32")
+    return find_outcome(inspected, inspected.read(*texts, read_mask=read_mask))
+
+
+def decisions_of(outcome, number=0):
+    return to_json(outcome)["judgments"][number]["decisions"]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outcome") / "small"
+    save_small(folder)
+    return folder
+
+
+def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
+    task = Classify(ClassifySettings(max_length=16), LABELS, {"temperature": 1.7})
+    folder = save_model(tmp_path / "labels", task)
+    for texts in ((TEXT,), PAIR):
+        expected = Classifier.load(folder, engine="torch", precision="fp32")(
+            texts if len(texts) > 1 else texts[0]
+        )
+        (decision,) = decisions_of(outcome_of(folder, *texts))
+        assert decision["said"] == expected.label
+        assert decision["token"] is None
+        assert dict(decision["likeliest"]) == pytest.approx(expected.probabilities, rel=1e-4)
+
+
+def test_several_labels_are_a_decision_each(tmp_path):
+    task = Classify(ClassifySettings(max_length=16, multi_label=True), LABELS)
+    folder = save_model(tmp_path / "labels", task)
+    expected = Classifier.load(folder, engine="torch", precision="fp32")(TEXT).probabilities
+    found = {
+        decision["about"]: dict(decision["likeliest"])["yes"]
+        for decision in decisions_of(outcome_of(folder, TEXT))
+    }
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
+    settings = ClassifySettings(max_length=16, multi_label=True, threshold=0.9)
+    for numbers in ({}, {"threshold": 0.05}):
+        folder = save_model(tmp_path / f"labels{len(numbers)}", Classify(settings, LABELS, numbers))
+        expected = Classifier.load(folder, engine="torch", precision="fp32")(TEXT).labels
+        found = decisions_of(outcome_of(folder, TEXT))
+        assert tuple(one["about"] for one in found if one["said"] == "yes") == expected
+        assert any((one["said"] == "yes") != (one["likeliest"][0][0] == "yes") for one in found)
+
+
+def test_tags_are_those_of_the_tagger_word_by_word(tmp_path):
+    folder = save_tagger(tmp_path / "tags")
+    words = Tagger.load(folder, engine="torch", precision="fp32")(TEXT).words
+    found = decisions_of(outcome_of(folder, TEXT))
+    assert [decision["about"] for decision in found] == [word.text for word in words]
+    assert [decision["token"] for decision in found] == [1, 2, 4, 5, 6, 7]
+    for decision, word in zip(found, words, strict=True):
+        assert decision["probability"] == pytest.approx(word.probability, rel=1e-4)
+
+
+def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path):
+    folder = save_answerer(tmp_path / "answers")
+    question, context = "a dog", "the cats saw a hat ."
+    expected = Answerer.load(folder, engine="torch", precision="fp32")((question, context))
+    found = to_json(outcome_of(folder, question, context))["judgments"][0]
+    assert found["answer"] == expected.text
+    begins, ends = found["decisions"]
+    tokens = InspectedModel.load(folder, precision="fp32").read(question, context).encoding
+    assert tokens.offsets[begins["token"]][0] == expected.start
+    assert tokens.offsets[ends["token"]][1] == expected.stop
+    assert begins["said"] == tokens.tokens[begins["token"]]
+
+
+def test_a_model_that_answers_decides_nothing_without_a_text_to_look_in(tmp_path):
+    assert outcome_of(save_answerer(tmp_path / "answers"), TEXT).predictions == ()
+
+
+def test_numbers_are_those_of_the_regressor(tmp_path):
+    folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
+    outcome = outcome_of(folder, TEXT)
+    assert outcome.predictions == ()
+    expected = Regressor.load(folder, engine="torch", precision="fp32")(TEXT).value
+    assert float(outcome.number) == pytest.approx(expected, rel=1e-4)
+    assert outcome.loss is outcome.number
+
+
+def test_a_choice_alone_has_a_score(tmp_path):
+    outcome = outcome_of(save_model(tmp_path / "choices", Choose(ChooseSettings())), *PAIR)
+    assert outcome.number is not None
+    assert outcome.number.shape == ()
+
+
+def test_a_model_that_takes_sentences_says_nothing_of_a_passage(tmp_path):
+    outcome = outcome_of(save_model(tmp_path / "taker", Extract(ExtractSettings())), TEXT)
+    assert (outcome.predictions, outcome.number, outcome.loss) == ((), None, None)
+
+
+def test_it_is_known_of_every_task_what_it_says():
+    outputs = {name: entry.load().head_output for name, entry in TASKS.items()}
+    assert {name for name, output in outputs.items() if output is None} == {"extract"}
+    assert set(outputs.values()) == {*BY_OUTPUT, "number", None}
+
+
+def test_masks_are_filled_as_fill_mask_does(small):
+    text = "the [MASK] saw a [MASK] ."
+    expected = FillMask.load(small, engine="torch", precision="fp32")(text).blanks
+    found = decisions_of(outcome_of(small, text, read_mask=True))
+    assert [decision["token"] for decision in found] == [2, 5]
+    for decision, blank in zip(found, expected, strict=True):
+        assert [word for word, _ in decision["likeliest"]] == [one.token for one in blank]
+        assert decision["probability"] == pytest.approx(blank[0].probability, rel=1e-4)
+
+
+def test_without_a_mask_every_token_is_a_decision(small):
+    found = decisions_of(outcome_of(small, TEXT))
+    tokens = ["the", "cat", "##s", "saw", "a", "hat", "."]
+    assert [decision["about"] for decision in found] == tokens
+
+
+def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
+    save_kind(tmp_path / "next", BertForNextSentencePrediction)
+    expected = NextSentence.load(small, precision="fp32")(*PAIR)
+    for folder in (small, tmp_path / "next"):
+        (decision,) = decisions_of(outcome_of(folder, *PAIR))
+        assert dict(decision["likeliest"])["follows"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_what_tells_most_comes_first(small):
+    questions = [
+        [prediction.question.split()[0] for prediction in outcome.predictions]
+        for outcome in (
+            outcome_of(small, *PAIR),
+            outcome_of(small, "the [MASK]", "a hat", read_mask=True),
+        )
+    ]
+    assert questions == [["whether", "the"], ["the", "whether"]]
+
+
+def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
+    save_kind(tmp_path / "plain", BertModel)
+    outcome = outcome_of(tmp_path / "plain", TEXT)
+    assert outcome.predictions == ()
+    assert outcome.loss is None
+    assert outcome.tokens.shape == (9, 8)
+    torch.testing.assert_close(outcome.vector, outcome.tokens.mean(dim=0))
+
+
+def test_a_long_text_is_read_whole(tmp_path):
+    folder = save_classifier(tmp_path / "labels", max_length=8)
+    short, long = outcome_of(folder, "the cat saw a hat . ."), outcome_of(folder, "the cat " * 10)
+    assert len(short.tokens) == 9
+    assert len(long.tokens) == 22
+
+
+@torch.inference_mode()
+def test_a_change_is_that_of_what_was_said_before(small):
+    inspected = InspectedModel.load(small, precision="fp32")
+    encoded = inspected.read("the [MASK] saw a hat", read_mask=True)
+    before = find_outcome(inspected, encoded)
+    with ablate(inspected.model, [(1, 1), (2, 2)]):
+        after = find_outcome(inspected, encoded)
+        scores = inspected.model.score_words(inspected.model.encoder(encoded.pack())[[2]])
+    predicted = before.predictions[0].predicted
+    first = before.predictions[0].log_probabilities.exp()[0, predicted]
+    change = compare(before, after)
+    assert change.probability == pytest.approx(
+        float(scores.softmax(-1)[0, predicted] - first), abs=1e-6
+    )
+    assert change.main == change.probability
+    assert change.number is None
+    cosine = torch.cosine_similarity(before.vector.double(), after.vector.double(), dim=0)
+    assert change.vector == pytest.approx(1 - float(cosine), rel=1e-6)
+    assert change.tokens > 0
+    assert to_json(after, before)["judgments"][0]["decisions"][0]["kept"] == pytest.approx(
+        float(first) + change.probability, rel=1e-4
+    )
+
+
+def test_nothing_changes_between_equal_outcomes(small):
+    outcome = outcome_of(small, TEXT)
+    change = compare(outcome, outcome)
+    assert (change.probability, change.vector, change.tokens) == (0, 0, 0)
+
+
+def test_small_turns_are_told_exactly():
+    first = Outcome(torch.tensor([[1.0, 0.0]], dtype=torch.float64))
+    second = replace(first, tokens=torch.tensor([[1.0, 1e-7]], dtype=torch.float64))
+    assert compare(first, second).vector == pytest.approx(5e-15, rel=1e-3)
+    assert compare(first, second).tokens == pytest.approx(1e-7)
+    assert compare(first, second).main == compare(first, second).vector
+
+
+def test_vectors_without_length_are_no_division_by_zero():
+    nothing = Outcome(torch.zeros(2, 3))
+    assert compare(nothing, nothing).vector == 0
+    assert compare(nothing, nothing).tokens == 0
+
+
+def test_numbers_change_by_their_difference():
+    before, after = (Outcome(torch.ones(1, 2), (), torch.tensor(value)) for value in (1.5, 0.25))
+    change = compare(before, after)
+    assert change.number == change.main == -1.25
+
+
+def test_an_outcome_is_data_for_json(small):
+    data = to_json(outcome_of(small, *PAIR))
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert round_digits(0.123456789) == 0.123457
+
+
+def test_the_surprise_is_the_loss_of_what_was_said(small):
+    outcome = outcome_of(small, "the [MASK]", read_mask=True)
+    (decision,) = decisions_of(outcome)
+    probability = torch.tensor(decision["probability"])
+    torch.testing.assert_close(outcome.loss, -probability.log(), rtol=1e-4, atol=0)
+
+
+def test_states_that_are_not_finite_are_refused(small):
+    inspected = InspectedModel.load(small, precision="fp32")
+    with torch.no_grad():
+        inspected.model.encoder.layers[0].attention.output.bias[0] = torch.inf
+    with pytest.raises(NonFiniteError, match="bertkit inspect"):
+        find_outcome(inspected, inspected.read(TEXT))
+
+
+@pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
+def test_scores_that_are_not_finite_are_refused(save, tmp_path):
+    save(tmp_path / "model")
+    inspected = InspectedModel.load(tmp_path / "model", precision="fp32")
+    with torch.no_grad():
+        for name, parameter in inspected.model.named_parameters():
+            if not name.startswith("encoder."):
+                parameter.fill_(torch.nan)
+    for texts in ((TEXT,), PAIR):
+        with pytest.raises(NonFiniteError, match="the head of model gives scores that aren't"):
+            find_outcome(inspected, inspected.read(*texts))

@@ -1,0 +1,65 @@
+"""The token view tells what each token receives, and how widely it looks."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.scripts import run_script_tests
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.patterns import find_patterns
+from bertkit.interpret.views.attention import TOKENS
+from bertkit.interpret.views.view import ViewInputs
+
+ROUNDING = 6e-4
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens") / "small"
+    save_small(folder)
+    inspected = InspectedModel.load(folder)
+    return ViewInputs(inspected, inspected.observe(inspected.read("the cats saw", "a hat")))
+
+
+def with_weights(inputs, scores):
+    """The scene with heads that have these scores, but for a factor."""
+    length = len(scores)
+    vectors = torch.eye(length).expand(2, -1, -1)
+    heads = AttentionHeads(scores.expand(2, -1, -1), vectors, vectors, None)
+    return replace(inputs, observation=replace(inputs.observation, layers=[heads]))
+
+
+def test_received_is_what_all_tokens_give(inputs):
+    received = torch.tensor(TOKENS.collect(inputs)["received"])
+    assert received.shape == (2, 2, 9)
+    for layer, found in zip(inputs.observation.layers, received, strict=True):
+        torch.testing.assert_close(found, layer.weights.sum(dim=1), rtol=0, atol=ROUNDING)
+    assert received.sum(dim=-1).flatten().tolist() == pytest.approx([9] * 4, abs=9 * ROUNDING)
+
+
+def test_entropy_has_the_mean_that_patterns_tell(inputs):
+    entropy = torch.tensor(TOKENS.collect(inputs)["entropy"])
+    assert entropy.shape == (2, 2, 9)
+    for layer, found in zip(inputs.observation.layers, entropy, strict=True):
+        patterns = find_patterns(layer.weights, inputs.observation.encoded.tokens)
+        expected = [pattern.entropy for pattern in patterns]
+        assert found.mean(dim=-1).tolist() == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(inputs):
+    scores = torch.zeros(4, 4)
+    scores[1, 2] = 1e9
+    data = TOKENS.collect(with_weights(inputs, scores))
+    assert data["entropy"][0][0] == pytest.approx([math.log(4), 0, math.log(4), math.log(4)], 1e-3)
+    assert data["received"][0][0] == [0.75, 0.75, 1.75, 0.75]
+    json.dumps(data, allow_nan=False)
+
+
+def test_the_scripts_of_the_view(tmp_path):
+    run_script_tests(Path(__file__).parent / "tokens", tmp_path)

@@ -1,0 +1,191 @@
+"""The solved head: its optimum, its penalty, and the runs that begin with it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from tests.unit.recipes.finetune.small import TASK, make_rows, save_model, write_rows
+
+from bertkit.base.errors import NonFiniteError, SettingsError
+from bertkit.inference.predictor import Classifier
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.recipes.finetune import frozen
+from bertkit.recipes.finetune import run as finetune_run
+from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
+from bertkit.recipes.finetune.run import Sources, finetune, gather
+from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
+from bertkit.tasks.regress import RegressSettings
+
+LINEAR = FineTuneSettings(features="linear", device="cpu")
+POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
+DEFAULT = FineTuneSettings(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory) -> Path:
+    """A folder of sentence-transformers that averages tokens."""
+    folder = tmp_path_factory.mktemp("sentences") / "encoder"
+    folder.mkdir()
+    save_model(folder)
+    save_sentence_files(folder, "mean_tokens")
+    return folder
+
+
+def save_sentence_files(folder: Path, mode: str) -> None:
+    kinds = {"Transformer": "", "Pooling": "1_Pooling"}
+    modules = [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": path,
+            "type": f"sentence_transformers.models.{it}",
+        }
+        for index, (it, path) in enumerate(kinds.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    flags = {f"pooling_mode_{name}": name == mode for name in POOLINGS}
+    pooling = {"word_embedding_dimension": 32, **flags}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+
+
+def read_features(context, folder: Path) -> np.ndarray:
+    """What the layer reads of the training examples, in their order."""
+    states = write_states(
+        folder / "rows", context.model, context.train, context.machine, summarized=True
+    )
+    return np.concatenate([states.read([number])[0] for number in range(len(context.train))])
+
+
+@pytest.mark.parametrize("rows_per_part", [65_536, 7])
+def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatch, rows_per_part):
+    monkeypatch.setattr(frozen, "ROWS_PER_PART", rows_per_part)
+    monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
+    context, _ = gather(sources, TASK, LINEAR)
+    solve_head(tmp_path / "run", context, 0)
+    features = read_features(context, tmp_path)
+    scaled = (features - features.mean(axis=0)) / features.std(axis=0)
+    labels = np.array([one.labels[0] for one in context.train])
+    # Two rows of weights that share the penalty are half a row of one logit each.
+    peer = LogisticRegression(C=2 / (0.1 * len(labels)), tol=1e-8, max_iter=1000)
+    peer.fit(scaled, labels)
+    with torch.no_grad():
+        logits = context.model.last_linear(torch.from_numpy(features)).numpy()
+    expected = peer.decision_function(scaled)
+    np.testing.assert_allclose(logits[:, 1] - logits[:, 0], expected, atol=0.02, rtol=0.02)
+
+
+def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
+    rows = [f"{row.rpartition(',')[0]},{index % 7}" for index, row in enumerate(make_rows(40, 1))]
+    table = write_rows(tmp_path / "numbers.csv", rows)
+    sources = Sources("regress", str(made / "model"), str(table), str(table))
+    context, _ = gather(sources, RegressSettings(max_length=12), LINEAR)
+    solve_head(tmp_path / "run", context, 0)
+    features = read_features(context, tmp_path)
+    scaled = (features - features.mean(axis=0)) / features.std(axis=0)
+    numbers = np.array([one.labels[0] for one in context.train])
+    peer = Ridge(alpha=0.1 / 2 * len(numbers)).fit(scaled, numbers)
+    with torch.no_grad():
+        found = context.model.last_linear(torch.from_numpy(features))[:, 0].numpy()
+    np.testing.assert_allclose(found, peer.predict(scaled), atol=0.01)
+
+
+def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
+    context, _ = gather(sources, TASK, LINEAR)
+    states = write_states(
+        tmp_path / "rows", context.model, context.train, context.machine, summarized=True
+    )
+    labels = np.concatenate([one.labels for one in context.train])
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=states.rows.shape).astype(np.float32)
+    signal = noise.copy()
+    for number, label in enumerate(labels):
+        signal[states.find_rows([number]), 0] = 20.0 * label
+    for rows, is_large in ((noise, True), (signal, False)):
+        changed = frozen.StateFile(rows, states.sequences, states.starts, states.first_sequences)
+        penalty = HeadSolver(context, changed, 0).solve()
+        assert (penalty >= 1.0) == is_large
+
+
+def test_features_without_an_end_are_refused(sources, tmp_path):
+    context, _ = gather(sources, TASK, LINEAR)
+    with torch.no_grad():
+        context.model.pooler.dense.weight[0] = torch.nan
+    with pytest.raises(NonFiniteError, match="hidden states aren't finite"):
+        solve_head(tmp_path / "run", context, 0)
+    assert not (tmp_path / "run" / "summaries").exists()
+
+
+@pytest.mark.parametrize("pooling", [None, "max", "cls"])
+def test_a_sentence_encoder_keeps_its_pooling_unless_another_is_set(
+    sources, encoder, tmp_path, capsys, pooling
+):
+    output = tmp_path / "model"
+    of_encoder = Sources("classify", str(encoder), sources.train, sources.dev)
+    task = TASK.model_copy(update={"pooling": pooling})
+    found = finetune(of_encoder, output, task, DEFAULT)
+    assert "solved the head in" in capsys.readouterr().err
+    assert found.evaluation.metrics["accuracy"] > 0.9
+    assert found.num_steps == 6  # 3 epochs of 2 steps, where other models get 20
+    config = json.loads((output / "config.json").read_text())
+    card = (output / "README.md").read_text()
+    if pooling == "cls":
+        assert config["architectures"] == ["BertForSequenceClassification"]
+        assert "feature_head" not in config
+        assert "library_name: transformers" in card
+    else:
+        assert config["architectures"] == ["BertFeatureBased"]
+        assert config["feature_head"]["pooling"] == (pooling or "mean")
+        assert "library_name: sentence-transformers" in card
+    record = json.loads((output / "run" / "settings.json").read_text())
+    assert record["settings"]["learning_rate"] is None
+    classify = Classifier.load(output, precision="fp32")
+    assert [each.label for each in classify(["the cat", "a dog lost"])] == ["good", "bad"]
+
+
+def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path, monkeypatch):
+    of_encoder = Sources("classify", str(encoder), sources.train, sources.dev)
+    whole, output = tmp_path / "whole", tmp_path / "model"
+    settings = FineTuneSettings(device="cpu", checkpoint_every=2, keep_checkpoints=True)
+    finetune(of_encoder, whole, TASK, settings)
+    rates = []
+    train_to_end = finetune_run.train_to_end
+
+    def note(run, job, settings, *rest):
+        rates.append(settings.learning_rate)
+        return train_to_end(run, job, settings, *rest)
+
+    monkeypatch.setattr(finetune_run, "train_to_end", note)
+    shutil.copytree(whole, output)
+    for path in output.iterdir():
+        if path.is_file():
+            path.unlink()
+    checkpoints = sorted((output / "run" / "checkpoints").iterdir())
+    shutil.rmtree(checkpoints[-1])
+    finetune(of_encoder, output, TASK, settings)
+    assert rates == [SENTENCE_RATE]
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (whole, output)]
+    assert weights[0] == weights[1]
+    assert json.loads((output / "config.json").read_text())["feature_head"]["pooling"] == "mean"
+
+
+def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path, capsys):
+    odd = tmp_path / "odd"
+    shutil.copytree(encoder, odd)
+    shutil.rmtree(odd / "1_Pooling")
+    save_sentence_files(odd, "mean_sqrt_len_tokens")
+    of_odd = Sources("classify", str(odd), sources.train, sources.dev)
+    context, _ = gather(of_odd, TASK, DEFAULT)
+    assert isinstance(context.model, BertForSequenceClassification)
+    assert "reads [CLS] instead" in capsys.readouterr().err
+    bilstm = FineTuneSettings(features="bilstm", device="cpu")
+    gather(of_odd, TASK, bilstm)
+    assert "instead" not in capsys.readouterr().err
+    task = TASK.model_copy(update={"pooling": "mean"})
+    with pytest.raises(SettingsError, match="leave out --pooling mean"):
+        gather(of_odd, task, bilstm)

@@ -1,0 +1,266 @@
+"""Files of features hold what the extractor gives, whole or not at all."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.base import storage
+from bertkit.base.checksummed_json import read_checksummed_json
+from bertkit.base.errors import InputError, SettingsError, StorageError
+from bertkit.inference.embeddings.features import FeatureExtractor, TextFeatures
+from bertkit.retrieval import features
+from bertkit.retrieval import features as module
+from bertkit.retrieval.features import (
+    FeatureStream,
+    check_output,
+    print_features,
+    split_pair,
+    write_features,
+)
+from bertkit.retrieval.settings import FeaturesSettings
+
+ROWS = ["the cat saw a dog .", "", "a ||| hat", 'the "hat" é', "the " * 40]
+SINGLE = {"engine": "torch"}
+APART = {"engine": "torch", "combine": "none", "layers": (-1, 0)}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{row}\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+def open_stream(model: Path, source: Path, **settings: object) -> FeatureStream:
+    return FeatureStream(model, source, FeaturesSettings(**settings), device="cpu")
+
+
+def expect(model: Path, **settings: object) -> list[TextFeatures]:
+    return FeatureExtractor.load(model, device="cpu")(list(ROWS), **settings)
+
+
+def read_lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_jsonl_has_each_number_to_the_last_bit(model, source, tmp_path):
+    output = tmp_path / "features.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    for row, (found, expected) in enumerate(
+        zip(read_lines(output), expect(model, **SINGLE), strict=True)
+    ):
+        assert list(found) == [
+            *["row", "tokens", "token_type_ids", "offsets", "truncated", "features", "c", "c_from"]
+        ]
+        assert (found["row"], found["c_from"]) == (row, "pooler")
+        assert found["tokens"] == expected.encoding.tokens
+        assert found["token_type_ids"] == expected.encoding.token_type_ids
+        assert found["offsets"] == [list(span) for span in expected.encoding.offsets]
+        assert found["truncated"] is (row == 4)
+        assert np.array_equal(np.float32(found["features"]), expected.features)
+        assert np.array_equal(np.float32(found["c"]), expected.sequence)
+    assert " ||| " not in read_lines(output)[2]["tokens"]
+
+
+def test_layers_apart_have_a_column_each(model, source, tmp_path):
+    lines, table = tmp_path / "features.jsonl", tmp_path / "features.parquet"
+    write_features(open_stream(model, source, **APART), lines)
+    write_features(open_stream(model, source, **APART), table)
+    columns = pq.read_table(table).to_pylist()
+    for line, row, expected in zip(read_lines(lines), columns, expect(model, **APART), strict=True):
+        for number, name in enumerate(["layer_2", "layer_0"]):
+            assert np.array_equal(np.float32(line[name]), expected.features[:, number])
+            assert np.array_equal(np.float32(row[name]), expected.features[:, number])
+        assert "features" not in line
+        assert "features" not in row
+
+
+@pytest.mark.parametrize("group_bytes", [1, 1000, 1 << 26])
+def test_parquet_has_a_row_a_text_in_groups(model, source, tmp_path, monkeypatch, group_bytes):
+    monkeypatch.setattr(features, "GROUP_BYTES", group_bytes)
+    output = tmp_path / "features.parquet"
+    result = write_features(open_stream(model, source, **SINGLE), output)
+    file = pq.ParquetFile(output)
+    assert file.num_row_groups == {1: 5, 1000: 2, 1 << 26: 1}[group_bytes]
+    assert json.loads(file.schema_arrow.metadata[b"bertkit"]) == {
+        **result.identity,
+        "layers": [2, 1],
+    }
+    rows = file.read().to_pylist()
+    for number, (row, expected) in enumerate(zip(rows, expect(model, **SINGLE), strict=True)):
+        assert (row["row"], row["truncated"]) == (number, number == 4)
+        assert row["tokens"] == expected.encoding.tokens
+        assert row["token_type_ids"] == expected.encoding.token_type_ids
+        spans = list(zip(row["starts"], row["ends"], strict=True))
+        assert spans == expected.encoding.offsets
+        assert np.array_equal(np.float32(row["features"]), expected.features)
+        assert np.array_equal(np.float32(row["c"]), expected.sequence)
+
+
+def test_no_texts_are_an_empty_file(model, source, tmp_path):
+    source.write_text("")
+    for name in ("features.jsonl", "features.parquet"):
+        result = write_features(open_stream(model, source, **SINGLE), tmp_path / name)
+        assert (result.counts.texts, result.shape) == (0, (16,))
+    assert (tmp_path / "features.jsonl").read_bytes() == b""
+    assert pq.read_table(tmp_path / "features.parquet").num_rows == 0
+
+
+def test_the_layout_of_google_has_its_keys(model, source):
+    lines: list[str] = []
+    print_features(open_stream(model, source, layout="google", **APART), lines.append)
+    expected = expect(model, **APART)
+    for row, found in enumerate(map(json.loads, lines)):
+        assert list(found) == ["linex_index", "features"]
+        assert found["linex_index"] == row
+        assert [each["token"] for each in found["features"]] == expected[row].encoding.tokens
+        for token, each in enumerate(found["features"]):
+            assert list(each) == ["token", "layers"]
+            assert [layer["index"] for layer in each["layers"]] == [-1, 0]
+            for number, layer in enumerate(each["layers"]):
+                values = expected[row].features[token, number]
+                assert layer["values"] == [round(float(value), 6) for value in values]
+
+
+def test_a_manifest_tells_what_features_depend_on(model, source, tmp_path):
+    output = tmp_path / "features.jsonl"
+    source.write_bytes(b"a\xff hat\n\n")
+    result = write_features(open_stream(model, source, pairs=True, **SINGLE), output)
+    manifest = read_checksummed_json(tmp_path / "features.jsonl.json")
+    assert manifest["features"] == {**result.identity, "layers": [2, 1]}
+    assert manifest["input"]["name"] == "texts.txt"
+    assert (manifest["pairs"], manifest["shape"]) == (True, [16])
+    assert manifest["counts"]["undecodable"] == manifest["counts"]["empty"] == 1
+    assert manifest["size_bytes"] == output.stat().st_size
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *["features.jsonl", "features.jsonl.json", "texts.txt"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("one ||| two", ("one", "two")),
+        ("a ||| b ||| c", ("a ||| b", "c")),
+        (" ||| ", ("", "")),
+        ("one|||two", "one|||two"),
+        ("", ""),
+    ],
+)
+def test_a_pair_is_cut_at_the_last_sign(row, expected):
+    assert split_pair(row) == expected
+
+
+def test_pairs_are_read_only_where_they_are_asked_for(model, source):
+    for is_asked, segments in ((True, {0, 1}), (False, {0})):
+        lines: list[str] = []
+        print_features(open_stream(model, source, pairs=is_asked, **SINGLE), lines.append)
+        found = json.loads(lines[2])
+        assert set(found["token_type_ids"]) == segments
+        assert ("[UNK]" in found["tokens"]) is not is_asked
+
+
+@pytest.mark.parametrize("name", ["features.jsonl", "features.parquet"])
+def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
+    output, broken = tmp_path / name, tmp_path / "broken.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    broken.write_text('{"text": "a hat"}\n{"text": 5}\n')
+    with pytest.raises(InputError, match=r"broken\.jsonl, row 2"):
+        write_features(open_stream(model, broken, **SINGLE), output)
+    broken.unlink()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_manifest_that_cannot_be_written_leaves_the_older_files(
+    model, source, tmp_path, monkeypatch
+):
+    output = tmp_path / "features.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def refuse(*_: object) -> None:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(module, "write_checksummed_json", refuse)
+    with pytest.raises(StorageError, match="no space left"):
+        write_features(open_stream(model, source, **APART), output)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_manifest_that_a_killed_command_left_alone_is_written_again(model, source, tmp_path):
+    output = tmp_path / "features.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    with pytest.raises(SettingsError, match=r"features\.jsonl exists"):
+        check_output(str(source), output, FeaturesSettings())
+    output.unlink()
+    check_output(str(source), output, FeaturesSettings())
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, monkeypatch):
+    output = tmp_path / "features.parquet"
+
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage, "write", refuse)
+    with pytest.raises(StorageError, match=r"features\.parquet\S* can't be written: No space left"):
+        write_features(open_stream(model, source, **SINGLE), output)
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("features.npz", {}, r"must end with \.jsonl or \.parquet"),
+        ("features", {}, r"must end with \.jsonl or \.parquet"),
+        (
+            "features.parquet",
+            {"layout": "google", "combine": "none"},
+            r"layout google is JSONL; .*features\.parquet must end with \.jsonl",
+        ),
+        ("old.jsonl", {}, r"old\.jsonl exists; name another file, or replace it"),
+        ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),
+        ("folder.jsonl", {"overwrite": True}, "is a folder; name a file"),
+        ("a" * 300 + ".jsonl", {}, "can't be written: File name too long"),
+    ],
+)
+def test_outputs_that_cannot_be_meant_are_refused(tmp_path, name, settings, message):
+    for existing in ("old.jsonl", "told.jsonl.json", "texts.jsonl"):
+        (tmp_path / existing).write_text("")
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises((SettingsError, StorageError), match=message):
+        check_output(str(tmp_path / "texts.jsonl"), tmp_path / name, FeaturesSettings(**settings))
+
+
+def test_the_input_is_not_replaced_by_a_manifest(tmp_path):
+    (tmp_path / "f.jsonl.json").write_text('"a cat"\n')
+    with pytest.raises(
+        SettingsError, match=r"f\.jsonl\.json is the input, and would be overwritten"
+    ):
+        check_output(
+            str(tmp_path / "f.jsonl.json"), tmp_path / "f.jsonl", FeaturesSettings(overwrite=True)
+        )
+
+
+def test_outputs_that_are_new_or_may_be_replaced_are_taken(tmp_path):
+    (tmp_path / "old.jsonl").write_text("")
+    check_output("-", tmp_path / "new.parquet", FeaturesSettings())
+    check_output("-", tmp_path / "new.JSONL", FeaturesSettings(layout="google", combine="none"))
+    check_output("-", tmp_path / "old.jsonl", FeaturesSettings(overwrite=True))
+
+
+def test_the_layout_of_google_needs_layers_apart():
+    with pytest.raises(ValueError, match="layout google needs combine none, and combine is sum"):
+        FeaturesSettings(layout="google", combine="sum")

@@ -1,0 +1,36 @@
+"""What can't be meant together."""
+
+import pytest
+from pydantic import ValidationError
+
+from bertkit.tasks.classify import ClassifySettings
+
+
+def test_the_metric_follows_from_how_many_labels_a_text_has():
+    assert ClassifySettings().chosen_metric == "accuracy"
+    assert ClassifySettings(multi_label=True).chosen_metric == "micro_f1"
+    assert ClassifySettings(metric="matthews").chosen_metric == "matthews"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"metric": "micro_f1"}, "without multi_label: accuracy, f1, macro_f1, matthews"),
+        ({"metric": "f1", "multi_label": True}, "with multi_label: micro_f1, macro_f1"),
+        ({"find_threshold": True}, "find_threshold is for multi_label"),
+        ({"labels": "a"}, "two or more different ones, not 'a'"),
+        ({"labels": "a,b,a"}, "two or more different ones"),
+        ({"labels": "a,,b"}, "two or more different ones"),
+        ({"labels": "a,b", "positive_label": "c"}, "positive_label 'c' isn't among the labels"),
+        ({"threshold": 0.0}, "greater than 0"),
+        ({"label_separator": ""}, "at least 1 character"),
+    ],
+)
+def test_what_is_refused(values, message):
+    with pytest.raises(ValidationError, match=message):
+        ClassifySettings(**values)
+
+
+def test_labels_stand_between_commas():
+    assert ClassifySettings(labels="b, a").label_names == ("b", "a")
+    assert ClassifySettings().label_names is None

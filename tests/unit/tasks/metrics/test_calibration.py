@@ -1,0 +1,173 @@
+"""Reliability, likelihood and temperature."""
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics import calibration
+from bertkit.tasks.metrics.calibration import (
+    GREATEST_TEMPERATURE,
+    LEAST_TEMPERATURE,
+    CalibrationError,
+    expected_calibration_error,
+    find_reliability,
+    fit_temperature,
+    measure_calibration,
+    negative_log_likelihood,
+    softmax,
+)
+
+
+def test_bins_have_what_lies_above_their_lower_end():
+    bins = find_reliability([0.0, 0.2, 0.25, 0.5, 1.0], [False, True, True, False, True], 4)
+    assert [(bin_.low, bin_.high, bin_.count) for bin_ in bins] == [
+        (0.0, 0.25, 3),
+        (0.25, 0.5, 1),
+        (0.75, 1.0, 1),
+    ]
+    assert bins[0].confidence == pytest.approx(0.15)
+    assert bins[0].accuracy == pytest.approx(2 / 3)
+
+
+def test_the_error_is_the_mean_gap():
+    bins = find_reliability([0.9, 0.9, 0.6, 0.6], [True, False, True, True], 10)
+    assert expected_calibration_error(bins) == pytest.approx(0.5 * 0.4 + 0.5 * 0.4)
+    assert expected_calibration_error(find_reliability([1.0, 0.0], [True, False])) == 0.0
+
+
+def test_probabilities_add_up_to_one_at_any_size():
+    probabilities = softmax([[1e4, 0.0, -1e4], [1.0, 1.0, 1.0]])
+    assert probabilities.tolist() == [[1.0, 0.0, 0.0], pytest.approx([1 / 3] * 3)]
+    assert softmax([[2.0, 0.0]], 2.0)[0, 0] == pytest.approx(1 / (1 + np.exp(-1)))
+
+
+def test_likelihood_is_in_nats():
+    assert negative_log_likelihood([[0.0, 0.0]], [1]) == pytest.approx(np.log(2))
+    assert negative_log_likelihood([[1000.0, 0.0]], [1], 100.0) == pytest.approx(10.0, abs=1e-4)
+
+
+def test_no_other_temperature_is_likelier():
+    generator = np.random.default_rng(0)
+    grid = np.geomspace(LEAST_TEMPERATURE, GREATEST_TEMPERATURE, 150)
+    for _ in range(15):
+        num_examples, num_labels = generator.integers(2, 40), generator.integers(2, 6)
+        labels = generator.integers(num_labels, size=num_examples)
+        logits = generator.normal(size=(num_examples, num_labels))
+        logits[np.arange(num_examples), labels] += generator.normal()
+        logits *= 10 ** generator.uniform(-2, 2)
+        fitted = fit_temperature(logits, labels)
+        assert LEAST_TEMPERATURE <= fitted <= GREATEST_TEMPERATURE
+        reached = negative_log_likelihood(logits, labels, fitted)
+        likeliest = min(negative_log_likelihood(logits, labels, value) for value in grid)
+        assert reached <= likeliest + 1e-12
+        if LEAST_TEMPERATURE < fitted < GREATEST_TEMPERATURE:
+            nearby = [negative_log_likelihood(logits, labels, fitted * f) for f in (0.999, 1.001)]
+            assert reached <= min(nearby)
+
+
+def test_a_known_temperature_is_found_again():
+    generator = np.random.default_rng(1)
+    logits = generator.normal(size=(20_000, 3)) * 2
+    draws = logits + generator.gumbel(size=logits.shape)
+    assert fit_temperature(logits * 2.5, draws.argmax(axis=1)) == pytest.approx(2.5, rel=0.05)
+
+
+def test_where_the_data_has_no_end_a_bound_has():
+    logits = np.array([[5.0, 0.0], [0.0, 5.0]])
+    assert fit_temperature(logits, [0, 1]) == LEAST_TEMPERATURE
+    assert fit_temperature(logits, [1, 0]) == GREATEST_TEMPERATURE
+    assert fit_temperature([[3.0, 3.0], [1.0, 1.0]], [0, 1]) == 1.0
+    assert fit_temperature([[3.0], [1.0]], [0, 0]) == 1.0
+
+
+def test_scores_of_any_size_are_fitted():
+    logits = np.array([[1e6, 0.0], [0.0, 1e6], [1e6, 0.0]])
+    assert fit_temperature(logits, [0, 1, 1]) == GREATEST_TEMPERATURE
+    assert fit_temperature(logits * 1e-12, [0, 1, 1]) == LEAST_TEMPERATURE
+
+
+@pytest.mark.parametrize("function", [negative_log_likelihood, fit_temperature])
+def test_wrong_examples_are_refused(function):
+    with pytest.raises(InputError, match="logits 1, labels 2"):
+        function([[0.0, 1.0]], [0, 1])
+    with pytest.raises(InputError, match="labels has 2 at 0"):
+        function([[0.0, 1.0]], [2])
+    with pytest.raises(InputError, match="logits has nan in example 0"):
+        function([[0.0, np.nan]], [1])
+    with pytest.raises(InputError, match="2 axes"):
+        function([0.0, 1.0], [1])
+    with pytest.raises(InputError, match="are empty"):
+        function(np.zeros((0, 2)), [])
+    with pytest.raises(InputError, match="logits have no labels"):
+        function(np.zeros((1, 0)), [0])
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.inf, np.nan])
+def test_a_temperature_is_above_zero(temperature):
+    with pytest.raises(InputError, match="must be above 0 and finite"):
+        softmax([[0.0, 1.0]], temperature)
+
+
+def test_wrong_confidences_are_refused():
+    with pytest.raises(InputError, match=r"that of example 1 is 1\.5"):
+        find_reliability([0.5, 1.5], [True, True])
+    with pytest.raises(InputError, match="that of example 0 is -1"):
+        find_reliability([-1.0], [True])
+    with pytest.raises(InputError, match="num_bins is 0"):
+        find_reliability([0.5], [True], 0)
+    with pytest.raises(InputError, match="are empty"):
+        find_reliability([], [])
+    with pytest.raises(InputError, match="confidences 1, is_right 2"):
+        find_reliability([0.5], [True, False])
+
+
+def test_a_few_steps_suffice(monkeypatch):
+    generator = np.random.default_rng(2)
+    labels = generator.integers(3, size=200)
+    logits = generator.normal(size=(200, 3)) + 2 * np.eye(3)[labels]
+    fitted = fit_temperature(logits, labels)
+    monkeypatch.setattr(calibration, "MAX_STEPS", 4)
+    assert fit_temperature(logits, labels) == pytest.approx(fitted, rel=1e-3)
+
+
+def draw_answers(number, seed, excess):
+    """Confidences of a model that is too sure by `excess`, and which of its answers are right."""
+    generator = np.random.default_rng(seed)
+    confidences = 0.5 + 0.5 * generator.beta(3, 1, number)
+    return confidences, generator.random(number) < confidences - excess
+
+
+def test_the_error_of_a_calibrated_model_is_what_chance_makes_of_it():
+    found = [
+        measure_calibration(*draw_answers(200, seed, excess=0.0), seed=0) for seed in range(60)
+    ]
+    values = [one.value for one in found]
+    assert np.mean(values) > 0.02
+    assert np.mean([one.if_calibrated for one in found]) == pytest.approx(np.mean(values), rel=0.1)
+    is_inside = [one.low <= np.mean(values) <= one.high for one in found]
+    assert np.mean(is_inside) > 0.9
+    assert all(one.low <= one.value <= one.high for one in found)
+
+
+def test_a_model_that_is_too_sure_is_far_from_what_chance_makes():
+    found = measure_calibration(*draw_answers(2000, 0, excess=0.2), seed=0)
+    assert found.num_bins == 15
+    assert found.if_calibrated < 0.03 < found.low < 0.2 < found.high < 0.3
+    assert found == measure_calibration(*draw_answers(2000, 0, excess=0.2), seed=0)
+
+
+def test_a_model_that_is_sure_and_right_can_have_no_error():
+    assert measure_calibration([1.0, 1.0], [True, True], seed=0) == CalibrationError(
+        0.0, 15, low=0.0, high=0.0, if_calibrated=0.0
+    )
+
+
+def test_the_error_is_told_with_bins_interval_and_chance(monkeypatch):
+    whole = CalibrationError(0.031, 15, low=0.02, high=0.044, if_calibrated=0.018)
+    assert whole.describe() == (
+        "calibration error 3.1 % (15 bins; 95 % interval 2.0–4.4 %; a perfectly calibrated model"
+        " would show 1.8 % at this size)"
+    )
+    monkeypatch.setattr(calibration, "MAX_RESAMPLED", 1)
+    many = measure_calibration([0.75, 0.75], [True, False], seed=0)
+    assert many.describe() == "calibration error 25.0 % (15 bins)"

@@ -1,0 +1,164 @@
+"""What follows from counts of labels; parity tests hold it against scikit-learn."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics.classification import (
+    Counts,
+    accuracy,
+    binary_f1,
+    check_lengths,
+    confuse_labels,
+    count_labels,
+    divide,
+    macro_f1,
+    matthews,
+    micro_f1,
+    read_labels,
+    read_numbers,
+    read_weights,
+    weighted_mean,
+)
+
+LABELS = [0, 0, 0, 1, 1, 3]
+PREDICTIONS = [0, 0, 1, 1, 0, 1]
+
+
+def test_cells_are_named_by_the_true_label_and_the_predicted_one():
+    cells = confuse_labels(LABELS, PREDICTIONS, 4)
+    assert cells == {(0, 0): 2, (0, 1): 1, (1, 0): 1, (1, 1): 1, (3, 1): 1}
+    assert confuse_labels([49_999, 7], [7, 7], 50_000) == {(7, 7): 1, (49_999, 7): 1}
+
+
+def test_each_label_has_its_rates():
+    counts = count_labels(LABELS, PREDICTIONS, 4)
+    assert counts.correct.tolist() == [2, 1, 0, 0]
+    assert counts.precision.tolist() == pytest.approx([2 / 3, 1 / 3, 0, 0])
+    assert counts.recall.tolist() == pytest.approx([2 / 3, 1 / 2, 0, 0])
+    assert counts.f1.tolist() == pytest.approx([2 / 3, 2 / 5, 0, 0])
+
+
+def test_a_label_that_is_nowhere_is_in_no_mean():
+    counts = count_labels(LABELS, PREDICTIONS, 4)
+    assert macro_f1(counts) == pytest.approx((2 / 3 + 2 / 5 + 0) / 3)  # not of four
+    assert micro_f1(counts) == accuracy(counts) == 0.5
+
+
+def test_one_label_can_be_the_positive_one():
+    counts = count_labels(LABELS, PREDICTIONS, 4)
+    assert binary_f1(counts) == pytest.approx(2 / 5)
+    assert binary_f1(counts, positive=0) == pytest.approx(2 / 3)
+    for positive in (4, -1):
+        with pytest.raises(InputError, match=f"positive is {positive}, but there are 4 labels"):
+            binary_f1(counts, positive)
+
+
+def test_matthews_tells_chance_from_sense():
+    assert matthews(count_labels([0, 1, 2], [0, 1, 2], 3)) == 1.0
+    assert matthews(count_labels([0, 1], [1, 0], 2)) == -1.0
+    assert matthews(count_labels([0, 0, 1, 1], [0, 1, 0, 1], 2)) == 0.0
+    assert matthews(count_labels([0, 1, 1], [1, 1, 1], 2)) == 0.0
+    assert matthews(count_labels([1], [1], 2)) == 0.0
+
+
+def test_matthews_of_a_billion_examples_does_not_overflow():
+    right, all_of_it = np.full(2, 10**9), np.full(2, 10**9 + 1)
+    counts = Counts(right, all_of_it, all_of_it)
+    assert matthews(counts) == pytest.approx(1 - 2e-9, abs=1e-12)
+
+
+def test_no_label_at_all_is_zero():
+    nothing = Counts(np.zeros(0), np.zeros(0), np.zeros(0))
+    assert nothing.average(nothing.f1) == 0.0
+    assert nothing.pool().f1 == 0.0
+
+
+def test_weights_score_many_sets_at_once():
+    weights = np.array([[1.0] * 6, [0, 0, 0, 2, 1, 0]])
+    counts = count_labels(LABELS, PREDICTIONS, 4, weights)
+    assert counts.actual.shape == (2, 4)
+    for metric in (accuracy, macro_f1, micro_f1, matthews, binary_f1):
+        once = metric(count_labels(LABELS, PREDICTIONS, 4))
+        repeated = metric(count_labels([1, 1, 1], [1, 1, 0], 4))
+        assert metric(counts).tolist() == [once, repeated]
+
+
+def test_wrong_examples_are_refused():
+    with pytest.raises(InputError, match="labels 2, predictions 1"):
+        count_labels([0, 1], [0], 2)
+    with pytest.raises(InputError, match="are empty"):
+        count_labels([], [], 2)
+    with pytest.raises(InputError, match="predictions has 2 at 0"):
+        count_labels([0], [2], 2)
+
+
+def test_lengths_that_differ_are_told():
+    assert check_lengths(labels=[1, 2], predictions=[1, 1]) == 2
+    with pytest.raises(InputError, match=r"labels 3, predictions 1,200"):
+        check_lengths(labels=[1] * 3, predictions=[1] * 1200)
+
+
+def test_nothing_has_no_score():
+    with pytest.raises(InputError, match="labels and predictions are empty"):
+        check_lengths(labels=[], predictions=[])
+    with pytest.raises(InputError, match="values are empty"):
+        weighted_mean([])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0, 3], r"labels has 3 at 1, but with 3 labels the numbers go from 0 to 2"),
+        ([0, 1, -100], r"labels has -100 at 2"),
+        ([0.0, 1.0], "whole numbers, one an example, and not float64"),
+        ([True, False], "not bool"),
+        ([[0, 1]], r"shape \(1, 2\)"),
+        ([0, [1, 2]], "labels must be an array of numbers"),
+        (["a"], "whole numbers"),
+    ],
+)
+def test_labels_are_whole_numbers_in_range(values, message):
+    with pytest.raises(InputError, match=message):
+        read_labels(values, 3, "labels")
+
+
+def test_labels_of_any_width_are_read():
+    assert read_labels(np.array([0, 2], dtype=np.uint8), 3, "labels").tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, np.nan], "scores has nan in example 1"),
+        ([np.inf], "scores has inf in example 0"),
+        ([[1.0]], r"1 axes, and not the shape \(1, 1\)"),
+        (["many"], "scores must be an array of numbers: could not convert"),
+        ([{}], "scores must be an array of numbers"),
+    ],
+)
+def test_numbers_are_finite(values, message):
+    with pytest.raises(InputError, match=message):
+        read_numbers(values, "scores")
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), np.ones((2, 3)), np.array(1.0)])
+def test_weights_are_of_the_examples(weights):
+    with pytest.raises(InputError, match="don't fit 2 examples"):
+        read_weights(weights, 2)
+
+
+def test_weights_say_how_often_an_example_counts():
+    assert weighted_mean([True, False]) == 0.5
+    assert weighted_mean([1.0, 4.0], np.array([[2.0, 1.0], [0.0, 3.0]])).tolist() == [2.0, 4.0]
+
+
+def test_nothing_of_nothing_is_zero():
+    quotients = divide(np.array([1, 0, 2]), np.array([2, 0, 0]))
+    assert quotients.tolist() == [0.5, 0.0, 0.0]
+
+
+def test_a_score_can_be_written():
+    assert json.dumps(accuracy(count_labels([0, 1], [0, 0], 2))) == "0.5"

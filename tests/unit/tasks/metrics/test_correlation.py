@@ -1,0 +1,156 @@
+"""Intervals by resampling."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics import correlation
+from bertkit.tasks.metrics.classification import count_labels, macro_f1, weighted_mean
+from bertkit.tasks.metrics.correlation import (
+    Interval,
+    bootstrap_interval,
+    mean_absolute_error,
+    mean_squared_error,
+    pearson,
+    spearman,
+)
+
+
+def test_each_resample_draws_as_many_examples():
+    seen = []
+
+    def remember(weights):
+        seen.append(weights)
+        return weights[:, 0]
+
+    bootstrap_interval(remember, 50, seed=0, num_resamples=200)
+    weights = np.concatenate(seen)
+    assert weights.shape == (200, 50)
+    assert (weights.sum(axis=1) == 50).all()
+    assert (weights == np.floor(weights)).all()
+    assert weights.mean(axis=0) == pytest.approx(np.ones(50), abs=0.5)
+    assert weights.var() == pytest.approx(1 - 1 / 50, abs=0.05)  # of a binomial count
+
+
+def test_the_interval_of_a_mean_is_that_of_its_standard_error():
+    right = np.arange(1000) < 800
+    interval = bootstrap_interval(lambda weights: weighted_mean(right, weights), 1000, seed=1)
+    low, high = stats.binom(1000, 0.8).ppf([0.025, 0.975]) / 1000
+    assert interval.low == pytest.approx(low, abs=0.003)
+    assert interval.high == pytest.approx(high, abs=0.003)
+    narrower = bootstrap_interval(
+        lambda weights: weighted_mean(right, weights), 1000, seed=1, confidence=0.5
+    )
+    assert interval.low < narrower.low < 0.8 < narrower.high < interval.high
+    assert narrower.confidence == 0.5
+
+
+def test_the_seed_alone_decides_and_not_how_many_are_made_at_once(monkeypatch):
+    values = np.random.default_rng(2).normal(size=30)
+
+    def measure(seed):
+        return bootstrap_interval(lambda weights: weighted_mean(values, weights), 30, seed=seed)
+
+    interval = measure(3)
+    assert measure(3) == interval != measure(4)
+    for num_weights in (70, 1):  # two resamples, and fewer than one
+        monkeypatch.setattr(correlation, "NUM_WEIGHTS_AT_ONCE", num_weights)
+        other = measure(3)
+        assert (other.low, other.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_a_statistic_may_be_made_of_counts():
+    labels, predictions = np.random.default_rng(3).integers(3, size=(2, 60))
+
+    def score(weights):
+        return macro_f1(count_labels(labels, predictions, 3, weights))
+
+    interval = bootstrap_interval(score, 60, seed=0)
+    assert interval.low < macro_f1(count_labels(labels, predictions, 3)) < interval.high
+
+
+def test_resamples_without_a_value_are_left_out():
+    interval = bootstrap_interval(lambda weights: pearson([0, 1], [0, 1], weights), 2, seed=0)
+    assert interval == Interval(pytest.approx(1.0), pytest.approx(1.0))
+    interval = bootstrap_interval(lambda weights: pearson([1, 1], [0, 1], weights), 2, seed=0)
+    assert np.isnan([interval.low, interval.high]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_examples": 0}, "not 0 and 1,000"),
+        ({"num_resamples": 0}, "not 5 and 0"),
+        ({"confidence": 1.0}, "confidence is 1,"),
+        ({"confidence": 95}, "confidence is 95"),
+        ({"confidence": float("nan")}, "confidence is nan"),
+    ],
+)
+def test_an_interval_needs_examples_and_a_confidence(changes, message):
+    arguments = {"num_examples": 5, "seed": 0} | changes
+    with pytest.raises(InputError, match=message):
+        bootstrap_interval(lambda weights: weights[:, 0], **arguments)
+
+
+METRICS = [pearson, spearman, mean_squared_error, mean_absolute_error]
+
+
+def test_a_straight_line_is_one_and_its_fall_minus_one():
+    assert pearson([1, 2, 3], [10, 20, 30]) == pytest.approx(1.0)
+    assert pearson([1, 2, 3], [0.3, 0.2, 0.1]) == pytest.approx(-1.0)
+    assert spearman([1, 2, 3, 4], [1, 10, 100, 1000]) == pytest.approx(1.0)
+
+
+def test_equal_numbers_share_the_mean_of_their_ranks():
+    # ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4
+    assert spearman([0, 5, 5, 9], [1, 2, 3, 4]) == pytest.approx(4.5 / np.sqrt(4.5 * 5))
+
+
+@pytest.mark.parametrize("metric", [pearson, spearman])
+@pytest.mark.parametrize(
+    ("truth", "predictions"),
+    [
+        ([0.1] * 10, range(10)),  # whose mean isn't quite 0.1
+        (range(3), [7, 7, 7]),
+        ([1], [2]),
+        ([0, 0], [1, 1]),
+    ],
+)
+def test_what_is_always_the_same_has_no_correlation(metric, truth, predictions):
+    assert np.isnan(metric(list(truth), list(predictions)))
+
+
+def test_numbers_that_hardly_differ_have_one():
+    assert pearson([1, 1 + 2**-52, 1], [0, 1, 0]) == pytest.approx(1.0)
+
+
+def test_squares_that_vanish_have_none():
+    assert np.isnan(pearson([0, 1e-200], [0, 1e-200]))
+
+
+def test_errors_are_means():
+    assert mean_squared_error([1, 2], [1, 5]) == 4.5
+    assert mean_absolute_error([1, 2], [1, -1]) == 1.5
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_weights_are_repetitions(metric):
+    generator = np.random.default_rng(0)
+    truth, guess = generator.normal(size=(2, 12)).round(1)
+    weights = generator.integers(0, 4, size=(5, 12))
+    weights[4] = np.eye(12)[3] * 12  # one example, twelve times
+    repeated = [metric(np.repeat(truth, row), np.repeat(guess, row)) for row in weights]
+    scores = metric(truth, guess, weights.astype(np.float64))
+    np.testing.assert_allclose(scores, repeated, rtol=1e-12)
+    assert np.isnan(scores[4]) == (metric in (pearson, spearman))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_wrong_examples_are_refused(metric):
+    with pytest.raises(InputError, match="truth 2, predictions 1"):
+        metric([1, 2], [1])
+    with pytest.raises(InputError, match="are empty"):
+        metric([], [])
+    with pytest.raises(InputError, match="predictions has nan in example 1"):
+        metric([1, 2], [1, np.nan])

@@ -1,0 +1,97 @@
+"""Entities in rows of tags; parity tests hold them against seqeval."""
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics.entities import LETTERS, count_entities, find_entities, repair_tags
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("", []),
+        ("O O", []),
+        ("B-PER I-PER O B-LOC", [("PER", 0, 2), ("LOC", 3, 4)]),
+        ("B-PER B-PER", [("PER", 0, 1), ("PER", 1, 2)]),
+        ("I-PER I-PER B-PER", [("PER", 0, 2), ("PER", 2, 3)]),  # IOB1
+        ("O I-PER", [("PER", 1, 2)]),
+        ("B-PER I-LOC", [("PER", 0, 1), ("LOC", 1, 2)]),
+        ("B-PER O I-PER", [("PER", 0, 1), ("PER", 2, 3)]),
+        ("B-PER E-PER S-PER", [("PER", 0, 2), ("PER", 2, 3)]),
+        ("B-PER E-PER B-PER E-PER", [("PER", 0, 2), ("PER", 2, 4)]),
+        ("E-PER I-PER E-PER", [("PER", 0, 1), ("PER", 1, 3)]),
+        ("S-PER I-PER", [("PER", 0, 1), ("PER", 1, 2)]),
+        ("B-PER L-PER U-PER I-PER", [("PER", 0, 2), ("PER", 2, 3), ("PER", 3, 4)]),
+        ("B-PER L-PER I-PER", [("PER", 0, 2), ("PER", 2, 3)]),
+        ("B-PER M-PER E-PER M-PER", [("PER", 0, 3), ("PER", 3, 4)]),
+        ("B-work-of-art I-work-of-art", [("work-of-art", 0, 2)]),
+        ("B I O I", [("", 0, 2), ("", 3, 4)]),
+        ("B-PER I", [("PER", 0, 1), ("", 1, 2)]),
+    ],
+)
+def test_tags_are_read_as_seqeval_reads_them(tags, expected):
+    assert find_entities(tags.split()) == expected
+
+
+@pytest.mark.parametrize("tag", ["NN", "", "b-PER", "PER", "-PER", "X-PER"])
+def test_other_tags_are_refused(tag):
+    with pytest.raises(InputError, match=f"tag '{tag}' of word 1 isn't one of entities"):
+        find_entities(["O", tag])
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "expected"),
+    [
+        ("O I-PER I-PER", "BIO", "O B-PER I-PER"),
+        ("B-PER I-LOC E-LOC", "BIO", "B-PER B-LOC I-LOC"),
+        ("B-PER I-PER O I-LOC", "BIOES", "B-PER E-PER O S-LOC"),
+        ("B-PER I-PER I-PER S-PER", "BILOU", "B-PER I-PER L-PER U-PER"),
+        ("I O", "BIOES", "S O"),
+        ("", "BIO", ""),
+    ],
+)
+def test_repaired_tags_are_of_the_scheme(tags, scheme, expected):
+    assert repair_tags(tags.split(), scheme) == expected.split()
+
+
+@pytest.mark.parametrize("scheme", LETTERS)
+def test_a_repair_moves_no_entity_and_is_done_once(scheme):
+    generator = np.random.default_rng(0)
+    known = ["O", *(f"{letter}-{type_}" for letter in "BIESLUM" for type_ in ("X", "Y"))]
+    for _ in range(200):
+        tags = generator.choice(known, 7).tolist()
+        repaired = repair_tags(tags, scheme)
+        assert find_entities(repaired) == find_entities(tags)
+        assert repair_tags(repaired, scheme) == repaired
+
+
+def test_an_entity_is_right_if_type_and_ends_are():
+    tags = [["B-PER", "I-PER", "O"], ["B-LOC", "O"], ["O"]]
+    predictions = [["B-PER", "O", "O"], ["B-LOC", "B-ORG"], ["O"]]
+    found = count_entities(tags, predictions)
+    assert found.types == ("LOC", "ORG", "PER")
+    assert found.by_sentence.correct.tolist() == [[0], [1], [0]]
+    counts = found.by_type
+    assert counts.f1.tolist() == [1.0, 0.0, 0.0]
+    assert counts.predicted.tolist() == [1, 1, 1]
+    assert counts.actual.tolist() == [1, 0, 1]
+    assert counts.pool().f1 == pytest.approx(2 / 5)
+    assert counts.average(counts.f1) == pytest.approx(1 / 3)
+    assert found.by_sentence.add_up(np.array([0.0, 2, 1])).pool().f1 == pytest.approx(4 / 6)
+
+
+def test_without_entities_all_rates_are_zero():
+    found = count_entities([["O", "O"], []], [["O", "O"], []])
+    assert found.types == ()
+    counts = found.by_type.pool()
+    assert (counts.precision, counts.recall, counts.f1) == (0.0, 0.0, 0.0)
+
+
+def test_wrong_sentences_are_refused():
+    with pytest.raises(InputError, match="tags 1, predictions 2"):
+        count_entities([["O"]], [["O"], ["O"]])
+    with pytest.raises(InputError, match="sentence 1 has 2 tags, but 1 were predicted"):
+        count_entities([["O"], ["O", "O"]], [["O"], ["O"]])
+    with pytest.raises(InputError, match="are empty"):
+        count_entities([], [])

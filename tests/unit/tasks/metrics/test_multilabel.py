@@ -1,0 +1,47 @@
+"""Sets of labels; parity tests hold them against scikit-learn."""
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics.classification import count_label_sets, subset_accuracy
+
+LABELS = np.array([[True, False, False], [True, True, False], [False, False, False]])
+PREDICTIONS = np.array([[True, True, False], [True, True, False], [False, False, False]])
+
+
+def test_each_label_is_counted_in_each_example():
+    counts = count_label_sets(LABELS, PREDICTIONS)
+    assert counts.correct.tolist() == [[1, 0, 0], [1, 1, 0], [0, 0, 0]]
+    total = counts.add_up()
+    assert total.f1.tolist() == pytest.approx([1.0, 2 / 3, 0.0])
+    assert total.pool().precision == pytest.approx(3 / 4)
+    assert total.pool().recall == 1.0
+
+
+def test_all_labels_of_an_example_must_be_right():
+    assert subset_accuracy(LABELS, PREDICTIONS) == pytest.approx(2 / 3)
+    assert subset_accuracy(LABELS, PREDICTIONS, np.array([[3.0, 1, 0]])).tolist() == [0.25]
+
+
+def test_weights_add_up_resamples():
+    totals = count_label_sets(LABELS, PREDICTIONS).add_up(np.array([[2.0, 0, 0], [0, 1, 1]]))
+    assert totals.predicted.tolist() == [[2, 2, 0], [1, 1, 0]]
+    assert totals.pool().f1.tolist() == pytest.approx([2 / 3, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "message"),
+    [
+        ([[True]], [[True], [False]], "labels 1, predictions 2"),
+        ([[True]], [[True, False]], "labels know 1 labels, and predictions 2"),
+        ([[1]], [[True]], "labels must be Boolean"),
+        ([True], [True], r"of shape \(1,\)"),
+        ([[True]], [[0.7]], "predictions must be Boolean, .* not float64"),
+        (np.zeros((0, 2), bool), np.zeros((0, 2), bool), "are empty"),
+        (True, True, "must be Boolean"),
+    ],
+)
+def test_other_matrices_are_refused(labels, predictions, message):
+    with pytest.raises(InputError, match=message):
+        count_label_sets(labels, predictions)

@@ -1,0 +1,160 @@
+"""Answers by SQuAD's rules; parity tests hold them against the rules stated again."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.metrics.texts import (
+    AnswerScores,
+    apply_threshold,
+    find_bits_per_character,
+    find_null_threshold,
+    find_perplexity,
+    normalize_answer,
+    score_answers,
+    total_squad_1,
+    total_squad_2,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  Cat.", "cat"),
+        ("an-other", "another"),
+        ("a theatre", "theatre"),
+        ("U.S. and\tthe\u00a0UK", "us and uk"),
+        ("“the” end…", "“ ” end…"),  # only ASCII punctuation goes
+        ("the a an", ""),
+        ("É", "é"),
+        ("", ""),
+    ],
+)
+def test_articles_punctuation_and_case_do_not_count(text, expected):
+    assert normalize_answer(text) == expected
+
+
+def test_the_best_gold_answer_counts():
+    scores = score_answers(["the cat sat", "dog"], [["a dog", "cat sat down"], ["dog"]], "1.1")
+    assert scores.exact.tolist() == [0.0, 1.0]
+    assert scores.f1.tolist() == pytest.approx([0.8, 1.0])
+    assert total_squad_1(scores) == pytest.approx({"exact_match": 50.0, "f1": 90.0})
+
+
+def test_a_word_counts_as_often_as_it_is_there():
+    scores = score_answers(["x x y", "x x y"], [["x z"], ["x x"]], "1.1")
+    assert scores.f1.tolist() == pytest.approx([2 / 5, 4 / 5])
+
+
+@pytest.mark.parametrize(
+    ("prediction", "golds", "old", "new"),
+    [
+        ("", ["cat"], (0, 0), (0, 0)),
+        ("the", ["a"], (1, 0), (1, 1)),  # both without a word
+        ("cat", ["the", "cat"], (1, 1), (1, 1)),
+        ("", ["the", "cat"], (1, 0), (0, 0)),  # the gold answer without a word is left out
+        ("cat", [], None, (0, 0)),
+        ("", [], None, (1, 1)),
+    ],
+)
+def test_answers_without_a_word(prediction, golds, old, new):
+    scores = score_answers([prediction], [golds], "2.0")
+    assert (*scores.exact, *scores.f1) == new
+    if old is None:
+        with pytest.raises(InputError, match="question 0 has no gold answer"):
+            score_answers([prediction], [golds], "1.1")
+    else:
+        scores = score_answers([prediction], [golds], "1.1")
+        assert (*scores.exact, *scores.f1) == old
+
+
+SCORES = AnswerScores(exact=np.array([1.0, 0, 0, 1]), f1=np.array([1.0, 0.5, 0, 1]))
+HAS_ANSWER = [True, True, False, False]
+
+
+def test_totals_tell_the_two_kinds_of_questions_apart():
+    assert total_squad_2(SCORES, HAS_ANSWER) == {
+        "exact": 50.0,
+        "f1": 62.5,
+        "total": 4,
+        "HasAns_exact": 50.0,
+        "HasAns_f1": 75.0,
+        "HasAns_total": 2,
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
+    }
+    only = AnswerScores(SCORES.exact[:2], SCORES.f1[:2])
+    assert set(total_squad_2(only, [True, True])) == {
+        "exact",
+        "f1",
+        "total",
+        "HasAns_exact",
+        "HasAns_f1",
+        "HasAns_total",
+    }
+
+
+def test_above_the_threshold_there_is_no_answer():
+    scores = apply_threshold(SCORES, HAS_ANSWER, [0.0, 2.0, 2.0, 3.0], 2.0)
+    assert scores.f1.tolist() == [1, 0.5, 0, 1]
+    scores = apply_threshold(SCORES, HAS_ANSWER, [0.0, 2.0, 2.0, 3.0], 1.9)
+    assert scores.f1.tolist() == [1, 0, 1, 1]
+    assert scores.exact.tolist() == [1, 0, 1, 1]
+
+
+def test_the_best_threshold_gives_its_score():
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        num_questions = generator.integers(1, 9)
+        has_answer = generator.random(num_questions) < 0.5
+        f1 = np.where(has_answer, generator.random(num_questions).round(1), 0.0)
+        f1[~has_answer] = generator.integers(2, size=(~has_answer).sum())
+        scores = AnswerScores(np.floor(f1), f1)
+        odds = generator.normal(size=num_questions).round(generator.integers(3)) * 5
+        for metric in ("exact", "f1"):
+            best = find_null_threshold(scores, metric, has_answer, odds)
+            tried = {
+                threshold: getattr(apply_threshold(scores, has_answer, odds, threshold), metric)
+                for threshold in (odds.min() - 1, *odds)
+            }
+            means = {threshold: values.mean() * 100 for threshold, values in tried.items()}
+            assert best.score == pytest.approx(max(means.values()))
+            assert best.score == pytest.approx(means[best.threshold])
+
+
+def test_questions_of_equal_odds_are_not_separated():
+    scores = score_answers(["cat", "dog"], [["cat"], []], "2.0")
+    best = find_null_threshold(scores, "exact", [True, False], [-1.0, -1.0])
+    assert (best.score, best.threshold) == (50.0, -2.0)
+
+
+def test_wrong_questions_are_refused():
+    with pytest.raises(InputError, match="predictions 1, gold_answers 2"):
+        score_answers(["x"], [["x"], ["y"]], "2.0")
+    with pytest.raises(InputError, match="are empty"):
+        score_answers([], [], "1.1")
+    with pytest.raises(InputError, match="scores 4, has_answer 1"):
+        total_squad_2(SCORES, [True])
+    with pytest.raises(InputError, match="scores 4, has_answer 4, null_odds 1"):
+        apply_threshold(SCORES, HAS_ANSWER, [1.0], 0.0)
+    with pytest.raises(InputError, match="null_odds has nan in example 3"):
+        find_null_threshold(SCORES, "f1", HAS_ANSWER, [0, 0, 0, np.nan])
+
+
+@pytest.mark.parametrize(("loss", "perplexity"), [(0.0, 1.0), (math.log(8.0), 8.0)])
+def test_it_is_among_how_many_words_a_model_is_in_doubt(loss, perplexity):
+    assert find_perplexity(loss) == pytest.approx(perplexity)
+
+
+def test_the_greatest_loss_has_one_too():
+    assert 1e43 < find_perplexity(101.0) == find_perplexity(math.inf) < 1e44
+
+
+def test_bits_per_character_do_not_depend_on_how_a_text_is_cut_into_tokens():
+    letters = find_bits_per_character(math.log(2), num_tokens=12, num_characters=12)
+    words = find_bits_per_character(4 * math.log(2), num_tokens=3, num_characters=12)
+    assert letters == pytest.approx(1.0)
+    assert words == pytest.approx(letters)

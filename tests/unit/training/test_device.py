@@ -1,0 +1,186 @@
+"""What --precision auto takes is a function of the device, never of a clock."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from bertkit.cli.model_files import describe
+from bertkit.training import device as module
+from bertkit.training import processor
+from bertkit.training.device import (
+    KERNEL_CACHES,
+    DeviceReport,
+    choose_precision,
+    describe_devices,
+    doubt_choice,
+    measure_peak,
+    prepare_memory,
+)
+from bertkit.training.processor import Processor
+
+# Blocks of 40 MB, ten times: fresh pages each time are 100,000 of 4 KiB.
+PROGRAM = """
+import resource, sys
+import numpy as np
+from bertkit.training.device import keep_freed_memory
+
+if "keep" in sys.argv:
+    assert keep_freed_memory()
+np.ones(5_000_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    np.ones(5_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def count_page_faults(*arguments):
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of Linux's C library")
+def test_freed_memory_is_used_again():
+    assert count_page_faults("keep") < count_page_faults() / 10
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_few_kernels_are_kept_on_a_cpu(device, monkeypatch):
+    monkeypatch.setattr(module, "keep_freed_memory", lambda: True)
+    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
+    prepare_memory(torch.device(device))
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"  # of the user
+    assert os.environ.get("LRU_CACHE_CAPACITY") == ("64" if device == "cpu" else None)
+
+
+# A product of another shape in each step, as packed batches have them.
+SHAPES = """
+import sys, torch
+from pathlib import Path
+from bertkit.training.device import keep_few_kernels
+
+def count_pages():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+if "few" in sys.argv:
+    keep_few_kernels()
+layer = torch.nn.Linear(64, 64)
+for num_tokens in range(200, 350):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        layer(torch.zeros(num_tokens, 64)).sum().backward()
+    if num_tokens == 240:
+        before = count_pages()
+print(count_pages() - before)
+"""
+
+
+@pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="no bf16 kernels on this processor"
+)
+def test_memory_does_not_grow_with_the_number_of_shapes():
+    others = {name: value for name, value in os.environ.items() if name not in KERNEL_CACHES}
+    few, many = (
+        int(subprocess.check_output([sys.executable, "-c", SHAPES, *words], env=others, text=True))
+        for words in (["few"], [])
+    )
+    assert few < many / 3
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "inference", "training"),
+    [
+        ("GenuineIntel", ("amx_bf16", "avx512_bf16"), "bf16", "fp32"),
+        ("GenuineIntel", ("avx512_bf16", "avx512_vnni"), "fp32", "fp32"),
+        ("AuthenticAMD", ("avx512_bf16", "avx512_vnni"), "bf16", "bf16"),
+        ("AuthenticAMD", (), "fp32", "fp32"),
+        ("", ("avx512_bf16",), "fp32", "fp32"),
+    ],
+)
+def test_auto_follows_the_table(monkeypatch, vendor, flags, inference, training):
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor(vendor, "P", flags))
+    monkeypatch.delattr(module, "time")  # whoever measures, fails
+    assert choose_precision("auto", CPU, "inference") == inference
+    assert choose_precision("auto", CPU, "training") == training
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])
+def test_gpus_before_ampere_compute_in_float32(monkeypatch, capability, expected):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert choose_precision("auto", torch.device("cuda"), "training") == expected
+
+
+@pytest.mark.parametrize(("flags", "is_warned"), [((), True), (("avx512_bf16",), False)])
+def test_bf16_that_is_emulated_is_called_slow(monkeypatch, capsys, flags, is_warned):
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor("", "P", flags))
+    assert choose_precision("bf16", CPU, "inference") == "bf16"
+    assert ("emulates bf16" in capsys.readouterr().err) == is_warned
+
+
+def test_a_rate_is_a_number_of_operations_per_second():
+    assert 1e6 < measure_peak(CPU, "fp32", sizes=(128,)) < 1e15
+
+
+def test_a_precision_that_is_slow_is_measured_for_a_second(monkeypatch):
+    clock = [0.0]
+
+    def multiply(left: torch.Tensor, right: torch.Tensor) -> None:
+        clock.append(clock[-1] + 0.4)
+
+    monkeypatch.setattr(torch, "mm", multiply)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: clock[-1])
+    rate = measure_peak(CPU, "bf16", sizes=(10, 20))
+    assert rate == pytest.approx(2 * 10**3 / 0.4)
+    assert clock[-1] == pytest.approx(1.2)
+
+
+GPU = DeviceReport(
+    device="cuda:0",
+    model="NVIDIA X",
+    num_threads=0,
+    features=("compute capability 9.0",),
+    operations_per_second={"fp32": 5e13, "bf16": 6e14},
+    inference_precision="bf16",
+    training_precision="bf16",
+    is_default=True,
+)
+
+
+def test_the_processor_is_measured(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    (cpu,) = describe_devices()
+    assert cpu.device == "cpu"
+    assert cpu.is_default
+    assert cpu.num_threads == torch.get_num_threads()
+    device = torch.device("cpu")
+    assert cpu.inference_precision == choose_precision("auto", device, "inference")
+    assert cpu.training_precision == choose_precision("auto", device, "training")
+    assert all(1e6 < rate < 1e15 for rate in cpu.operations_per_second.values())
+    assert cpu.operations_per_second.keys() == {"fp32", "bf16"}
+
+
+def test_lines_say_what_auto_takes():
+    lines = describe(GPU).splitlines()
+    assert lines[0] == "cuda:0 (default): NVIDIA X"
+    assert lines[1] == "  compute capability 9.0"
+    assert lines[2] == "  fp32    50,000 GFLOP/s"
+    assert lines[3] == "  bf16   600,000 GFLOP/s  --precision auto for inference and training"
+
+
+@pytest.mark.parametrize(
+    ("taken", "gain", "advised"),
+    [("fp32", 2.0, "bf16"), ("fp32", 1.4, ""), ("bf16", 0.9, "fp32"), ("bf16", 2.0, "")],
+)
+def test_a_choice_that_measures_wrong_is_doubted(taken, gain, advised):
+    doubt = doubt_choice(taken, gain)
+    assert (f"--precision {advised} " in doubt) if advised else not doubt
+    line = describe(dataclasses.replace(GPU, doubt=doubt)).splitlines()[-1]
+    assert (line.strip() == doubt) == bool(advised)

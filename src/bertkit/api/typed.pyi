@@ -1,27 +1,25 @@
 # Signatures of the functions of `import bertkit`, for editors and checkers.
 # Written by tools/write_reference.py; don't edit.
 
-import bertkit.recipes.evaluate.held_out
-import bertkit.recipes.evaluate.run
-import bertkit.jobs.export
 import bertkit.data.shards
 import bertkit.inference.embeddings.embedder
+import bertkit.inference.fill_mask
+import bertkit.inference.generation.extractive
 import bertkit.inference.generation.generator
 import bertkit.inference.generation.seq2seq_generator
 import bertkit.inference.generation.summarizer
-import bertkit.inference.generation.extractive
 import bertkit.inference.generation.translator
-import bertkit.inference.fill_mask
 import bertkit.inference.next_sentence
 import bertkit.inference.predictor
-import bertkit.inference.predictor
-import bertkit.jobs.inspect
+import bertkit.inference.text_scorer
 import bertkit.interpret.attention_view
+import bertkit.jobs.export
+import bertkit.jobs.inspect
+import bertkit.recipes.evaluate.held_out
+import bertkit.recipes.evaluate.run
 import bertkit.recipes.pretrain.run
-import bertkit.retrieval.search_index
 import bertkit.recipes.report.run
-import bertkit.inference.text_scorer
-import bertkit.inference.text_scorer
+import bertkit.retrieval.search_index
 import bertkit.tokenization.tokenizer
 import collections.abc
 import pathlib

@@ -27,12 +27,12 @@ from bertkit.cli.main import build_app, list_commands
 from bertkit.data.tables.rows import Table
 from bertkit.inference.embeddings.embedder import Vectors
 from bertkit.inference.embeddings.similarity import Rows
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.log import OnEvent
 
-TRAINING_KINDS: tuple[type[Settings], ...] = (FineTuneSettings, SearchSettings)
+TRAINING_KINDS: tuple[type[Settings], ...] = (FineTuneSettings, GridSearchSettings)
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 TYPED = ROOT / "src" / "bertkit" / "api" / "typed.pyi"

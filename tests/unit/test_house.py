@@ -225,3 +225,12 @@ def is_string(statement):
     return isinstance(value, ast.JoinedStr) or (
         isinstance(value, ast.Constant) and isinstance(value.value, str)
     )
+
+
+def test_a_class_name_stands_once_in_the_house():
+    names = Counter(
+        name
+        for path in Path(bertkit.__file__).parent.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text("utf-8"), re.MULTILINE)
+    )
+    assert {name for name, count in names.items() if count > 1} == set()

@@ -25,7 +25,7 @@ from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
 from bertkit.recipes.finetune.search import search as run_search
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.prepare.run import prepare as run_prepare
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
@@ -257,7 +257,7 @@ def finetune(
 
 
 @ends_in_one_line
-@takes_settings(FineTuneSettings, SearchSettings, *ALL_TASKS, *ALL_KINDS)
+@takes_settings(FineTuneSettings, GridSearchSettings, *ALL_TASKS, *ALL_KINDS)
 def finetune(
     task: str,
     *,
@@ -284,8 +284,8 @@ def finetune(
         revision: branch, tag or commit of a model of the Hub.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
-        settings: fields of `FineTuneSettings`, of the task's settings and of `SearchSettings`; to
-            translate or summarize those of `TranslateSettings` or `SummarizeSettings` alone, with
+        settings: fields of `FineTuneSettings`, of the task's settings and of
+            `GridSearchSettings`; to translate or summarize those of `TranslateSettings` or `SummarizeSettings` alone, with
             the defaults of their commands.
 
     Returns:
@@ -311,13 +311,13 @@ def finetune(
             return _train_pairs(task, train, dev, output, settings)
     kinds: dict[str, type[Settings]] = {
         "task": TASKS[task].settings,
-        "search": SearchSettings,
+        "search": GridSearchSettings,
         "training": FineTuneSettings,
     }
     parts = divide(kinds, settings)
     task_settings = build(TASKS[task].settings, parts["task"], "finetune")
     chosen = build(FineTuneSettings, parts["training"], "finetune")
-    plan = build(SearchSettings, parts["search"], "finetune")
+    plan = build(GridSearchSettings, parts["search"], "finetune")
     name = str(model) if model is not None else str(find_bundled("vectors"))
     rows, held_out = (hold_rows(cast("Table | None", each)) for each in (train, dev))
     sources = Sources(task, name, cast("Table", rows), held_out, revision)

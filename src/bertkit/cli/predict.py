@@ -24,7 +24,7 @@ from bertkit.cli.texts import (
 )
 from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.jobs.settings import PredictSettings
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.seq2seq.settings import KINDS, Kind
 from bertkit.reports.text import show
 from bertkit.tasks.settings import choose_columns
@@ -141,7 +141,9 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         settings: Annotated[
             FineTuneSettings, Parameter(name="*", group=TRAINING)
         ] = FineTuneSettings(),  # noqa: B008
-        search: Annotated[SearchSettings, Parameter(name="*", group=SEARCH)] = SearchSettings(),  # noqa: B008
+        search: Annotated[
+            GridSearchSettings, Parameter(name="*", group=SEARCH)
+        ] = GridSearchSettings(),  # noqa: B008
         revision: str | None = None,
         json: bool = False,
     ) -> None:

@@ -84,7 +84,7 @@ def summarize(
     check_standard_output()
     if not files:
         raise InputError("there is no text: name a file, or - for standard input")
-    texts = Texts(files, table)
+    texts = SummarizedTexts(files, table)
     texts.find()  # before a model is loaded
     from bertkit.inference.generation.summarizer import load_summarizer
 
@@ -105,7 +105,7 @@ def summarize(
         announce("; ".join((f"{counts.texts:,} summarized", *problems)))
 
 
-class Texts:
+class SummarizedTexts:
     """The texts of some files, and where they came from until their summaries are there.
 
     Args:
@@ -150,7 +150,7 @@ class Texts:
 
 
 def stream_summaries(
-    summarizer: "Summarizer", texts: Texts, decoding: DecodingOverrides, *, why: bool
+    summarizer: "Summarizer", texts: SummarizedTexts, decoding: DecodingOverrides, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
     """Return a stream of summaries, and the counts that it updates.
 

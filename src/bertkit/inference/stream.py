@@ -48,7 +48,7 @@ class TextCounts:
 
 
 @dataclass(frozen=True)
-class Sequences:
+class EncodedTexts:
     """Encoded texts; a long text may have several sequences.
 
     Attributes:
@@ -87,11 +87,11 @@ class TextEncoder:
     lowercase: bool = False
     skips_prompt: bool = False
 
-    def __call__(self, texts: Sequence[str]) -> Sequences:
+    def __call__(self, texts: Sequence[str]) -> EncodedTexts:
         """Encode texts; no text is ever rejected."""
         room = self.max_length - NUM_SPECIAL
         counts = TextCounts(texts=len(texts), with_nul=sum(NUL in text for text in texts))
-        found = Sequences([], [], [], len(texts), counts)
+        found = EncodedTexts([], [], [], len(texts), counts)
         num_of_prompt = len(self._cut([self.prompt])[0]) if self.prompt else 0
         for owner, pieces in enumerate(self._cut([self.prompt + text for text in texts])):
             counts.empty += len(pieces) <= num_of_prompt

@@ -154,7 +154,7 @@ class TextScore(Tabular):
 
 
 @dataclass(frozen=True)
-class EncodedText:
+class ScorableText:
     """A text and the queries that score it."""
 
     text: str
@@ -276,7 +276,7 @@ class TextScorer:
         return [float(each.sum()) for each in by_query]
 
 
-def encode_texts(scorer: TextScorer, window: Sequence[NamedText]) -> list[EncodedText]:
+def encode_texts(scorer: TextScorer, window: Sequence[NamedText]) -> list[ScorableText]:
     """Tokenize texts, and list their queries.
 
     Raises:
@@ -291,7 +291,7 @@ def encode_texts(scorer: TextScorer, window: Sequence[NamedText]) -> list[Encode
             raise InputError(f"{named.name} is empty; a text must have at least one word")
         num_tokens = sum(len(query.labels) for query in queries)
         num_unknown = ids.count(tokenizer.unk_id)
-        encoded.append(EncodedText(named.text, num_tokens, num_unknown, queries))
+        encoded.append(ScorableText(named.text, num_tokens, num_unknown, queries))
     return encoded
 
 

@@ -118,7 +118,7 @@ class MarkedText:
 
 
 @dataclass(frozen=True)
-class Mistake:
+class MistakeRow:
     """An example that was predicted wrongly.
 
     Attributes:
@@ -141,7 +141,7 @@ class Mistakes:
     """Examples that were predicted wrongly, the worst first."""
 
     kind: ClassVar[str] = "mistakes"
-    mistakes: Sequence[Mistake]
+    mistakes: Sequence[MistakeRow]
     title: str = ""
     note: str = ""
 

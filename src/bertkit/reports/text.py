@@ -57,7 +57,7 @@ TEXT_COLUMNS = 400  # the longest text that a cell shows
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalCell:
     """A value and the confidence interval or spread around it, shown as 0.912 (0.897–0.926)."""
 
     value: float
@@ -65,7 +65,7 @@ class Interval:
     high: float
 
 
-Cell = str | int | float | Interval
+Cell = str | int | float | IntervalCell
 
 
 def format_cell(cell: Cell) -> str:
@@ -74,7 +74,7 @@ def format_cell(cell: Cell) -> str:
         return show(cell, TEXT_COLUMNS)
     if isinstance(cell, int):
         return f"{cell:,}"
-    if isinstance(cell, Interval):
+    if isinstance(cell, IntervalCell):
         if math.isnan(cell.value):
             return format_cell(cell.value)
         digits = 0 if abs(cell.value) >= 1e3 else 3

@@ -20,7 +20,7 @@ from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsErr
 from bertkit.base.progress import announce, show_progress
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.similarity import LEAST_NORM
-from bertkit.retrieval.exact_search import Candidates, ExactSearch
+from bertkit.retrieval.exact_search import ExactSearch, SearchCandidates
 
 ROWS_OF_A_CELL = 40  # minimum average
 TRAINING_ROWS_OF_A_CELL = 64  # faiss's own 256 took four times as long, for the same recall
@@ -149,7 +149,7 @@ class ApproximateSearch:
 
     def find(
         self, queries: NDArray[np.float32], top_k: int, *, num_probes: int | None = None
-    ) -> Candidates:
+    ) -> SearchCandidates:
         """Return the best rows found for each query, in order; may be fewer than `top_k`.
 
         Args:
@@ -162,7 +162,9 @@ class ApproximateSearch:
         rows = self._index.search(_prepare(queries, self._similarity), num_candidates)[1]
         numbers, places = np.nonzero(rows >= 0)
         pairs = numbers.astype(np.int64), rows[numbers, places].astype(np.int64)
-        return Candidates.score(self._similarity, queries, self._vectors, pairs).keep_best(top_k)
+        return SearchCandidates.score(self._similarity, queries, self._vectors, pairs).keep_best(
+            top_k
+        )
 
 
 def check_approximate(similarity: Similarity) -> None:
@@ -238,7 +240,7 @@ def _tune(search: ApproximateSearch, exact: ExactSearch, vectors: NDArray[np.flo
         num_probes = min(2 * num_probes, num_cells)
 
 
-def _list_pairs(found: Candidates) -> set[tuple[int, int]]:
+def _list_pairs(found: SearchCandidates) -> set[tuple[int, int]]:
     return set(zip(found.queries.tolist(), found.rows.tolist(), strict=True))
 
 

@@ -24,7 +24,7 @@ NUM_ROWS_AT_ONCE = 8192  # 25 MB at 384 features
 
 
 @dataclass(frozen=True)
-class Candidates:
+class SearchCandidates:
     """Candidate rows of all queries, concatenated.
 
     Attributes:
@@ -127,7 +127,7 @@ class ExactSearch:
             self._norms[row] = float(norm[0])
         self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
-    def find(self, queries: NDArray[np.float32], top_k: int) -> Candidates:
+    def find(self, queries: NDArray[np.float32], top_k: int) -> SearchCandidates:
         """Return the best rows of each query, in order.
 
         Args:
@@ -137,7 +137,7 @@ class ExactSearch:
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)
         margins = self._find_margins(inputs[1])
-        best: Candidates | None = None
+        best: SearchCandidates | None = None
         for start, stop in _list_blocks(len(self._vectors), 4 * top_k):
             block = self._rows[start:stop], self._norms[start:stop]
             ranks = _rank(self._similarity, *inputs, *block)
@@ -146,7 +146,7 @@ class ExactSearch:
             else:
                 lowest = self._to_ranks(best.scores.reshape(len(queries), -1)[:, -1:]) - margins
             pairs = torch.nonzero(ranks >= lowest).numpy()
-            found = Candidates.score(
+            found = SearchCandidates.score(
                 self._similarity, queries, self._vectors, (pairs[:, 0], start + pairs[:, 1])
             )
             best = found.keep_best(top_k, best)

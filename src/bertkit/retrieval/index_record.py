@@ -149,13 +149,13 @@ def _check_names(*allowed: tuple[str, ...]) -> AfterValidator:
     return AfterValidator(check)
 
 
-class Part(BaseModel):
+class IndexPart(BaseModel):
     """Base class of the parts of a record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CorpusRecord(Part):
+class CorpusRecord(IndexPart):
     """The state of the corpus when it was embedded.
 
     Attributes:
@@ -196,7 +196,7 @@ class CorpusRecord(Part):
         return size_bytes == self.size_bytes and files.sha256() == self.sha256
 
 
-class CellsRecord(Part):
+class CellsRecord(IndexPart):
     """The approximate part of an index.
 
     Attributes:

@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.embeddings.settings import SIMILARITIES, Similarity
 from bertkit.inference.embeddings.similarity import find_norms
 from bertkit.retrieval.approximate_search import ApproximateSearch, Cells
-from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, Candidates, ExactSearch
+from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch, SearchCandidates
 
 
 class VectorIndex:
@@ -118,7 +118,7 @@ class VectorIndex:
             rows[part] = best.rows.reshape(-1, num_found)
         return (scores[0], rows[0]) if given.ndim == 1 else (scores, rows)
 
-    def _find(self, queries: NDArray[np.float32], num_found: int) -> Candidates:
+    def _find(self, queries: NDArray[np.float32], num_found: int) -> SearchCandidates:
         if self._approximate is not None:
             best = self._approximate.find(queries, num_found)
             if len(best.rows) == len(queries) * num_found:

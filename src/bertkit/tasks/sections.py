@@ -5,9 +5,9 @@ from itertools import islice
 
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.mistakes import MarkedText, Mistake, Mistakes
+from bertkit.reports.mistakes import MarkedText, MistakeRow, Mistakes
 from bertkit.reports.report import Callout, Charts, Section, Table
-from bertkit.reports.text import Cell, Interval
+from bertkit.reports.text import Cell, IntervalCell
 from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.tasks.task import Evaluation
 
@@ -46,7 +46,7 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
         has_interval = math.isfinite(low) and math.isfinite(high)
-        rows.append([name, Interval(value, low, high) if has_interval else value])
+        rows.append([name, IntervalCell(value, low, high) if has_interval else value])
     notes = []
     if evaluation.intervals:
         notes.append("In parentheses: 95 % confidence intervals, by bootstrap over the examples.")
@@ -88,7 +88,7 @@ def list_mistakes(evaluation: Evaluation) -> Mistakes:
     """List the worst mistakes, the worst first, with file names but no folders."""
     return Mistakes(
         [
-            Mistake(
+            MistakeRow(
                 [MarkedText(each.text)],
                 each.expected,
                 each.predicted,

@@ -46,7 +46,7 @@ def show_training(
     columns = _list_columns(shares, watched)
     console = open_console()
     if not console.is_terminal:
-        yield _Lines(num_steps, step, columns)
+        yield _RunLines(num_steps, step, columns)
         return
     panel = _Panel(num_steps, step, columns, console)
     with Live(panel, console=console, refresh_per_second=4, transient=False):
@@ -118,7 +118,7 @@ class _Panel:
         return Group(self._progress, table)
 
 
-class _Lines:
+class _RunLines:
     def __init__(self, num_steps: int, step: int, columns: Sequence[_Column]) -> None:
         self._num_steps, self._columns = num_steps, columns
         self._first, self._started = step, time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Paragraph, Section, Table
-from bertkit.reports.text import Cell, Interval, shorten
+from bertkit.reports.text import Cell, IntervalCell, shorten
 from bertkit.training.history import Columns, TrainingHistory, average
 
 VALUE_COLUMNS = 1000  # width at which a value from a record is shortened
@@ -139,7 +139,7 @@ def tabulate_speed(history: TrainingHistory) -> Table:
         if values:
             tenth = len(values) // 10
             middle, low, high = median(values), values[tenth], values[-1 - tenth]
-            rows.append([f"{curve.title.lower()}, {curve.unit}", Interval(middle, low, high)])
+            rows.append([f"{curve.title.lower()}, {curve.unit}", IntervalCell(middle, low, high)])
     return Table(
         ["What", "Number"],
         rows,

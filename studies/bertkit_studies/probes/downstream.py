@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.settings import validate
-from bertkit.recipes.finetune.examples import Data, open_tables
+from bertkit.recipes.finetune.examples import FineTuningData, open_tables
 from bertkit.recipes.finetune.prepared import read_task
-from bertkit.recipes.finetune.result import SavedResult
+from bertkit.recipes.finetune.result import SavedFineTuning
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
@@ -71,7 +71,7 @@ class LabeledTask:
     train: Path
     dev: Path | None = None
 
-    def read(self, settings: FineTuneSettings) -> tuple[Task[Any, Any], Data]:
+    def read(self, settings: FineTuneSettings) -> tuple[Task[Any, Any], FineTuningData]:
         """Return the task and its examples.
 
         Args:
@@ -87,5 +87,5 @@ class LabeledTask:
         sources = Sources(self.kind, str(model), str(self.train), dev)
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
         finetune(sources, output, task_settings, settings)
-        saved = SavedResult.read(output)
+        saved = SavedFineTuning.read(output)
         return undefine_number(saved.metrics[saved.metric])

@@ -9,7 +9,7 @@ from bertkit.base.errors import StorageError
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.mistakes import Highlight, MarkedText, Mistake, Mistakes
+from bertkit.reports.mistakes import Highlight, MarkedText, MistakeRow, Mistakes
 from bertkit.reports.report import (
     Bar,
     Bars,
@@ -21,7 +21,7 @@ from bertkit.reports.report import (
     render_report,
     write_report,
 )
-from bertkit.reports.text import Interval
+from bertkit.reports.text import IntervalCell
 
 HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
 
@@ -60,7 +60,7 @@ def every_section(text: str) -> list:
         Table([text, "n"], [[text, 12345]], title=text, note=text),
         Bars([Bar(text, 0.2, text, is_highlighted=True)], title=text, note=text),
         Charts([chart, matrix, many, reliability], title=text, note=text),
-        Mistakes([Mistake([marked, folded], text, text, 0.5, text)], title=text, note=text),
+        Mistakes([MistakeRow([marked, folded], text, text, 0.5, text)], title=text, note=text),
     ]
 
 
@@ -116,7 +116,7 @@ def test_what_is_negative_or_not_defined_has_no_length(share):
 
 
 def test_intervals_stand_right():
-    html = render_report(Report("t", "s", [Table(["f1"], [[Interval(0.912, 0.897, 0.926)]])]))
+    html = render_report(Report("t", "s", [Table(["f1"], [[IntervalCell(0.912, 0.897, 0.926)]])]))
     assert '<td class="number">0.912 (0.897–0.926)</td>' in html
     assert '<th scope="col" class="number">f1</th>' in html
 
@@ -140,7 +140,10 @@ def test_a_matrix_of_many_labels_is_a_table_that_needs_no_unfolding():
 def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
     marked = MarkedText("a <b> c", highlights=[Highlight(2, 5, "predicted", "X")])
     long = MarkedText("begin " + "x" * 500 + " end", name="context")
-    mistakes = [Mistake([marked, long], "yes", "no", 0.987, "dev.csv, line 3"), Mistake([], "", "")]
+    mistakes = [
+        MistakeRow([marked, long], "yes", "no", 0.987, "dev.csv, line 3"),
+        MistakeRow([], "", ""),
+    ]
     html = render_report(Report("t", "s", [Mistakes(mistakes)]))
     assert '<mark class="predicted">&lt;b&gt;<small>predicted X</small></mark> c' in html
     assert "<b>Predicted</b> <bdi>no</bdi> (98.7 %)" in html
@@ -155,7 +158,7 @@ def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
 
 
 def test_what_a_page_leaves_out_and_what_is_empty_is_said():
-    mistake = Mistake([MarkedText("x" * 20_007), MarkedText("")], "a", "b")
+    mistake = MistakeRow([MarkedText("x" * 20_007), MarkedText("")], "a", "b")
     html = render_report(Report("t", "s", [Mistakes([mistake])]))
     assert "The last 7 characters aren’t shown." in html
     assert '<span class="note">(empty)</span>' in html

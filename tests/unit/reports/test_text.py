@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bertkit.reports.text import (
-    Interval,
+    IntervalCell,
     count_columns,
     format_cell,
     is_numeric,
@@ -81,9 +81,9 @@ def test_a_long_name_is_cut_to_its_columns(text, short):
         (1e20, "1e+20"),
         (math.nan, "not defined"),
         (math.inf, "inf"),
-        (Interval(0.912, 0.8971, 0.926), "0.912 (0.897–0.926)"),
-        (Interval(-1234.5, -2000, 0), "-1,234 (-2,000–0)"),
-        (Interval(math.nan, 0.1, 0.2), "not defined"),
+        (IntervalCell(0.912, 0.8971, 0.926), "0.912 (0.897–0.926)"),
+        (IntervalCell(-1234.5, -2000, 0), "-1,234 (-2,000–0)"),
+        (IntervalCell(math.nan, 0.1, 0.2), "not defined"),
     ],
 )
 def test_each_kind_of_cell_is_readable(cell, text):
@@ -91,4 +91,6 @@ def test_each_kind_of_cell_is_readable(cell, text):
 
 
 def test_numbers_and_intervals_are_numeric_and_text_is_not():
-    assert [is_numeric(cell) for cell in (1, 1.0, Interval(1, 0, 2), "1")] == [True] * 3 + [False]
+    assert [is_numeric(cell) for cell in (1, 1.0, IntervalCell(1, 0, 2), "1")] == [True] * 3 + [
+        False
+    ]

@@ -265,7 +265,7 @@ def find_candidates(
     running: Sequence["SourceBeams"],
     rules: LogitsProcessor,
     num_candidates: int,
-) -> list[list["Candidate"]]:
+) -> list[list["BeamCandidate"]]:
     """Return the best (row, token) pairs over all beams of each source, best first.
 
     They are among the best tokens of each row, so each row's best are found first.
@@ -280,10 +280,10 @@ def find_candidates(
     starts = torch.arange(len(running), device=scores.device)[:, None] * len(running[0].hypotheses)
     rows = found.indices // values.shape[1] + starts
     parts = zip(rows.tolist(), tokens.tolist(), found.values.tolist(), strict=True)
-    return [list(map(Candidate, *part)) for part in parts]
+    return [list(map(BeamCandidate, *part)) for part in parts]
 
 
-class Candidate(NamedTuple):
+class BeamCandidate(NamedTuple):
     """A row, a token that may follow it, and the log probability of both together."""
 
     row: int
@@ -314,7 +314,7 @@ class SourceBeams:
         self.finished: list[Hypothesis] = []
         self.is_done = False
 
-    def advance(self, candidates: Sequence[Candidate], first_row: int) -> list[Candidate]:
+    def advance(self, candidates: Sequence[BeamCandidate], first_row: int) -> list[BeamCandidate]:
         """Extend the beams with the best candidates.
 
         Args:
@@ -363,7 +363,7 @@ class SourceBeams:
         score = best.score(self._settings.length_penalty)
         return self._settings.early_stop or score <= self.finished[-1].score
 
-    def _fill(self, followed: list[Candidate]) -> list[Candidate]:
+    def _fill(self, followed: list[BeamCandidate]) -> list[BeamCandidate]:
         """Pad to one row per beam with rows of probability 0, if fewer hypotheses continue."""
         missing = self._settings.beams - len(followed)
         idle = followed[0]._replace(log_probability=-math.inf)

@@ -31,7 +31,7 @@ from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel, hash_model
 from bertkit.inference.stream import (
     NUM_SPECIAL,
-    Sequences,
+    EncodedTexts,
     TextCounts,
     TextEncoder,
     check_each,
@@ -298,7 +298,7 @@ class Embedder(TextTransformer):
             yield rows
 
     @torch.inference_mode()
-    def _embed(self, sequences: Sequences) -> Vectors:
+    def _embed(self, sequences: EncodedTexts) -> Vectors:
         """Compute the vectors of a window of texts."""
         lengths = [len(ids) for ids in sequences.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
@@ -323,7 +323,7 @@ class Embedder(TextTransformer):
 
 
 def average_parts(
-    vectors: Float[Tensor, "sequences features"], sequences: Sequences
+    vectors: Float[Tensor, "sequences features"], sequences: EncodedTexts
 ) -> Float[Tensor, "texts features"]:
     """Average the vectors of each text's parts, weighted by their number of tokens.
 

@@ -282,6 +282,6 @@ def find_poolings(
 ) -> tuple[tuple[str, ...], bool]:
     """Find the pooling methods, and whether the tokens of a prompt are pooled."""
     for module in model.modules if model else ():
-        if isinstance(module, sentence_modules.Pooling):
+        if isinstance(module, sentence_modules.PoolingModule):
             return settings.pooling or module.modes, module.include_prompt
     return settings.pooling or DEFAULT_POOLING, True

@@ -94,7 +94,7 @@ class GenerationCounts:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
-class Window(NamedTuple):
+class SourceWindow(NamedTuple):
     """Some texts as token ids; `first` is the number of the first one among all texts."""
 
     first: int
@@ -217,19 +217,19 @@ class Seq2SeqGenerator:
         """
         return override_decoding(self.saved.decoding, changes)
 
-    def _encode(self, texts: list[str]) -> Window:
+    def _encode(self, texts: list[str]) -> SourceWindow:
         """Tokenize texts and truncate them to the length that the model was trained on."""
         room = self.saved.max_source_length - NUM_SPECIAL
         pieces = self.tokenizer.piece_ids(texts)
         start, end = [self.tokenizer.cls_id], [self.tokenizer.sep_id]
-        return Window(
+        return SourceWindow(
             first=0,
             ids=[[*start, *each[:room], *end] if each else [] for each in pieces],
             is_cut=[len(each) > room for each in pieces],
         )
 
     def _generate(
-        self, window: Window, settings: DecodingSettings, counts: GenerationCounts | None
+        self, window: SourceWindow, settings: DecodingSettings, counts: GenerationCounts | None
     ) -> Iterator[GeneratedText]:
         """Yield the answers of a window, in order."""
         found: dict[int, list[Hypothesis]] = {}
@@ -253,7 +253,7 @@ class Seq2SeqGenerator:
         return max(cost, count_rows(settings) * count_room(most) // KEPT_PER_TOKEN)
 
     def _decode(
-        self, window: Window, chosen: Sequence[int], settings: DecodingSettings
+        self, window: SourceWindow, chosen: Sequence[int], settings: DecodingSettings
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of some texts of a window."""
         ids = [window.ids[number] for number in chosen]
@@ -326,7 +326,7 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
     return min(most, settings.max_tokens or usual)
 
 
-def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> GenerationCounts:
+def count_window(window: SourceWindow, found: dict[int, list[Hypothesis]]) -> GenerationCounts:
     """Count the inputs and outputs of a window."""
     best = [hypotheses[0] for hypotheses in found.values()]
     return GenerationCounts(

@@ -9,10 +9,10 @@ from typing import Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
-from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.reports.report import Bar, Bars, Section, Table
 from bertkit.reports.text import Cell as TableCell
-from bertkit.reports.text import Interval
+from bertkit.reports.text import IntervalCell
 
 # Source: Devlin et al. 2018, appendix A.3.
 LEARNING_RATES = (5e-5, 3e-5, 2e-5)
@@ -78,7 +78,7 @@ class Trial:
         return validate(FineTuneSettings, values, self.cell.describe())
 
 
-def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:
+def list_trials(search: GridSearchSettings, settings: FineTuneSettings) -> list[Trial]:
     """List all runs: cell by cell, with ascending seeds in each."""
     given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
     is_bilstm = settings.features == "bilstm"
@@ -223,7 +223,7 @@ class Comparison:
                     "as decided" if cell.learning_rate is None else f"{cell.learning_rate:g}",
                     cell.batch_size,
                     "as decided" if cell.epochs is None else f"{cell.epochs:g}",
-                    Interval(outcome.median, *spread),
+                    IntervalCell(outcome.median, *spread),
                     ", ".join(f"{value:.4f}" for value in outcome.values.values()),
                 ]
             )

@@ -46,7 +46,7 @@ class ExampleSet:
 
 
 @dataclass(frozen=True)
-class Data:
+class FineTuningData:
     """The training and the held-out examples."""
 
     train: ExampleSet
@@ -100,7 +100,7 @@ def open_tables(train: Table, dev: Table | None, settings: FineTuneSettings) -> 
 
 def read_data(
     kind: type[Task[Any, Any]], tables: Sequence[RecordTable], settings: Any, shares: Any
-) -> Data:
+) -> FineTuningData:
     """Read all examples; if there is only one table, hold out a share of it.
 
     Args:
@@ -113,7 +113,7 @@ def read_data(
     if len(sets) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
         return hold_out(kind, sets[0], shares.held_out, seed)
-    return Data(*sets)
+    return FineTuningData(*sets)
 
 
 def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> ExampleSet:
@@ -124,7 +124,9 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
     return ExampleSet(table.name, examples, report, table.identity() or {})
 
 
-def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int) -> Data:
+def hold_out(
+    kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int
+) -> FineTuningData:
     """Split off held-out examples, by the seed.
 
     Examples that share a text stay together, and each label is held out in about the same share.
@@ -139,7 +141,7 @@ def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: 
     held_out = take_groups([groups[place] for place in order], num_held_out, strata)
     kept = [example for index, example in enumerate(whole.examples) if index not in held_out]
     taken = [whole.examples[index] for index in sorted(held_out)]
-    return Data(
+    return FineTuningData(
         train=replace(whole, examples=kept),
         dev=replace(whole, examples=taken, name=f"{whole.name}{HELD_OUT}"),
     )

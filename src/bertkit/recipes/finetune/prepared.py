@@ -11,7 +11,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import identify_checkpoint, name_model, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import find_part, list_heads
-from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_modules import PoolingModule
 from bertkit.checkpoints.sentence_transformers import is_sentence_transformers, read_sentence_model
 from bertkit.data.tables.records import RecordTable
 from bertkit.inference.loading import load_tokenizer
@@ -25,7 +25,7 @@ from bertkit.models.bert.config import (
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.recipes.finetune.examples import (
-    Data,
+    FineTuningData,
     SetCounts,
     check_labels,
     count_set,
@@ -119,7 +119,7 @@ def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
     """
     if is_sentence_transformers(path):
         module = read_sentence_model(path).modules[0]
-        modes = module.modes if isinstance(module, Pooling) else ()
+        modes = module.modes if isinstance(module, PoolingModule) else ()
         if found := [name for name in POOLINGS if modes == (name,)]:
             return found[0]
         announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")
@@ -221,7 +221,7 @@ class Prepared:
 
     task: Task[Any, Any]
     tokenizer: Tokenizer
-    data: Data
+    data: FineTuningData
     train: Sequence[Encoded]
     dev: Sequence[Encoded]
     counts: Mapping[str, SetCounts]
@@ -232,7 +232,7 @@ def read_task(
     tables: Sequence[RecordTable],
     task_settings: TaskSettings,
     settings: FineTuneSettings,
-) -> tuple[Task[Any, Any], Data]:
+) -> tuple[Task[Any, Any], FineTuningData]:
     """Read the data, announce problems in the files, and determine the labels.
 
     Args:
@@ -254,7 +254,7 @@ def read_task(
 
 
 def _begin_task(
-    kind: type[Task[Any, Any]], data: Data, settings: TaskSettings, *, has_dev: bool
+    kind: type[Task[Any, Any]], data: FineTuningData, settings: TaskSettings, *, has_dev: bool
 ) -> Task[Any, Any]:
     """Build the task from the training examples; explain if the held-out split caused an error."""
     try:
@@ -271,7 +271,7 @@ def _begin_task(
         ) from None
 
 
-def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
+def prepare(task: Task[Any, Any], data: FineTuningData, tokenizer: Tokenizer) -> Prepared:
     """Encode the data and announce its counts and problems.
 
     Raises:

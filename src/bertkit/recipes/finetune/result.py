@@ -145,7 +145,7 @@ class FineTuneResult:
     comparison: Comparison | None = None
 
 
-class SavedResult(FinishedRecord):
+class SavedFineTuning(FinishedRecord):
     """The content of `metrics.json`.
 
     Attributes:
@@ -197,7 +197,7 @@ def write_model(
     run: Run,
     context: FineTuningContext,
     final: FinalEvaluation,
-    saved: SavedResult,
+    saved: SavedFineTuning,
     comparison: Comparison | None = None,
 ) -> None:
     """Write a model's folder; `metrics.json` comes last.
@@ -249,10 +249,10 @@ def describe_result(
     final: FinalEvaluation,
     state: RunState,
     settings: FineTuneSettings,
-) -> SavedResult:
+) -> SavedFineTuning:
     """What is told of the run for good."""
     evaluation, best_step = final.evaluation, find_best_step(state)
-    return SavedResult(
+    return SavedFineTuning(
         task=final.task.name,
         metric=final.task.metric,
         metrics=define(evaluation.metrics),
@@ -282,12 +282,12 @@ def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     write_file(output / CARD_FILE, build_card(facts).encode())
 
 
-def load_result(output: Path, saved: SavedResult) -> FineTuneResult:
+def load_result(output: Path, saved: SavedFineTuning) -> FineTuneResult:
     """Return the result of a finished run from what it saved."""
     return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))
 
 
-def recall_evaluation(saved: SavedResult) -> Evaluation:
+def recall_evaluation(saved: SavedFineTuning) -> Evaluation:
     """As much of an evaluation as is saved: metrics, intervals, calibration and warnings."""
     return Evaluation(
         metrics=undefine(saved.metrics),

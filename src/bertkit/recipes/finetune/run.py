@@ -37,7 +37,7 @@ from bertkit.recipes.finetune.prepared import (
     prepare,
     read_task,
 )
-from bertkit.recipes.finetune.result import FineTuneResult, SavedResult, finish, load_result
+from bertkit.recipes.finetune.result import FineTuneResult, SavedFineTuning, finish, load_result
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
@@ -112,7 +112,7 @@ def finetune(
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
         wanted = recognize_source(run.read_record(), wanted, "model")
-        if (saved := read_finished(run, wanted, SavedResult)) is not None:
+        if (saved := read_finished(run, wanted, SavedFineTuning)) is not None:
             return load_result(output, saved)
         context, source = gather(sources, task_settings, settings, run, prepared)
         config = context.model.config.to_dict()

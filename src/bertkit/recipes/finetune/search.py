@@ -24,7 +24,7 @@ from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.prepared import Prepared, open_pretrained, prepare, read_task
 from bertkit.recipes.finetune.result import (
     FineTuneResult,
-    SavedResult,
+    SavedFineTuning,
     load_result,
     write_model,
 )
@@ -36,7 +36,7 @@ from bertkit.recipes.finetune.run import (
     describe_run,
     finetune,
 )
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.lifecycle import (
@@ -110,7 +110,7 @@ def search(
     output: Path,
     task_settings: TaskSettings,
     settings: FineTuneSettings,
-    choice: SearchSettings,
+    choice: GridSearchSettings,
 ) -> FineTuneResult:
     """Fine-tune several times, or resume a search, and keep the best model.
 
@@ -160,12 +160,12 @@ def describe_stop() -> str:
 
 def load_best(plan: Search) -> FineTuneResult:
     """Return the result of the best run, whose model is in `output`."""
-    saved = SavedResult.read(plan.output)
+    saved = SavedFineTuning.read(plan.output)
     saved.check_files(plan.output)
     return load_result(plan.output, saved)
 
 
-def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:
+def describe_search(plan: Search, choice: GridSearchSettings) -> RunRecord:
     """Build the search's record, without the number of seeds, which may grow."""
     tables = open_tables(plan.sources.train, plan.sources.dev, plan.settings)
     record = describe_run(plan.sources, tables, plan.task_settings, plan.settings)
@@ -241,7 +241,7 @@ def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
 
 
 def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
-    saved = SavedResult.read(plan.folder / trial.place)
+    saved = SavedFineTuning.read(plan.folder / trial.place)
     return undefine_number(saved.metrics.get(prepared.task.metric))
 
 
@@ -271,7 +271,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         remove_folder(place)
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
-    run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
+    run, saved = Run(place / RUN_FOLDER), SavedFineTuning.read(place)
     context = assemble(prepared, parent, keep_precision(settings, run))
     write_model(plan.output, run, context, evaluate_model(context), saved, comparison)
 

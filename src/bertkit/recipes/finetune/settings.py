@@ -157,7 +157,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         return value
 
 
-class SearchSettings(Settings):
+class GridSearchSettings(Settings):
     """Several runs instead of one; the best of them becomes the model."""
 
     search: Literal["paper"] | None = Field(

@@ -11,7 +11,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.recipes.finetune.result import SavedResult
+from bertkit.recipes.finetune.result import SavedFineTuning
 from bertkit.recipes.finetune.run import SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -45,7 +45,7 @@ class RunFacts:
     run: Run
     record: RunRecord
     history: TrainingHistory
-    result: SavedResult | None = None
+    result: SavedFineTuning | None = None
     shards: ShardSet | None = None
 
     @property
@@ -132,7 +132,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     output = run.folder.parent
     if facts.is_encoder_decoder or not (output / METRICS_FILE).is_file():
         return facts
-    return replace(facts, result=SavedResult.read(output))
+    return replace(facts, result=SavedFineTuning.read(output))
 
 
 def find_run(path: Path) -> Run:

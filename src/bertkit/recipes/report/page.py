@@ -10,7 +10,7 @@ from bertkit.inference.fill_mask import MASK, Candidate, FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.recipes.finetune.result import (
-    SavedResult,
+    SavedFineTuning,
     choose_curves,
     epochs,
     recall_evaluation,
@@ -281,7 +281,7 @@ def choose_axis(facts: RunFacts) -> Across:
     return epochs(max(1, round(result.best_step / result.best_epoch)))
 
 
-def show_result(result: SavedResult) -> list[Section]:
+def show_result(result: SavedFineTuning) -> list[Section]:
     """Build the sections on a fine-tuned model's metrics."""
     sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
     sections.append(tabulate_metrics(recall_evaluation(result)))

@@ -24,7 +24,7 @@ from bertkit.recipes.model_card import (
     show_number,
     tabulate,
 )
-from bertkit.recipes.seq2seq.examples import SetCounts
+from bertkit.recipes.seq2seq.examples import PairSetCounts
 from bertkit.recipes.seq2seq.settings import Kind
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
 from bertkit.reports.text import Cell, make_legible, shorten
@@ -49,7 +49,7 @@ COUNT_NAMES = {
 }
 
 
-class SavedResult(FinishedRecord):
+class SavedSeq2Seq(FinishedRecord):
     """The content of `metrics.json`.
 
     Attributes:
@@ -71,8 +71,8 @@ class SavedResult(FinishedRecord):
     baseline: dict[str, MaybeNumber]
     num_epochs: float
     averaged_steps: tuple[int, ...]
-    train: SetCounts
-    dev: SetCounts
+    train: PairSetCounts
+    dev: PairSetCounts
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Seq2SeqFacts(ModelFacts):
     """
 
     kind: Kind
-    saved: SavedResult
+    saved: SavedSeq2Seq
     config: EncoderDecoderConfig
 
     @property

@@ -164,7 +164,7 @@ RIGHT_CHARS = 200  # of a reference: enough to tell whether a metric can score i
 
 
 @dataclass(frozen=True)
-class Choice:
+class CheckpointChoice:
     """The weights selected for the final model.
 
     Attributes:
@@ -201,13 +201,13 @@ class Seq2SeqEvaluation:
 
 def choose_weights(
     run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
-) -> Choice:
+) -> CheckpointChoice:
     """Select the best step's weights, or the mean of the last ones if available and better."""
     best_step = state.best_step or state.step
     best = load_checkpoint(run, best_step, context)
     steps = list_averaged(settings, num_steps, state.step)
     if len(steps) < 2:
-        return Choice(best, best_step)
+        return CheckpointChoice(best, best_step)
     try:
         averaged = average(run, steps, best)
     except (MissingFileError, DamagedFileError) as error:
@@ -215,7 +215,7 @@ def choose_weights(
             f"{error}; without it, no weights are averaged and the best step becomes the model"
         )
         warning = "a checkpoint to be averaged is missing; the model is that of the best step"
-        return Choice(best, best_step, warnings=(warning,))
+        return CheckpointChoice(best, best_step, warnings=(warning,))
     with mixed_precision(context.machine.device, context.machine.precision):
         metrics = evaluate(averaged, settings)
     watched, single = watch(context.kind, settings), state.best_metric
@@ -225,7 +225,11 @@ def choose_weights(
         f" and the best one {'none' if single is None else f'{single:.4f}'}:"
         f" {'the mean' if is_mean else 'the best one'} becomes the model"
     )
-    return Choice(averaged, best_step, steps) if is_mean else Choice(best, best_step)
+    return (
+        CheckpointChoice(averaged, best_step, steps)
+        if is_mean
+        else CheckpointChoice(best, best_step)
+    )
 
 
 def average(run: Run, steps: Sequence[int], context: Seq2SeqContext) -> Seq2SeqContext:

@@ -151,14 +151,14 @@ class PairSet:
 
 
 @dataclass(frozen=True)
-class Data:
+class PairData:
     """The training and the held-out pairs."""
 
     train: PairSet
     dev: PairSet
 
 
-class SetCounts(BaseModel):
+class PairSetCounts(BaseModel):
     """Counts of a set of pairs; a part of `metrics.json`.
 
     Attributes:
@@ -226,7 +226,7 @@ def identify(pairs: Pairs, settings: PairSettings | None = None) -> tuple[str, .
     return (identity["sha256"],)
 
 
-def read_data(train: Pairs, dev: Pairs | None, settings: Seq2SeqSettings) -> Data:
+def read_data(train: Pairs, dev: Pairs | None, settings: Seq2SeqSettings) -> PairData:
     """Read all pairs; without `dev`, hold out a share of the training pairs."""
     learned = read_set(train, settings)
     if dev is None:
@@ -235,7 +235,7 @@ def read_data(train: Pairs, dev: Pairs | None, settings: Seq2SeqSettings) -> Dat
     held_out = read_set(dev, settings, split="dev")
     if held_out.sha256 == learned.sha256:
         announce("--dev is the training data: metrics on it say nothing about other texts")
-    return Data(learned, held_out)
+    return PairData(learned, held_out)
 
 
 def read_set(given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> PairSet:
@@ -249,7 +249,7 @@ def read_set(given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -
     return PairSet(name, identify(given, settings), pairs, report)
 
 
-def hold_out(whole: PairSet, share: float, seed: int) -> Data:
+def hold_out(whole: PairSet, share: float, seed: int) -> PairData:
     """Split off held-out pairs, by the seed; pairs with equal sources stay together.
 
     At most `MOST_HELD_OUT` pairs are held out: that is enough to compare models, and translating a
@@ -270,7 +270,7 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
     chosen = set(order[:num_held_out].tolist())
     taken = [pair for number in sorted(chosen) for pair in groups[number]]
     kept = [pair for number, group in enumerate(groups) if number not in chosen for pair in group]
-    return Data(
+    return PairData(
         train=replace(whole, pairs=kept),
         dev=replace(whole, pairs=taken, name=f"{whole.name}{HELD_OUT}"),
     )
@@ -278,7 +278,7 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
 
 def encode_training(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, SetCounts]:
+) -> tuple[TokenPairs, PairSetCounts]:
     """Encode training pairs as token ids; truncate or skip those that are too long."""
     pairs = encode_pairs(found, tokenizer)
     is_long = find_long(pairs, settings)
@@ -298,7 +298,7 @@ def encode_training(
 
 def encode_held_out(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, SetCounts]:
+) -> tuple[TokenPairs, PairSetCounts]:
     """Encode held-out pairs as token ids; truncate those that are too long, skip none."""
     return cut_pairs(found, encode_pairs(found, tokenizer), tokenizer, settings)
 
@@ -319,7 +319,7 @@ def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bo
 
 def cut_pairs(
     found: PairSet, pairs: TokenPairs, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, SetCounts]:
+) -> tuple[TokenPairs, PairSetCounts]:
     """Truncate pairs that are too long; return all pairs and their counts."""
     kept = pairs.cut(settings.max_source_length, settings.max_target_length)
     numbers = {
@@ -331,10 +331,10 @@ def cut_pairs(
 
 def count_set(
     found: PairSet, kept: TokenPairs, tokenizer: Tokenizer, num_too_long: int = 0
-) -> SetCounts:
+) -> PairSetCounts:
     """Build the counts of a set."""
     sides = (kept.sources, kept.targets)
-    return SetCounts(
+    return PairSetCounts(
         name=found.name,
         sha256=found.sha256,
         num_pairs=len(kept),
@@ -351,7 +351,7 @@ def count_set(
     )
 
 
-def describe_set(counts: SetCounts) -> Sequence[str]:
+def describe_set(counts: PairSetCounts) -> Sequence[str]:
     """Describe a set in one line, plus a line for each problem."""
     name = counts.name
     sizes = (

@@ -18,7 +18,7 @@ from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import plan_batches
-from bertkit.recipes.seq2seq.examples import Data, SetCounts
+from bertkit.recipes.seq2seq.examples import PairData, PairSetCounts
 from bertkit.recipes.seq2seq.settings import (
     DEFAULT_MINUTES,
     KINDS,
@@ -173,10 +173,10 @@ class Seq2SeqContext:
     model: EncoderDecoderModel
     tokenizer: Tokenizer
     saved: Seq2SeqSettingsFile
-    data: Data
+    data: PairData
     train: TokenPairs
     dev: TokenPairs
-    counts: Mapping[str, SetCounts]
+    counts: Mapping[str, PairSetCounts]
     machine: Machine
 
     @property

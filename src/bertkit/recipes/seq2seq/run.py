@@ -27,16 +27,16 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.model_card import CARD_FILE
-from bertkit.recipes.seq2seq.card import SavedResult, Seq2SeqFacts, build_card, build_page
+from bertkit.recipes.seq2seq.card import SavedSeq2Seq, Seq2SeqFacts, build_card, build_page
 from bertkit.recipes.seq2seq.evaluation import (
-    Choice,
+    CheckpointChoice,
     Seq2SeqEvaluation,
     choose_weights,
     estimate_evaluation_seconds,
     evaluate_model,
 )
 from bertkit.recipes.seq2seq.examples import (
-    Data,
+    PairData,
     Pairs,
     check_files,
     describe_set,
@@ -100,7 +100,7 @@ class InitialModel:
     facts: dict[str, Any]
 
 
-def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
+def begin(data: PairData, settings: Seq2SeqSettings) -> InitialModel:
     """Build the model to train."""
     torch.manual_seed(settings.seed)
     if settings.model is not None:
@@ -209,7 +209,7 @@ class Seq2SeqResult:
     """
 
     output: Path
-    saved: SavedResult
+    saved: SavedSeq2Seq
 
 
 def finish(
@@ -231,16 +231,16 @@ def finish(
 
 
 def describe_result(
-    choice: Choice,
+    choice: CheckpointChoice,
     final: Seq2SeqEvaluation,
     state: RunState,
     settings: Seq2SeqSettings,
     history: TrainingHistory,
-) -> SavedResult:
+) -> SavedSeq2Seq:
     """What is told of the run for good."""
     context = choice.context
     metric = context.kind.metric
-    return SavedResult(
+    return SavedSeq2Seq(
         kind=context.saved.kind,
         metric=metric,
         metrics=define(final.metrics),
@@ -266,9 +266,9 @@ def write_model(
     run: Run,
     context: Seq2SeqContext,
     final: Seq2SeqEvaluation,
-    saved: SavedResult,
+    saved: SavedSeq2Seq,
     history: TrainingHistory,
-) -> SavedResult:
+) -> SavedSeq2Seq:
     """Write a model's folder; returns what is saved with the checksums of its files."""
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"
@@ -338,7 +338,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     with open_run(run, output, inputs=files.paths):
         KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
         wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
-        if (saved := read_finished(run, wanted, SavedResult)) is not None:
+        if (saved := read_finished(run, wanted, SavedSeq2Seq)) is not None:
             return Seq2SeqResult(output, saved)
         context, source = gather(files, settings, run)
         config = context.model.config.to_dict()
@@ -391,7 +391,7 @@ def gather(
     return assemble(data, initial, saved, machine, settings), initial.facts
 
 
-def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
+def describe_writing(data: PairData, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
     """How texts will be made of what the model writes."""
     return Seq2SeqSettingsFile(
         kind=settings.kind,
@@ -403,7 +403,7 @@ def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFi
 
 
 def assemble(
-    data: Data,
+    data: PairData,
     initial: InitialModel,
     saved: Seq2SeqSettingsFile,
     machine: Machine,

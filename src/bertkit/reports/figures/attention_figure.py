@@ -78,7 +78,7 @@ class AttentionFigure(WritablePicture):
         """Return the drawing as an SVG element; None if there are over 128 tokens."""
         if max(len(self.tokens), len(self._keys)) > MAX_TOKENS:
             return None
-        layout = _Layout.of(self.tokens, self._keys, has_numbers=self.focus is not None)
+        layout = _AttentionLayout.of(self.tokens, self._keys, has_numbers=self.focus is not None)
         svg = new_drawing(layout.width, layout.height, self.title, self.describe())
         add_text(svg, layout.left, TOP - 14, "query", anchor="end")
         add_text(svg, layout.right, TOP - 14, "key", anchor="start")
@@ -130,13 +130,13 @@ class AttentionFigure(WritablePicture):
                     if weight >= MIN_WEIGHT:
                         yield Link(source, target, weight)
 
-    def _add_line(self, parent: ET.Element, layout: "_Layout", link: Link) -> None:
+    def _add_line(self, parent: ET.Element, layout: "_AttentionLayout", link: Link) -> None:
         start, stop = layout.middle(link.source), layout.middle(link.target)
         line = add_line(parent, layout.left + GAP, start, layout.right - GAP, stop)
         line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # the root keeps 5 % visible
         ET.SubElement(line, "title").text = self._say(link)
 
-    def _add_tokens(self, svg: ET.Element, layout: "_Layout") -> None:
+    def _add_tokens(self, svg: ET.Element, layout: "_AttentionLayout") -> None:
         for index, token in enumerate(self.tokens):
             base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             style = "token" if self.focus is None else "heading" if index == self.focus else ""
@@ -150,7 +150,7 @@ class AttentionFigure(WritablePicture):
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _AttentionLayout:
     """The positions of the two columns of tokens.
 
     Attributes:
@@ -164,7 +164,9 @@ class _Layout:
     number_width: float
 
     @classmethod
-    def of(cls, tokens: Sequence[str], keys: Sequence[str], *, has_numbers: bool) -> "_Layout":
+    def of(
+        cls, tokens: Sequence[str], keys: Sequence[str], *, has_numbers: bool
+    ) -> "_AttentionLayout":
         names = [shorten(token, LABEL_COLUMNS) for token in (*tokens, *keys)]
         columns = map(count_columns, names)
         label_width = max(MIN_LABEL_WIDTH, max(columns, default=0) * COLUMN_WIDTH)
@@ -194,7 +196,7 @@ class _Layout:
         return TOP + (token + 0.5) * ROW_HEIGHT
 
 
-def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> None:
+def _add_numbers(svg: ET.Element, layout: _AttentionLayout, links: Iterable[Link]) -> None:
     """Shade the targets of the token in focus, and add percentages."""
     shades = add_group(svg, series_style(0))
     for link in links:

@@ -79,7 +79,7 @@ class ConfusionMatrix:
         """Return an SVG element shaded by shares of each row; None if there are over 30 labels."""
         if len(self.names) > MAX_LABELS:
             return None
-        layout = _Layout.of(self.names)
+        layout = _MatrixLayout.of(self.names)
         svg = new_drawing(*layout.size, self.title, self.describe())
         if not self.names:
             add_text(svg, layout.size[0] / 2, layout.size[1] / 2, "no data yet")
@@ -123,7 +123,7 @@ class ConfusionMatrix:
         return ["True", "Wrongly predicted", "Examples", "Share of the true label's"], rows
 
     def _add_cell(
-        self, parent: ET.Element, layout: "_Layout", cell: tuple[int, int], total: int
+        self, parent: ET.Element, layout: "_MatrixLayout", cell: tuple[int, int], total: int
     ) -> None:
         row, column = cell
         count = self.counts.get(cell, 0)
@@ -151,7 +151,7 @@ class ConfusionMatrix:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _MatrixLayout:
     """The positions of the cells of a matrix.
 
     Attributes:
@@ -171,7 +171,7 @@ class _Layout:
     is_slanted: bool
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> "_Layout":
+    def of(cls, names: Sequence[str]) -> "_MatrixLayout":
         width, height = (72, 44) if len(names) <= MAX_ROOMY_LABELS else (32, 24)
         columns = (count_columns(show(name, LABEL_COLUMNS)) for name in names)
         longest = max(columns, default=0) * COLUMN_WIDTH
@@ -231,7 +231,7 @@ def list_rows(counts: Mapping[tuple[int, int], int], num_labels: int) -> list[li
     return rows
 
 
-def _add_labels(svg: ET.Element, names: Sequence[str], layout: _Layout) -> None:
+def _add_labels(svg: ET.Element, names: Sequence[str], layout: _MatrixLayout) -> None:
     middle = layout.left + len(names) * layout.width / 2
     add_text(svg, middle, 14, "predicted")
     across = layout.top + len(names) * layout.height / 2

@@ -25,7 +25,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     series_style,
 )
-from bertkit.reports.text import Cell, Interval, shorten
+from bertkit.reports.text import Cell, IntervalCell, shorten
 
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 12, 46
@@ -175,7 +175,7 @@ def _values_at(series: Series) -> dict[float, Cell]:
     """Map x to the value of a series, as an interval where the series has a band."""
     extents = {x: (low, high) for x, low, high in series.band}
     return {
-        x: Interval(y, *extents[x]) if x in extents else y
+        x: IntervalCell(y, *extents[x]) if x in extents else y
         for x, y in _thin(series.points, MAX_ROWS)
     }
 

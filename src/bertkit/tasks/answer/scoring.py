@@ -28,7 +28,7 @@ MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 
 @dataclass(frozen=True)
-class Candidate(Tabular):
+class AnswerCandidate(Tabular):
     """A possible answer.
 
     Attributes:
@@ -67,7 +67,7 @@ class Answer(Tabular):
     stop: int | None
     probability: float
     null_odds: float | None
-    n_best: tuple[Candidate, ...]
+    n_best: tuple[AnswerCandidate, ...]
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate, the best first."""
@@ -79,13 +79,13 @@ class Answer(Tabular):
         return self.start is None
 
     @property
-    def best(self) -> Candidate | None:
+    def best(self) -> AnswerCandidate | None:
         """The best candidate that is a part of the context; None if the context has no token."""
         return next((one for one in self.n_best if one.start is not None), None)
 
     @classmethod
     def choose(
-        cls, n_best: tuple[Candidate, ...], null_odds: float | None, threshold: float
+        cls, n_best: tuple[AnswerCandidate, ...], null_odds: float | None, threshold: float
     ) -> Self:
         """Choose the best span, or "no answer" if its odds are above the threshold."""
         nulls = [one for one in n_best if one.start is None]
@@ -192,7 +192,7 @@ def _keep_inside(tokens: npt.NDArray[np.int64], part: range) -> npt.NDArray[np.i
 
 def _list_candidates(
     context: str, windows: Windows, spans: Spans, num_best: int
-) -> Iterator[Candidate]:
+) -> Iterator[AnswerCandidate]:
     """List the best spans, each text once; their probabilities are set later."""
     seen: set[str] = set()
     for first, last, *logits in zip(*spans, strict=True):  # stops after a few of many
@@ -201,7 +201,7 @@ def _list_candidates(
         text = context[start:stop]
         if text not in seen:
             seen.add(text)
-            yield Candidate(text, start, stop, 0.0, *map(float, logits))
+            yield AnswerCandidate(text, start, stop, 0.0, *map(float, logits))
         if len(seen) == num_best:
             return
 
@@ -223,21 +223,21 @@ def _split(windows: Windows, logits: Logits) -> list[Logits]:
     return np.split(logits, np.cumsum(sizes)[:-1])
 
 
-def _null_of(logits: Logits) -> Candidate:
+def _null_of(logits: Logits) -> AnswerCandidate:
     """Return the "no answer" candidate of a window, scored by its [CLS]."""
-    return Candidate("", None, None, 0.0, *logits[0].tolist())
+    return AnswerCandidate("", None, None, 0.0, *logits[0].tolist())
 
 
-def _score_spans(candidate: Candidate) -> float:
+def _score_spans(candidate: AnswerCandidate) -> float:
     return candidate.start_logit + candidate.end_logit
 
 
-def _with_probabilities(candidates: list[Candidate]) -> tuple[Candidate, ...]:
+def _with_probabilities(candidates: list[AnswerCandidate]) -> tuple[AnswerCandidate, ...]:
     scores = np.array([_score_spans(one) for one in candidates])
     values = np.exp(scores - scores.max())
     shares = (values / values.sum()).tolist()
     return tuple(
-        Candidate(one.text, one.start, one.stop, share, one.start_logit, one.end_logit)
+        AnswerCandidate(one.text, one.start, one.stop, share, one.start_logit, one.end_logit)
         for one, share in zip(candidates, shares, strict=True)
     )
 

@@ -15,7 +15,7 @@ from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder, average_parts
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.stream import Sequences, TextCounts
+from bertkit.inference.stream import EncodedTexts, TextCounts
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -234,6 +234,6 @@ def test_identity_tells_models_and_choices_apart_and_nothing_else(
 
 
 def test_a_part_weighs_what_counts_of_it():
-    parts = Sequences([[2, 7, 8, 5, 6, 3], [2, 5, 6, 9, 3]], [0, 0], [3, 0], 1, TextCounts())
+    parts = EncodedTexts([[2, 7, 8, 5, 6, 3], [2, 5, 6, 9, 3]], [0, 0], [3, 0], 1, TextCounts())
     vectors = average_parts(torch.tensor([[1.0], [6.0]]), parts)
     assert vectors.tolist() == [[(2 * 1 + 3 * 6) / 5]]

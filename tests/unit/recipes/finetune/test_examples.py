@@ -7,8 +7,8 @@ from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import RowReport
 from bertkit.recipes.finetune.examples import (
-    Data,
     ExampleSet,
+    FineTuningData,
     check_labels,
     count_set,
     describe_rows,
@@ -91,7 +91,7 @@ def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):
 
 def test_what_holds_for_both_sets_is_told_once(tmp_path, tokenizer, capsys):
     rows = write_rows(tmp_path / "a.csv", make_rows(20, 1))
-    data = Data(read(rows), read(write_rows(tmp_path / "b.csv", make_rows(8, 2))))
+    data = FineTuningData(read(rows), read(write_rows(tmp_path / "b.csv", make_rows(8, 2))))
     prepare(TWO, data, tokenizer)
     told = capsys.readouterr().err
     assert told.count("f1 is that of 'good'") == 1

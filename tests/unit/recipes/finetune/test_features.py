@@ -19,7 +19,7 @@ from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_tri
 from bertkit.recipes.finetune.frozen import head_logits, remember_states
 from bertkit.recipes.finetune.job import held_out_logits
 from bertkit.recipes.finetune.run import Sources, finetune, gather
-from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.tasks.tag import TagSettings
 from bertkit.training import loop
 
@@ -225,10 +225,10 @@ def test_settings_of_features():
 
 
 def test_a_search_of_heads_has_rates_of_its_own():
-    trials = list_trials(SearchSettings(search="paper"), FineTuneSettings(features="bilstm"))
+    trials = list_trials(GridSearchSettings(search="paper"), FineTuneSettings(features="bilstm"))
     assert {trial.cell.learning_rate for trial in trials} == set(FEATURE_LEARNING_RATES)
     given = FineTuneSettings(features="bilstm", learning_rate=1e-4)
     with pytest.raises(SettingsError, match="leave out --learning-rate"):
-        list_trials(SearchSettings(search="paper"), given)
+        list_trials(GridSearchSettings(search="paper"), given)
     with pytest.raises(SettingsError, match="--features linear has none of them"):
-        list_trials(SearchSettings(search="paper"), LINEAR)
+        list_trials(GridSearchSettings(search="paper"), LINEAR)

@@ -23,13 +23,13 @@ from bertkit.recipes.finetune import search as search_module
 from bertkit.recipes.finetune.comparison import Cell, Trial
 from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.finetune.search import describe_time_left, search
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.training import loop
 from bertkit.training.run import Run
 
 SETTINGS = FineTuneSettings(dropout=0.0, device="cpu")
-GRID = SearchSettings(search="paper")
-SEEDS = SearchSettings(seeds=2)
+GRID = GridSearchSettings(search="paper")
+SEEDS = GridSearchSettings(seeds=2)
 GOOD, BAD = "lr0.01-batch8-epochs4", "lr1e-09-batch8-epochs4"
 
 
@@ -202,7 +202,7 @@ def test_seeds_share_one_split_and_may_grow(sources, tmp_path, capsys):
         told = [folder / "metrics.json" for folder in (place, tmp_path / f"alone{number}")]
         assert told[0].read_bytes() == told[1].read_bytes()
     capsys.readouterr()
-    grown = search(undivided, output, TASK, settings, SearchSettings(seeds=3))
+    grown = search(undivided, output, TASK, settings, GridSearchSettings(seeds=3))
     errors = capsys.readouterr().err
     assert "run 3 of 3" in errors
     assert "run 2 of 3" not in errors

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertkit.base.checksummed_json import add_row_checksum, write_checksummed_json
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.result import SavedResult
+from bertkit.recipes.finetune.result import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.classify import ClassifySettings
@@ -98,7 +98,7 @@ def write_finetuned(output: Path, *, is_finished: bool = True) -> Path:
     return output
 
 
-def make_result() -> SavedResult:
+def make_result() -> SavedFineTuning:
     """What the classifier came to: two epochs of twenty steps."""
     counts = SetCounts(
         name="train.csv",
@@ -112,7 +112,7 @@ def make_result() -> SavedResult:
         num_unseen=0,
         labels={"bad": 320, "good": 320},
     )
-    return SavedResult(
+    return SavedFineTuning(
         task="classify",
         metric="accuracy",
         metrics={"accuracy": 0.9, "f1": None},

@@ -18,7 +18,7 @@ from bertkit.reports.figures.line_chart import (
     LineChart,
     Series,
 )
-from bertkit.reports.text import Interval
+from bertkit.reports.text import IntervalCell
 
 
 def draw(*series: Series, **options) -> ET.Element:
@@ -175,7 +175,7 @@ def test_the_table_has_a_row_for_each_place_and_the_spread_where_there_is_one():
     )
     columns, rows = chart.tabulate()
     assert columns == ["step", "train", "dev"]
-    assert rows[1:] == [[1, 4.0, ""], [2.5, 3.0, Interval(3.5, 3.25, 3.75)]]
+    assert rows[1:] == [[1, 4.0, ""], [2.5, 3.0, IntervalCell(3.5, 3.25, 3.75)]]
     assert rows[0][:2] == [0, ""]
     assert math.isnan(rows[0][2])
 

@@ -5,7 +5,7 @@ import pytest
 
 from bertkit.tasks.answer import scoring
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
-from bertkit.tasks.answer.scoring import Answer, Candidate
+from bertkit.tasks.answer.scoring import Answer, AnswerCandidate
 
 CONTEXT = "Ada Lovelace wrote the first program in 1843."
 
@@ -17,9 +17,9 @@ def question(*golds, number=0, context=CONTEXT):
 
 def answered(text, null_odds=None, probability=0.5, threshold=0.0):
     start = CONTEXT.index(text)
-    candidates = [Candidate(text, start, start + len(text), probability, 1.0, 1.0)]
+    candidates = [AnswerCandidate(text, start, start + len(text), probability, 1.0, 1.0)]
     if null_odds is not None:
-        candidates.append(Candidate("", None, None, 1 - probability, 0.0, 0.0))
+        candidates.append(AnswerCandidate("", None, None, 1 - probability, 0.0, 0.0))
     return Answer.choose(tuple(candidates), null_odds, threshold)
 
 

@@ -33,7 +33,7 @@ Line = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ConllLayout:
     """The columns of a file.
 
     Attributes:
@@ -102,7 +102,7 @@ def _read_sentences(stream: BinaryIO, decoder: RowDecoder) -> Iterator[list[Line
         yield sentence
 
 
-def _find_layout(line: str, decoder: RowDecoder) -> Layout:
+def _find_layout(line: str, decoder: RowDecoder) -> ConllLayout:
     """Determine the columns of a file from one of its lines."""
     is_tabbed = "\t" in line
     cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
@@ -120,11 +120,11 @@ def _find_layout(line: str, decoder: RowDecoder) -> Layout:
             f" {max(token, tag)} ({flag}); they are counted from 1"
         )
     has_tags = num_columns > 1 or settings.tag_column is not None
-    return Layout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)
+    return ConllLayout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)
 
 
 def _read_words(
-    sentences: Iterator[list[Line]], layout: Layout, decoder: RowDecoder
+    sentences: Iterator[list[Line]], layout: ConllLayout, decoder: RowDecoder
 ) -> Iterator[Record]:
     """Yield a record for each sentence whose lines all have a cell for each column."""
     for sentence in sentences:
@@ -140,7 +140,9 @@ def _read_words(
             yield Record(_name_cells([cells for _, cells in rows], layout), decoder.place)
 
 
-def _find_problem(rows: list[tuple[int, list[str]]], layout: Layout, decoder: RowDecoder) -> str:
+def _find_problem(
+    rows: list[tuple[int, list[str]]], layout: ConllLayout, decoder: RowDecoder
+) -> str:
     """Return what is wrong with a sentence, and set the decoder to that line; "" if nothing."""
     of_sentence = f"; the sentence from line {rows[0][0]:,} on is left out"
     for number, cells in rows:
@@ -157,7 +159,7 @@ def _find_problem(rows: list[tuple[int, list[str]]], layout: Layout, decoder: Ro
     return ""
 
 
-def _name_cells(rows: list[list[str]], layout: Layout) -> dict[str, object]:
+def _name_cells(rows: list[list[str]], layout: ConllLayout) -> dict[str, object]:
     if layout.token > 0:
         rows = [cells for cells in rows if RANGE.fullmatch(cells[0]) is None]
     values: dict[str, object] = {"tokens": [cells[layout.token] for cells in rows]}

@@ -246,7 +246,7 @@ FILES = {
 }
 
 
-class Layout(NamedTuple):
+class SeparatedLayout(NamedTuple):
     """The columns of a task.
 
     Attributes:
@@ -262,15 +262,15 @@ class Layout(NamedTuple):
 
 # Pair tasks come before single-text tasks, whose columns may be a subset of theirs.
 LAYOUTS = {
-    "MRPC": Layout("#1 String", "#2 String", "Quality"),
-    "QQP": Layout("question1", "question2", "is_duplicate"),
-    "STS-B": Layout("sentence1", "sentence2", "score"),
-    "MNLI": Layout("sentence1", "sentence2", "gold_label"),
-    "QNLI": Layout("question", "sentence", "label"),
-    "RTE": Layout("sentence1", "sentence2", "label"),
-    "WNLI": Layout("sentence1", "sentence2", "label"),
-    "SST-2": Layout("sentence", None, "label"),
-    "CoLA": Layout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
+    "MRPC": SeparatedLayout("#1 String", "#2 String", "Quality"),
+    "QQP": SeparatedLayout("question1", "question2", "is_duplicate"),
+    "STS-B": SeparatedLayout("sentence1", "sentence2", "score"),
+    "MNLI": SeparatedLayout("sentence1", "sentence2", "gold_label"),
+    "QNLI": SeparatedLayout("question", "sentence", "label"),
+    "RTE": SeparatedLayout("sentence1", "sentence2", "label"),
+    "WNLI": SeparatedLayout("sentence1", "sentence2", "label"),
+    "SST-2": SeparatedLayout("sentence", None, "label"),
+    "CoLA": SeparatedLayout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
 }
 COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
 

@@ -27,10 +27,10 @@ demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MIN
 test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
-PROCESSOR ?= other
+PROCESSOR ?= zen4
 AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/finetune) \
   $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py)
-test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto takes another precision (PROCESSOR=zen4|amx|plain)
+test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto takes bf16 (PROCESSOR=zen4|amx)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --processor $(PROCESSOR) $(AUTO_TESTS)
 
 test-faults: SEED ?= $(shell date +%s)

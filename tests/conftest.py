@@ -41,21 +41,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     names = [path.stem for path in PROCESSORS.glob("*.txt")]
     parser.addoption(
         "--processor",
-        choices=[*names, "other"],
-        help="kind of processor that bertkit finds; other: one where auto takes another precision",
+        choices=[*names, "here"],
+        default="plain",
+        help="kind of processor that bertkit finds, so that auto takes the same precision on every"
+        " machine; here: the machine's own",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Show bertkit the kind of processor that was asked for, in child processes too."""
-    if (name := config.getoption("--processor")) is None:
+    if (name := config.getoption("--processor")) == "here":
         return
     from bertkit.training import processor
 
     if CHOSEN not in os.environ:  # a worker of pytest-xdist has it from the process before it
-        if name == "other":
-            gain = processor.find_bf16_gain()
-            name = "plain" if gain is not None and gain.inference > 1.0 else "zen4"
         path = os.environ.get("PYTHONPATH", "")
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROCESSORS), path]))
         os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")

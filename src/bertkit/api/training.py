@@ -285,8 +285,8 @@ def finetune(
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
         settings: fields of `FineTuneSettings`, of the task's settings and of
-            `GridSearchSettings`; to translate or summarize those of `TranslateSettings` or `SummarizeSettings` alone, with
-            the defaults of their commands.
+            `GridSearchSettings`; to translate or summarize, those of `TranslateSettings` or
+            `SummarizeSettings` alone, with the defaults of their commands.
 
     Returns:
         A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Predictor`, `Translator` or

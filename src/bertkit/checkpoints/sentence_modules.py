@@ -52,7 +52,7 @@ Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "la
 
 
 @dataclass(frozen=True)
-class PoolingModule:
+class Pooling:
     """Pooling of a text's token vectors into one vector.
 
     Attributes:
@@ -96,7 +96,7 @@ class Dense:
         return self.weight.shape[0]
 
 
-Module: TypeAlias = PoolingModule | Normalize | Dense
+Module: TypeAlias = Pooling | Normalize | Dense
 
 
 class ForeignConfig(BaseModel):
@@ -141,7 +141,7 @@ class _DenseConfig(_Ends):
     use_residual: Literal[False] = False
 
 
-def read_pooling(folder: Path, name: str) -> PoolingModule:
+def read_pooling(folder: Path, name: str) -> Pooling:
     """Read a Pooling module.
 
     Args:
@@ -172,7 +172,7 @@ def read_pooling(folder: Path, name: str) -> PoolingModule:
         raise CheckpointError(f"{path} must name at least one way of pooling, and none twice")
     (dimension,) = dimensions
     assert dimension is not None  # None was removed from the set
-    return PoolingModule(dimension, modes, config.include_prompt)
+    return Pooling(dimension, modes, config.include_prompt)
 
 
 def read_normalize(folder: Path, name: str) -> Normalize:
@@ -234,9 +234,7 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     if isinstance(module, Normalize):
         return {}
     make_folder(folder / name)
-    content = (
-        _describe_pooling(module) if isinstance(module, PoolingModule) else _describe_dense(module)
-    )
+    content = _describe_pooling(module) if isinstance(module, Pooling) else _describe_dense(module)
     config_name, weights_name = f"{name}/{CONFIG_FILE}", f"{name}/{WEIGHTS_FILE}"
     records = {config_name: write_json(folder / config_name, content)}
     if isinstance(module, Dense):
@@ -247,7 +245,7 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     return records
 
 
-def _describe_pooling(pooling: PoolingModule) -> dict[str, Any]:
+def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
     """Return the config with the oldest keys that can express it.
 
     Source: `PoolConfig` in router/src/lib.rs of text-embeddings-inference requires the first four.

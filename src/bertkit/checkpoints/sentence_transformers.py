@@ -29,7 +29,7 @@ from bertkit.checkpoints.sentence_modules import (
     ForeignConfig,
     Module,
     Normalize,
-    PoolingModule,
+    Pooling,
     Size,
     parse_config,
     read_dense,
@@ -362,7 +362,7 @@ def _check_sizes(folder: Path, modules: tuple[Module, ...], size: int) -> None:
     for module in modules:
         if isinstance(module, Normalize):
             continue
-        takes = module.dimension if isinstance(module, PoolingModule) else module.in_features
+        takes = module.dimension if isinstance(module, Pooling) else module.in_features
         if takes != size:
             raise CheckpointError(
                 f"{folder}: {type(module).__name__} takes {takes} features, and what is before it"

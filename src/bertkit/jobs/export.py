@@ -13,7 +13,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.checkpoints.sentence_modules import PoolingModule
+from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
 from bertkit.inference.onnx.export import EXPORTERS
 from bertkit.inference.onnx.models import find_kind
@@ -123,7 +123,7 @@ def choose_modules(sentences: SentenceModel | None) -> tuple[SentenceModel | Non
     if sentences is None:
         return None, ()
     pooling = sentences.modules[0]
-    if isinstance(pooling, PoolingModule) and pooling.include_prompt:
+    if isinstance(pooling, Pooling) and pooling.include_prompt:
         return sentences, ()
     note = (
         "there is no sentence_embedding: this model excludes prompt tokens from its pooling, and an"

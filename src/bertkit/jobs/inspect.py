@@ -28,7 +28,7 @@ from bertkit.checkpoints.names import (
     list_heads,
 )
 from bertkit.checkpoints.run_folder import find_checkpoint
-from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, PoolingModule
+from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
 from bertkit.inference.loading import FileDescription, describe_files, list_model_files
@@ -388,7 +388,7 @@ def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
 
 def _describe_module(module: Module) -> str:
     match module:
-        case PoolingModule():
+        case Pooling():
             return f"pooling: {' + '.join(module.modes)}"
         case Dense():
             return f"dense: {module.in_features} → {module.out_features}, {module.activation}"

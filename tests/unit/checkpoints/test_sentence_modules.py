@@ -12,7 +12,7 @@ from bertkit.checkpoints.sentence_modules import (
     POOLING_FLAGS,
     Dense,
     Normalize,
-    PoolingModule,
+    Pooling,
     read_dense,
     read_normalize,
     read_pooling,
@@ -45,14 +45,14 @@ def lazy(tensor: torch.Tensor) -> LazyTensor:
 def test_old_keys_name_a_way_of_pooling(tmp_path, flag):
     content = {**POOLING, "pooling_mode_mean_tokens": False, flag: True}
     pooling = read_pooling(put_pooling(tmp_path, content), "1_Pooling")
-    assert pooling == PoolingModule(8, (POOLING_FLAGS[flag],))
+    assert pooling == Pooling(8, (POOLING_FLAGS[flag],))
 
 
 def test_old_keys_are_joined_in_the_order_of_old_versions(tmp_path):
     content = {"include_prompt": False, "word_embedding_dimension": 8}
     content |= dict.fromkeys(reversed(POOLING_FLAGS), True)
     pooling = read_pooling(put_pooling(tmp_path, content), "1_Pooling")
-    assert pooling == PoolingModule(8, MODES, include_prompt=False)
+    assert pooling == Pooling(8, MODES, include_prompt=False)
     assert (
         *("cls", "max", "mean", "mean_sqrt_len_tokens"),
         *("weightedmean", "lasttoken"),
@@ -65,21 +65,21 @@ def test_old_keys_are_joined_in_the_order_of_old_versions(tmp_path):
 )
 def test_new_keys_name_ways_in_any_order(tmp_path, named, modes):
     content = {"embedding_dimension": 8, "pooling_mode": named}
-    assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == PoolingModule(8, modes)
+    assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == Pooling(8, modes)
 
 
 def test_both_kinds_of_keys_may_agree(tmp_path):
     content = {**POOLING, "embedding_dimension": 8, "pooling_mode": "mean"}
-    assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == PoolingModule(8, ("mean",))
+    assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == Pooling(8, ("mean",))
 
 
 @pytest.mark.parametrize(
     "pooling",
     [
-        *(PoolingModule(8, (mode,)) for mode in MODES),
-        PoolingModule(8, ("cls", "mean"), include_prompt=False),
-        PoolingModule(8, ("mean", "cls")),
-        PoolingModule(8, MODES),
+        *(Pooling(8, (mode,)) for mode in MODES),
+        Pooling(8, ("cls", "mean"), include_prompt=False),
+        Pooling(8, ("mean", "cls")),
+        Pooling(8, MODES),
     ],
 )
 def test_pooling_is_written_as_it_is_read(tmp_path, pooling):
@@ -89,8 +89,8 @@ def test_pooling_is_written_as_it_is_read(tmp_path, pooling):
 
 
 def test_rare_keys_are_written_only_where_they_are_needed(tmp_path):
-    write_module(tmp_path, "a", PoolingModule(8, ("weightedmean",), include_prompt=False))
-    write_module(tmp_path, "b", PoolingModule(8, ("mean", "cls")))
+    write_module(tmp_path, "a", Pooling(8, ("weightedmean",), include_prompt=False))
+    write_module(tmp_path, "b", Pooling(8, ("mean", "cls")))
     assert json.loads((tmp_path / "a/config.json").read_text()) == {
         **POOLING,
         "pooling_mode_mean_tokens": False,

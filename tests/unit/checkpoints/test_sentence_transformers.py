@@ -19,7 +19,7 @@ from tests.hostile.sentence_files import (
 from tests.hostile.whole import CONFIG, tensors, to_json, whole_files
 
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, PoolingModule
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import (
     MODULE_TYPES,
     SentenceModel,
@@ -34,7 +34,7 @@ NEW_TYPES = [
     "sentence_transformers.base.modules.dense.Dense",
     "sentence_transformers.base.modules.normalize.Normalize",
 ]
-MEAN = SentenceModel(modules=(PoolingModule(8, ("mean",)), Normalize()), max_seq_length=12)
+MEAN = SentenceModel(modules=(Pooling(8, ("mean",)), Normalize()), max_seq_length=12)
 
 
 def make(folder: Path, changes: dict[str, bytes | None] | None = None) -> Path:
@@ -69,7 +69,7 @@ def test_what_is_broken_or_hostile_is_refused_by_name(case, beside, tmp_path_fac
 def test_a_whole_folder_says_all_this(tmp_path):
     model = read_sentence_model(make(tmp_path / "model"))
     pooling, dense, normalize = model.modules
-    assert pooling == PoolingModule(dimension=8, modes=("mean",), include_prompt=True)
+    assert pooling == Pooling(dimension=8, modes=("mean",), include_prompt=True)
     assert isinstance(dense, Dense)
     assert (dense.in_features, dense.out_features, dense.activation) == (8, 4, "tanh")
     assert torch.equal(dense.weight.read(), LINEAR["linear.weight"])
@@ -166,7 +166,7 @@ def test_the_encoder_may_have_a_folder_of_its_own(tmp_path):
 
 def test_a_module_that_is_left_out_of_the_list_is_left_out(tmp_path):
     folder = make(tmp_path / "model", {MODULES_FILE: to_json(MODULES[:2])})
-    assert read_sentence_model(folder).modules == (PoolingModule(8, ("mean",)),)
+    assert read_sentence_model(folder).modules == (Pooling(8, ("mean",)),)
 
 
 def test_what_is_written_is_read_again(tmp_path):

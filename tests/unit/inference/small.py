@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, PoolingModule
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
@@ -71,7 +71,7 @@ def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> Sentenc
         activation="tanh",
     )
     return SentenceModel(
-        modules=(PoolingModule(dimension=8, modes=("mean",)), dense, Normalize()),
+        modules=(Pooling(dimension=8, modes=("mean",)), dense, Normalize()),
         max_seq_length=20,
         prompts={"query": "seek: "},
         similarity="cosine",

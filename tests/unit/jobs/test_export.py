@@ -20,7 +20,7 @@ from bertkit.base.errors import (
     SettingsError,
 )
 from bertkit.base.output import open_output
-from bertkit.checkpoints.sentence_modules import PoolingModule
+from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import read_sentence_model, write_sentence_model
 from bertkit.jobs.export import export
 from bertkit.jobs.settings import ExportSettings
@@ -43,7 +43,7 @@ def output(tmp_path: Path) -> Path:
 def save_sentences(source: Path, *, include_prompt: bool = True) -> None:
     linear = BertModel(build_model().config).pooler.dense
     model = build_sentence_model(linear)
-    pooling = PoolingModule(dimension=8, modes=("mean",), include_prompt=include_prompt)
+    pooling = Pooling(dimension=8, modes=("mean",), include_prompt=include_prompt)
     write_sentence_model(source, replace(model, modules=(pooling, *model.modules[1:])))
 
 

@@ -118,7 +118,7 @@ LAST_FOUR = (-1, -2, -3, -4)
 
 
 @dataclass(frozen=True)
-class Pooling:
+class TokenPooling:
     """A pooling method, with the layers that it needs.
 
     Attributes:
@@ -132,20 +132,20 @@ class Pooling:
     num_parts: int = 1
 
 
-def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> Pooling:
-    return Pooling(LAST, lambda layers, span: pool(layers[0], span))
+def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> TokenPooling:
+    return TokenPooling(LAST, lambda layers, span: pool(layers[0], span))
 
 
-POOLINGS: dict[str, Pooling] = {
+POOLINGS: dict[str, TokenPooling] = {
     "cls": _of_last(take_first),
     "mean": _of_last(take_mean),
     "max": _of_last(take_max),
     "mean_sqrt_len_tokens": _of_last(take_scaled_sum),
     "weightedmean": _of_last(take_weighted_mean),
     "lasttoken": _of_last(take_last),
-    "first_last_mean": Pooling((1, -1), average_layers),
-    "last_four_concat": Pooling(LAST_FOUR, concatenate_layers, num_parts=len(LAST_FOUR)),
-    "last_four_sum": Pooling(LAST_FOUR, sum_layers),
+    "first_last_mean": TokenPooling((1, -1), average_layers),
+    "last_four_concat": TokenPooling(LAST_FOUR, concatenate_layers, num_parts=len(LAST_FOUR)),
+    "last_four_sum": TokenPooling(LAST_FOUR, sum_layers),
 }
 
 
@@ -282,6 +282,6 @@ def find_poolings(
 ) -> tuple[tuple[str, ...], bool]:
     """Find the pooling methods, and whether the tokens of a prompt are pooled."""
     for module in model.modules if model else ():
-        if isinstance(module, sentence_modules.PoolingModule):
+        if isinstance(module, sentence_modules.Pooling):
             return settings.pooling or module.modes, module.include_prompt
     return settings.pooling or DEFAULT_POOLING, True

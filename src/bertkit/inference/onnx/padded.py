@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from bertkit.checkpoints.onnx_file import SENTENCE, TRANSPOSED
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, PoolingModule
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.graph import (
     ACTIVATION_NODES,
@@ -148,7 +148,7 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
     vectors = ""
     for number, module in enumerate(model.modules, start=1):
         match module:
-            case PoolingModule():
+            case Pooling():
                 vectors = write_pooling(graph, module.modes, tokens)
             case Dense():
                 vectors = _write_dense(graph, f"{SENTENCE}{number}", module, vectors)
@@ -167,7 +167,7 @@ def count_features(model: SentenceModel) -> int:
     size = 0
     for module in model.modules:
         match module:
-            case PoolingModule():
+            case Pooling():
                 size = module.dimension * len(module.modes)
             case Dense():
                 size = module.out_features

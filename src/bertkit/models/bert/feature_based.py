@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.sentence_modules import Dense, PoolingModule
+from bertkit.checkpoints.sentence_modules import Dense, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.transfer import CLASSIFIER
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
@@ -183,7 +183,7 @@ def describe_modules(
     """
     if not has_modules(config):
         return None
-    pooling = PoolingModule(config.hidden_size, (read_feature_head(config).pooling,))
+    pooling = Pooling(config.hidden_size, (read_feature_head(config).pooling,))
     weight, bias = (_make_lazy(tensors[name]) for name in (CLASSIFIER, BIAS))
     return SentenceModel((pooling, Dense(weight, bias, "identity")), max_length)
 

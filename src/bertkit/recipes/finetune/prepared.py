@@ -11,7 +11,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import identify_checkpoint, name_model, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import find_part, list_heads
-from bertkit.checkpoints.sentence_modules import PoolingModule
+from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import is_sentence_transformers, read_sentence_model
 from bertkit.data.tables.records import RecordTable
 from bertkit.inference.loading import load_tokenizer
@@ -119,7 +119,7 @@ def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
     """
     if is_sentence_transformers(path):
         module = read_sentence_model(path).modules[0]
-        modes = module.modes if isinstance(module, PoolingModule) else ()
+        modes = module.modes if isinstance(module, Pooling) else ()
         if found := [name for name in POOLINGS if modes == (name,)]:
             return found[0]
         announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")

@@ -12,7 +12,7 @@ from tests.unit.inference.small import as_lazy
 from torch import nn
 
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS as DENSE_ACTIVATIONS
-from bertkit.checkpoints.sentence_modules import POOLING_FLAGS, Dense, Normalize, PoolingModule
+from bertkit.checkpoints.sentence_modules import POOLING_FLAGS, Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -114,7 +114,7 @@ def embed(model: BertModel, sentences: SentenceModel) -> torch.Tensor:
 
 @pytest.mark.parametrize("mode", POOLING_FLAGS.values())
 def test_each_way_of_pooling_agrees_with_ours(tmp_path, mode):
-    model, sentences = build(), SentenceModel((PoolingModule(8, (mode,)),), max_seq_length=20)
+    model, sentences = build(), SentenceModel((Pooling(8, (mode,)),), max_seq_length=20)
     write(tmp_path, model, sentences)
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
@@ -128,7 +128,7 @@ def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activati
     linear = nn.Linear(16, 6)
     bias = as_lazy(linear.bias) if has_bias else None
     modules = (
-        PoolingModule(8, ("mean", "max")),
+        Pooling(8, ("mean", "max")),
         Dense(as_lazy(linear.weight), bias, activation),
         Normalize(),
     )
@@ -172,7 +172,7 @@ def test_tables_have_all_that_models_have():
 
 def test_padding_on_the_left_is_seen_as_padding(tmp_path):
     """Positions count columns, as in transformers; the mean leaves padding out wherever it is."""
-    sentences = SentenceModel((PoolingModule(8, ("mean",)),), max_seq_length=20)
+    sentences = SentenceModel((Pooling(8, ("mean",)),), max_seq_length=20)
     model = build()
     write(tmp_path, model, sentences)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")

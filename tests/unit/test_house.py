@@ -84,6 +84,7 @@ PUBLIC_NAMES = [
     "view",
 ]
 MAX_MODULES = 16
+MAX_ROOMS = 16
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
@@ -234,3 +235,12 @@ def test_a_class_name_stands_once_in_the_house():
         for name in re.findall(r"^class (\w+)", path.read_text("utf-8"), re.MULTILINE)
     )
     assert {name for name, count in names.items() if count > 1} == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_the_tree_on_the_page_has_all_rooms(page):
+    text = (Path(__file__).parents[2] / page).read_text("utf-8")
+    tree = text.partition("src/bertkit/\n")[2].partition("```")[0]
+    rooms = {path.parent.name for path in Path(bertkit.__file__).parent.glob("*/__init__.py")}
+    assert set(re.findall(r"^  (\w+)/", tree, re.MULTILINE)) == rooms
+    assert len(rooms) <= MAX_ROOMS

@@ -26,22 +26,13 @@ CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmea
 
 @dataclass(frozen=True)
 class StepPace:
-    """The cost of one step on this machine.
-
-    Attributes:
-        step_seconds: median time of a step.
-        evaluation_seconds: time of one evaluation.
-        tokens_per_step: mean number of tokens (without padding) over the first steps; the same on
-            every machine.
-        operations_per_step: floating-point operations in a step's matrix products.
-        peak_memory_bytes: peak memory so far, on the device that computes.
-    """
+    """The cost of one step on this machine."""
 
     step_seconds: float
     evaluation_seconds: float
-    tokens_per_step: float
+    tokens_per_step: float  # without padding, the mean of the first steps
     operations_per_step: float
-    peak_memory_bytes: int
+    peak_memory_bytes: int  # of the device that computes, so far
 
 
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
@@ -89,12 +80,8 @@ def count_steps(
 ) -> int:
     """Return the number of steps that fit in the budget, at least 1.
 
-    Args:
-        job: the training job.
-        settings: the settings, with the budget.
-        machine: the device to compute on.
-        pace: the cost of a step, if known. Otherwise a budget in minutes measures it, and the time
-            of measuring counts toward the budget.
+    Without `pace` a budget in minutes measures it, and the time of measuring counts toward the
+    budget.
     """
     if settings.steps is not None:
         return settings.steps

@@ -36,10 +36,9 @@ NUM_KEPT_KERNELS = 64
 
 
 def prepare_memory(device: torch.device) -> None:
-    """Apply the memory settings to this process; call it before the first step.
+    """Apply the memory settings to this process, if it computes on a CPU.
 
-    Args:
-        device: where the process computes; only a CPU needs the settings.
+    Call it before the first step.
     """
     if device.type == "cpu":
         keep_freed_memory()
@@ -47,11 +46,7 @@ def prepare_memory(device: torch.device) -> None:
 
 
 def keep_freed_memory() -> bool:
-    """Make this process's allocator keep freed memory.
-
-    Returns:
-        False if the C library has no such setting; then nothing changes.
-    """
+    """Make this process's allocator keep freed memory; return False if the C library can't."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -127,12 +122,8 @@ def measure_peak(
 ) -> float:
     """Measure peak floating-point operations per second over square matrix products.
 
-    Takes about a second at most.
-
-    Args:
-        device: the device.
-        precision: of the matrices.
-        sizes: rows of the matrices; by default sizes that suit the device.
+    Takes about a second at most. `sizes` are the rows of the matrices; by default they suit the
+    device.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     generator = torch.Generator(device).manual_seed(0)
@@ -163,29 +154,17 @@ LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other t
 
 @dataclass(frozen=True)
 class DeviceReport:
-    """A device and what `--device auto` and `--precision auto` take from it.
+    """A device and what `--device auto` and `--precision auto` take from it."""
 
-    Attributes:
-        device: its name for `--device`.
-        model: the product's name.
-        num_threads: threads that compute together; 0 for a GPU.
-        features: instruction sets for products of bf16 and int8, or a GPU's compute capability.
-        operations_per_second: of matrix products, by precision, measured.
-        inference_precision: what `--precision auto` takes for embeddings and predictions.
-        training_precision: what it takes for training.
-        is_default: whether `--device auto` takes it.
-        doubt: why `--precision auto` may be wrong here, by what was measured; empty if it is right.
-    """
-
-    device: str
-    model: str
-    num_threads: int
-    features: tuple[str, ...]
-    operations_per_second: dict[str, float]
-    inference_precision: str
+    device: str  # as `--device` takes it
+    model: str  # the product's name
+    num_threads: int  # that compute together; 0 for a GPU
+    features: tuple[str, ...]  # for products of bf16 and int8, or a GPU's compute capability
+    operations_per_second: dict[str, float]  # of matrix products, measured
+    inference_precision: str  # what `--precision auto` takes
     training_precision: str
-    is_default: bool
-    doubt: str = ""
+    is_default: bool  # whether `--device auto` takes it
+    doubt: str = ""  # why `auto` may be wrong here; empty if it is right
 
 
 def describe_devices() -> list[DeviceReport]:
@@ -213,12 +192,7 @@ def describe_device(device: torch.device) -> DeviceReport:
 
 
 def doubt_choice(inference: str, gain: float) -> str:
-    """Say if the measured gain of bf16 contradicts what `--precision auto` takes.
-
-    Args:
-        inference: what it takes for inference.
-        gain: the speed of matrix products in bf16, divided by that in float32.
-    """
+    """Say if the measured speed of bf16 over float32 contradicts what `--precision auto` takes."""
     if inference == "bf16" and gain < 1.0:
         other = "fp32"
     elif inference == "fp32" and gain > LEAST_GAIN:

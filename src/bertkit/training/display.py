@@ -37,11 +37,8 @@ def show_training(
 ) -> Iterator[Display]:
     """Show a run's progress on standard error, as a panel on a terminal and as lines elsewhere.
 
-    Args:
-        num_steps: steps of the whole run.
-        step: steps already done.
-        shares: metrics from 0 to 1 to display, each with its heading.
-        watched: the metric that selects the best checkpoint, if any; in `shares` or not.
+    `shares` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
+    best checkpoint and may be one of them.
     """
     columns = _list_columns(shares, watched)
     console = open_console()

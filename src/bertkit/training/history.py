@@ -1,7 +1,7 @@
-"""Finds loss spikes: losses far above the recent ones.
+"""Find loss spikes: losses far above the recent ones.
 
-Reports depend only on the losses and earlier reports in the log, so a resumed run reports the
-same spikes.
+Spikes depend only on the losses and earlier spikes in the log, so a resumed run reports the same
+ones.
 """
 
 import math
@@ -22,17 +22,11 @@ NORMAL_DEVIATION = 1.4826  # standard deviation of a normal over its median abso
 
 @dataclass(frozen=True)
 class Spike:
-    """A loss far above the recent ones.
-
-    Attributes:
-        loss: the step's loss.
-        expected: the median of the losses before it.
-        deviation: their robust standard deviation.
-    """
+    """A loss far above the recent ones."""
 
     loss: float
-    expected: float
-    deviation: float
+    expected: float  # the median of the losses before it
+    deviation: float  # their robust standard deviation
 
 
 class SpikeFinder:
@@ -79,11 +73,7 @@ Point = tuple[float, float]
 
 
 class Columns:
-    """Columns of numbers by name, with one number per row; NaN where a row has none.
-
-    Attributes:
-        num_rows: number of rows added.
-    """
+    """Columns of numbers by name, with one number per row; NaN where a row has none."""
 
     def __init__(self) -> None:
         self.num_rows = 0
@@ -127,12 +117,8 @@ class TrainingHistory:
     """The contents of a run's log, in compact columns so that a long run fits in memory.
 
     Attributes:
-        num_steps: steps done, including those that weren't applied.
-        train: metrics of the applied steps.
         held_out: metrics of the evaluations; `elapsed_seconds` is that of the step before.
         incidents: the first rows of all other events: `spike` and `not-finite`.
-        num_incidents: number of rows of each such event.
-        has_ended_early: whether early stopping ended the run.
     """
 
     num_steps: int = 0

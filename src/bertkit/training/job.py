@@ -36,9 +36,8 @@ class Scores:
     """Sums over a batch's targets, on the model's device.
 
     Attributes:
-        losses: loss sums, by the names of `target_counts`.
-        hits: numbers of targets whose most likely prediction was correct, by the same names;
-            empty if no prediction is right or wrong.
+        hits: numbers of targets whose most likely prediction was correct, by the same names; empty
+            if no prediction is right or wrong.
     """
 
     losses: dict[str, Tensor]
@@ -86,25 +85,19 @@ class Job(Generic[AnyBatch]):
     """Everything specific to a model or a task that the training loop needs.
 
     Attributes:
-        model: the model to train, already on its device.
         batches_at: step → its micro-batches; a pure function.
         score: model and micro-batch → sums of losses; differentiable.
         evaluate: returns held-out metrics, including `loss`, which must be finite. It has no side
             effects, and a signal may interrupt it.
         count_operations: floating-point operations of a training step on a micro-batch.
         save_model: writes the model's files into a folder; returns their records by file name.
-        save_architecture: the same for all of the model's files except its weights.
-        batch_tensors: micro-batch → named tensors, from which it can be rebuilt.
         shares: metrics from 0 to 1 to display, each with its heading.
         learning_rate_scale: name of a parameter → factor of its learning rate. Parameters that
             don't require a gradient stay frozen.
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
             if AdamW updates everything.
-        watched: the metric that selects the best checkpoint; None to use the last one.
         needed_steps: newest step → steps whose checkpoints are written and kept, such as those
             whose weights will be averaged.
-        example_names: the noun for the examples in a batch, for messages.
-        can_replay: whether `bertkit replay` can read the job's dumps.
     """
 
     model: nn.Module
@@ -113,7 +106,7 @@ class Job(Generic[AnyBatch]):
     evaluate: Callable[[], dict[str, float]]
     count_operations: Callable[[AnyBatch], float]
     save_model: SaveFiles
-    save_architecture: SaveFiles
+    save_architecture: SaveFiles  # all files except the weights
     batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
     shares: Mapping[str, str]
     learning_rate_scale: Callable[[str], float] = keep_learning_rate
@@ -126,18 +119,11 @@ class Job(Generic[AnyBatch]):
 
 @dataclass(frozen=True)
 class Machine:
-    """The device to train on, and its speed.
-
-    Attributes:
-        device: the model's device.
-        precision: precision of matrix products.
-        peak_operations: floating-point operations per second in matrix products, measured at the
-            start.
-    """
+    """The device to train on, and its speed."""
 
     device: torch.device
     precision: Literal["fp32", "bf16"]
-    peak_operations: float
+    peak_operations: float  # floating-point operations per second in matrix products, measured
 
     @classmethod
     def choose(cls, settings: OptimizationSettings) -> Self:

@@ -1,15 +1,6 @@
-"""The life of a training run: locked, resumed or started, trained to its last step.
+"""The life of a training run: locked, resumed or started, trained to its last step, finished.
 
-Every recipe that trains goes through these functions in this order; `finished.py` has the end of
-those that write a model beside run:
-
-    with open_run(run, output, inputs=...):        # this process alone, with its stop signals
-        finished = read_finished(run, wanted, ...)  # nothing to do?
-        context = ...                               # the recipe reads data and model
-        record, state = start_or_resume(run, wanted)
-        job, num_steps = ...                        # the recipe builds the job
-        run.write_record(...)
-        state = train_to_end(run, job, ...)
+Every recipe that trains calls these functions in this order:
 """
 
 import logging
@@ -54,24 +45,16 @@ MaybeNumber = float | None
 
 
 class FinishedRecord(ChecksummedModel):
-    """What `metrics.json` of every recipe says; a number that isn't defined is null there.
-
-    Attributes:
-        warnings: what is odd.
-        num_steps: that were trained.
-        best_step: the best single one.
-        has_ended_early: whether nothing had become better for long enough.
-        files: SHA-256 of the model's files, by name.
-    """
+    """What `metrics.json` of every recipe says; a number that isn't defined is null there."""
 
     description: ClassVar[str] = "the metrics of a finished run"
 
     format_version: Literal[1] = 1
     warnings: tuple[str, ...]
     num_steps: int
-    best_step: int
+    best_step: int  # the best single one
     has_ended_early: bool
-    files: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)  # SHA-256 by name
 
     @classmethod
     def read(cls, output: Path) -> Self:
@@ -93,11 +76,7 @@ class FinishedRecord(ChecksummedModel):
 
 
 class SavedMetrics(FinishedRecord):
-    """The metrics in `metrics.json` of any recipe, without the rest of it.
-
-    Attributes:
-        metrics: of the held-out examples.
-    """
+    """The metrics in `metrics.json` of any recipe, without the rest of it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -110,14 +89,8 @@ SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
 def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> SavedRecord | None:
     """Return what a finished run saved; None if something is left to do.
 
-    Args:
-        run: the run, in a folder of the model's.
-        wanted: the run's record as it would be now; the sizes of the model may be unknown.
-        kind: the class of its `metrics.json`.
-
-    Raises:
-        ResumeError: the run has other settings or data.
-        MissingFileError, DamagedFileError: a file of the model is missing or was changed.
+    In `wanted` the sizes of the model may be unknown. A `ResumeError` says that the run has other
+    settings or data.
     """
     record = run.read_record()
     if record is None:
@@ -198,18 +171,9 @@ def open_run(
 ) -> Iterator[None]:
     """Lock a run for this process, and stop at once on a signal outside of the loop.
 
-    Args:
-        run: the run.
-        output: the folder of the model, if the run is a folder in it.
-        inputs: files and folders that are read.
-        check: raises an error to reject the folder for a reason of the recipe's own.
-        describe_stop: the message after a signal; by default, which checkpoint is the newest.
-
-    Raises:
-        ResumeError: the folder holds something else, or another process trains there.
-        SettingsError: the folder overlaps with an input.
-        StorageError: the lock can't be created.
-        StoppedError: a signal arrived.
+    `output` is the folder of the model, if the run is a folder in it; it must not overlap with
+    `inputs`. `check` raises an error to reject it for a reason of the recipe's own. `describe_stop`
+    returns the message after a signal; by default, which checkpoint is the newest.
     """
 
     def check_folder(folder: Path) -> None:
@@ -257,16 +221,9 @@ def complete_record(
 def start_or_resume(run: Run, wanted: RunRecord) -> tuple[RunRecord, RunState]:
     """Return the record and the state to train from.
 
-    Args:
-        run: the run, which may be new.
-        wanted: the record as it would be now; `num_steps` is 0.
-
-    Returns:
-        The record, with `num_steps` of the run that is resumed and 0 for a new one; and the state
-        of the newest checkpoint, step 0 if there is none.
-
-    Raises:
-        ResumeError: the run has other settings, data or weights.
+    The record has `num_steps` of the run that is resumed and 0 for a new one, the state is that of
+    the newest checkpoint or step 0. A `ResumeError` says that the run has other settings, data or
+    weights.
     """
     record, state = run.read_record(), run.newest_state()
     if record is not None:
@@ -296,11 +253,7 @@ def train_to_end(
 
 
 def find_checkpoint(run: Run, step: int) -> Path:
-    """Return the folder of a checkpoint that the run needs.
-
-    Raises:
-        ResumeError: it is missing.
-    """
+    """Return the folder of a checkpoint that the run needs."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is missing; remove {run.folder} to start again")

@@ -22,16 +22,10 @@ OnEvent = Callable[[int, Mapping[str, float]], object]
 
 @dataclass(frozen=True)
 class Observers:
-    """What is called while a run trains.
+    """What is called while a run trains."""
 
-    Attributes:
-        on_step: called after each step that was applied, with its number and its metrics.
-        on_evaluation: called after each evaluation, with the number of steps so far and the
-            held-out metrics.
-    """
-
-    on_step: OnEvent | None = None
-    on_evaluation: OnEvent | None = None
+    on_step: OnEvent | None = None  # after each applied step
+    on_evaluation: OnEvent | None = None  # with the number of steps so far and the held-out metrics
 
     def step(self, step: int, values: Mapping[str, float]) -> None:
         """Tell of a step."""
@@ -67,19 +61,10 @@ NOT_METRICS = frozenset({"event", "step", "tokens"})
 
 
 class RunLog:
-    """Appends rows to the log; opening it drops rows written after the resumed checkpoint.
+    """Appends rows to the log.
 
-    Args:
-        path: the JSONL file; if it is missing, a new one is created.
-        step: the step after which the run resumes.
-        num_rows: number of rows synced when that checkpoint was saved.
-
-    Attributes:
-        num_rows: number of rows in the log.
-
-    Raises:
-        DamagedFileError: one of those rows is missing or altered.
-        StorageError: writing failed.
+    Opening it drops rows written after the resumed checkpoint, at whose saving `num_rows` were
+    synced.
     """
 
     def __init__(self, path: Path, step: int, num_rows: int) -> None:
@@ -140,11 +125,8 @@ class RunLog:
 def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a run's log, in order; nothing if there is no log.
 
-    Args:
-        path: the JSONL file.
-        num_rows: number of rows synced when the run was saved. All of them must be intact; what
-            a crash left after them isn't read. If None, every line must be a valid row, except a
-            truncated last one.
+    The first `num_rows` must be intact, and what a crash left after them isn't read. If None, every
+    line must be a valid row, except a truncated last one.
     """
     for _, row in _read_lines(path, num_rows):
         yield row

@@ -34,14 +34,7 @@ from bertkit.training.step import (
 def follow(
     watched: Watched, metrics: Mapping[str, float], state: RunState, num_steps: int
 ) -> RunState:
-    """Return the state updated with an evaluation; one before the first step is ignored.
-
-    Args:
-        watched: the watched metric.
-        metrics: metrics of the evaluation after `state.step` steps, including `loss`.
-        state: the run's state.
-        num_steps: steps of the whole run.
-    """
+    """Return the state updated with an evaluation; one before the first step is ignored."""
     if state.step == 0:
         return state
     if is_better(watched, metrics, state):
@@ -67,11 +60,6 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
 
     A value that isn't finite never is. An equal value is better only if `is_tie_by_loss` is set
     and its loss is lower.
-
-    Args:
-        watched: the watched metric.
-        metrics: the evaluation's metrics, including `loss`.
-        state: the run's state, with the best value.
     """
     value, best = metrics[watched.metric], state.best_metric
     if best is None or not math.isfinite(value):
@@ -118,14 +106,6 @@ def fit(
     If a metric is watched, each evaluation with a new best value is followed by a checkpoint that
     is kept, as are the checkpoints that the job needs. The evaluation before the first step is
     never the best, because its head is untrained.
-
-    Args:
-        job: the model and the task.
-        settings: settings of the optimizer and the loop.
-        run: the run, which owns the log and the checkpoints.
-        state: the state to resume from; the model already has that checkpoint's weights.
-        num_steps: steps of the whole run.
-        machine: the device to compute on.
 
     Returns:
         The run's final state: at the last step, or earlier (`has_ended_early`). The best step is

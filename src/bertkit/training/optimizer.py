@@ -20,14 +20,8 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
     """Return the mean of each tensor over the states, summed in float64.
 
     The states are consumed one at a time, so an iterator that reads checkpoints keeps at most two
-    models in memory, beside the sums. Tensors that aren't floating-point have no mean; they must
-    be equal in all states.
-
-    Args:
-        states: state dicts (tensors by name); at least one.
-
-    Returns:
-        Tensors with the same names, shapes and dtypes.
+    models in memory, beside the sums. Tensors that aren't floating-point must be equal in all
+    states.
     """
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
@@ -161,8 +155,6 @@ def build_optimizer(
     and layer norms, which have one.
 
     Args:
-        model: the model to train.
-        settings: learning rate, betas, epsilon and weight decay.
         learning_rate_scale: parameter name → factor of its learning rate. Parameters with equal
             factors share groups; `set_learning_rate` applies the factor.
         muon_learning_rate: peak learning rate of Muon, which then updates the matrices of the

@@ -1,7 +1,6 @@
 """What the processor is, and what bf16 was measured to give on its kind.
 
-`--precision auto` follows this table and no clock, so that the same command gives the same answer,
-whatever else the machine is doing. `bertkit devices` measures, and says where the table is wrong.
+`--precision auto` follows this table and no clock, so the same command gives the same answer.
 """
 
 import platform
@@ -19,34 +18,21 @@ UNKNOWN = "unknown processor"
 
 @dataclass(frozen=True)
 class Processor:
-    """The processor of this machine.
+    """The processor of this machine."""
 
-    Attributes:
-        vendor: such as GenuineIntel or AuthenticAMD; empty if unknown.
-        name: the product's name.
-        flags: the instruction sets of `MATRIX_FLAGS` that it has.
-    """
-
-    vendor: str
+    vendor: str  # such as GenuineIntel or AuthenticAMD; empty if unknown
     name: str
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # those of `MATRIX_FLAGS` that it has
 
 
 @dataclass(frozen=True)
 class Bf16Gain:
-    """How many times as fast as float32 bf16 was measured on a kind of processor, at least.
-
-    Attributes:
-        flag: the instruction set that the kind has.
-        vendor: of the processor; empty for any.
-        inference: for encoders, beside the fastest engine in float32.
-        training: for training steps; 0.0 if that wasn't measured.
-    """
+    """How many times as fast as float32 bf16 was measured on a kind of processor, at least."""
 
     flag: str
-    vendor: str
-    inference: float
-    training: float
+    vendor: str  # empty for any
+    inference: float  # for encoders, compared with the fastest engine in float32
+    training: float  # 0.0 if not measured
 
 
 # The first row that fits counts; a processor without one computes in float32. docs/performance.md

@@ -46,12 +46,7 @@ from bertkit.training.step import DUMPS
 
 
 def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
-    """Return the software versions and machine properties that exact results depend on.
-
-    Args:
-        device: the device that computes.
-        precision: precision of matrix products.
-    """
+    """Return the software versions and machine properties that exact results depend on."""
     versions = {
         "bertkit": __version__,
         "python": platform.python_version(),
@@ -79,36 +74,21 @@ AnySettings = TypeVar("AnySettings", bound=OptimizationSettings)
 
 
 class RunState(BaseModel):
-    """Where a run stands. With weights and optimizer, this is all that resuming needs.
-
-    Attributes:
-        step: steps done.
-        tokens: real tokens seen.
-        evaluated_step: the step after which the last evaluation was; None before the first.
-        best_loss: the lowest held-out loss so far.
-        num_skipped: steps in a row whose gradient was not finite, up to now.
-        elapsed_seconds: time spent training, over all its parts.
-        num_log_rows: rows that the log had when it was synced for this checkpoint.
-        best_metric: the best value of the watched metric after a step; None where there is none.
-        best_step: the step after which it was; its checkpoint is kept.
-        best_step_loss: the held-out loss there.
-        num_not_better: evaluations in a row that were not better, up to now.
-        has_ended_early: whether they ended the run before its last step.
-    """
+    """The progress of a run. With weights and optimizer, this is all that resuming needs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     step: int = 0
-    tokens: int = 0
-    evaluated_step: int | None = None
-    best_loss: float | None = None
-    num_skipped: int = 0
+    tokens: int = 0  # without padding
+    evaluated_step: int | None = None  # the step of the last evaluation
+    best_loss: float | None = None  # the lowest held-out loss
+    num_skipped: int = 0  # steps in a row whose gradient was not finite
     elapsed_seconds: float = 0.0
-    num_log_rows: int = 0
-    best_metric: float | None = None
+    num_log_rows: int = 0  # synced with this checkpoint
+    best_metric: float | None = None  # of the watched metric
     best_step: int | None = None
     best_step_loss: float | None = None
-    num_not_better: int = 0
+    num_not_better: int = 0  # evaluations in a row
     has_ended_early: bool = False
 
     def is_done(self, num_steps: int) -> bool:
@@ -117,14 +97,9 @@ class RunState(BaseModel):
 
 
 class RunRecord(ChecksummedModel):
-    """What a run was begun with.
+    """The settings, data and model that a run was started with.
 
     Attributes:
-        settings: the recipe's settings.
-        data_fingerprint: identifies the data.
-        model: the model's sizes, as its config has them.
-        num_steps: steps of the whole run.
-        versions: of the programs that matter to the bits.
         source: the checkpoint that its first weights come from; empty where they were drawn.
     """
 
@@ -223,14 +198,7 @@ class Run:
     def save(
         self, state: RunState, model: nn.Module, optimizer: optim.Optimizer, save_model: SaveFiles
     ) -> Path:
-        """Write a checkpoint, whole or not at all.
-
-        Args:
-            state: where the run stands.
-            model: its parameters name the optimizer's tensors.
-            optimizer: its state goes beside the weights.
-            save_model: writes the model's own files into a folder, as in `Job`.
-        """
+        """Write a checkpoint, whole or not at all."""
         path = checkpoint_path(self.folder, state.step)
         with durable_folder(path) as folder:
             moments = optimizer_tensors(optimizer, model)
@@ -243,11 +211,9 @@ class Run:
         return path
 
     def rotate(self, keep: int, *also: int | None) -> None:
-        """Remove the oldest checkpoints, and what an interrupted one left behind.
+        """Remove old and unfinished checkpoints.
 
-        Args:
-            keep: how many of the newest stay.
-            also: the steps of those that stay however old they are.
+        The `keep` newest and those of the steps in `also` stay.
         """
         rotate_checkpoints(self.folder, keep, *also)
         remove_litter(self.folder / CHECKPOINTS)
@@ -285,15 +251,10 @@ def keep_precision(settings: AnySettings, run: Run | None) -> AnySettings:
 
 
 def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:
-    """Know a run's source by its files: its folder may be moved, or its path be spelled otherwise.
+    """Return `new`, with the old name of its source if both paths lead to the same files.
 
-    Args:
-        old: what the run was begun with; None for a new run.
-        new: what it is taken up with.
-        setting: the one that names the source.
-
-    Returns:
-        `new`, with the source's old name where the new one is a path to the same files.
+    So a source folder may be moved, or spelled otherwise. `setting` is the one that names the
+    source.
     """
     if old is None or not old.source:
         return new

@@ -21,17 +21,11 @@ INCIDENTS = {
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis of a chart.
+    """The x axis of a chart."""
 
-    Attributes:
-        name: the column in the history.
-        label: the axis label, with its unit.
-        unit: the divisor that converts the column to the axis's unit.
-    """
-
-    name: str
+    name: str  # the column in the history
     label: str
-    unit: float = 1.0
+    unit: float = 1.0  # the divisor that converts the column to the label's unit
 
 
 STEPS = Across("step", "step")
@@ -40,20 +34,12 @@ MINUTES = Across("elapsed_seconds", "minutes of training", 60.0)
 
 @dataclass(frozen=True)
 class Curve:
-    """The y axis of a chart.
+    """The y axis of a chart."""
 
-    Attributes:
-        name: the column in the history.
-        title: the chart's title.
-        unit: the unit or meaning of the values.
-        is_percent: whether the values are shares of 1.
-        starts_at_zero: whether the axis starts at zero.
-    """
-
-    name: str
+    name: str  # the column in the history
     title: str
-    unit: str
-    is_percent: bool = False
+    unit: str  # the unit or meaning of the values
+    is_percent: bool = False  # whether the values are shares of 1
     starts_at_zero: bool = False
 
 
@@ -184,12 +170,7 @@ def tabulate_settings(values: Mapping[str, Any], title: str = "Settings") -> Tab
 
 
 def tabulate_choices(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Section:
-    """Tabulate the settings that differ from their defaults.
-
-    Args:
-        values: the run's settings.
-        defaults: the defaults of this version of bertkit; settings it doesn't know have none.
-    """
+    """Tabulate the settings that differ from their defaults."""
     title = "Settings that differ from the defaults"
     rows: list[list[Cell]] = [
         [_show(name), _show(value), _show(defaults[name]) if name in defaults else "no default"]

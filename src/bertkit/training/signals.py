@@ -75,10 +75,8 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
     """End the block with a `StoppedError` as soon as a stop signal arrives.
 
-    Outside the main thread this does nothing.
-
-    Args:
-        describe: returns the message: what is done, and how to resume.
+    Outside the main thread this does nothing. `describe` returns the message: what is done, and how
+    to resume.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

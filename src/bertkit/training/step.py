@@ -1,13 +1,10 @@
 """One training step: a pure function of (seed, step), the weights and the optimizer's state.
 
 Before each micro-batch torch's default generator is seeded from (seed, step, micro-batch), and
-nothing else seeds it, so these determine dropout. A resumed run therefore continues bit for bit
-without a saved generator state, and a single step can be replayed.
+nothing else seeds it, so a resumed run continues bit for bit without a saved generator state.
 
 Some libraries sum matrix products in another order if the data isn't aligned to 64 bytes, as in a
 memory-mapped file. Weights are therefore aligned before the first step.
-
-Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Results".
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,20 +32,12 @@ ALIGNMENT_BYTES = 64  # as in memory that torch allocates
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of one step.
-
-    Attributes:
-        metrics: mean losses, accuracies and the gradient norm.
-        num_tokens: number of tokens, without padding.
-        num_operations: floating-point operations in its matrix products.
-        is_applied: False if loss or gradient was not finite and the weights didn't change.
-        examples: names of the examples.
-    """
+    """The result of one step."""
 
     metrics: dict[str, float]
-    num_tokens: int
+    num_tokens: int  # without padding
     num_operations: float
-    is_applied: bool
+    is_applied: bool  # False if loss or gradient was not finite
     examples: str
 
 
@@ -203,20 +192,13 @@ class DumpRecord(BaseModel):
     """The contents of `dump.json`.
 
     Attributes:
-        format_version: version of the dump format.
-        step: number of the step, counted from 1 as in the log.
-        num_micro_batches: number of micro-batches in the step.
         metrics: the step's metrics, each as Python's `repr`, including `nan` and `inf`.
-        device: type of the device that computed the step.
-        precision: precision of matrix products.
-        settings: settings of the run.
-        versions: versions of the software, and the machine's properties.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format_version: Literal[1] = 1
-    step: int = Field(ge=1)
+    step: int = Field(ge=1)  # counted from 1, as in the log
     num_micro_batches: int = Field(ge=1)
     metrics: dict[str, Annotated[str, AfterValidator(_check_number)]]
     device: str
@@ -227,17 +209,11 @@ class DumpRecord(BaseModel):
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump loaded from disk.
-
-    Attributes:
-        record: the contents of `dump.json`.
-        weights: the model's tensors before the step, by the model's own names.
-        batches: the named tensors of each micro-batch.
-    """
+    """A dump loaded from disk."""
 
     record: DumpRecord
-    weights: dict[str, Tensor]
-    batches: list[dict[str, Tensor]]
+    weights: dict[str, Tensor]  # before the step
+    batches: list[dict[str, Tensor]]  # one a micro-batch
 
 
 def dump_path(run: Path, step: int) -> Path:
@@ -264,11 +240,7 @@ def write_dump(
 ) -> Path:
     """Write a dump atomically and return its folder.
 
-    Args:
-        run: the run's folder.
-        record: the contents of `dump.json`.
-        job: the training job, whose model still has the weights from before the step.
-        batches: the step's micro-batches.
+    The job's model still has the weights from before the step.
     """
     path = dump_path(run, record.step)
     weights = {name: tensor.detach().cpu() for name, tensor in job.model.state_dict().items()}

@@ -21,7 +21,7 @@ SEPARATORS = {"|", "&&", ";"}
 SHELL = {"", "bash", "console"}
 # Sections of the README, and the models and files that their commands take for granted.
 SECTIONS = {
-    "Try it": ("hub", "texts.txt", "mine.csv"),
+    "Try it": ("bundled", "texts.txt", "mine.csv"),
     "A model for your own labels": (
         *("sentence-transformers/all-MiniLM-L6-v2", "M", "train.csv", "test.csv"),
         *("pairs.jsonl", "sts.tsv", "train.conll", "train-v2.0.json", "swag.csv"),
@@ -131,7 +131,7 @@ def test_the_commands_of_a_section_run(heading, shelf, tmp_path, monkeypatch, ca
     shelf.lay_out(SECTIONS[heading], tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hub, "PACKAGE", "hub")
+    monkeypatch.setattr(hub, "PACKAGE", "bundled")
     monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     monkeypatch.setattr("webbrowser.open", lambda _: True)
     shown = [one.words for one in COMMANDS["README.md"] if one.heading == heading]

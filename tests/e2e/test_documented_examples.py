@@ -120,9 +120,9 @@ def test_the_examples_of_a_page_run(page, shelf, tmp_path: Path, monkeypatch):
     given = GIVEN.get(page, Given())
     shelf.lay_out(given.files, tmp_path)
     if given.is_quick:
-        shelf.lay_out(["hub"], tmp_path)
+        shelf.lay_out(["bundled"], tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(hub, "PACKAGE", "hub")
+        monkeypatch.setattr(hub, "PACKAGE", "bundled")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__", **given.names}
     for block in EXAMPLES[page]:

@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # folders too: their time changes when a file goes away
 SOURCES := $(shell find src ! -path '*/__pycache__*')
 PACKAGES := models/minilm studies examples/demo
-PACKAGE_SOURCES := $(shell find $(PACKAGES) ! -path '*/__pycache__*')
+PACKAGE_SOURCES := $(shell find $(PACKAGES) ! -path '*/__pycache__*' ! -path '*/tests/*')
 
 # threads that wait without spinning: many times faster where something else runs beside the tests
 export OMP_WAIT_POLICY := PASSIVE

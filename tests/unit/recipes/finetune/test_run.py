@@ -163,7 +163,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     steps = [
         (result_module, "evaluate_model"),
         (result_module, "write_report"),
-        (result_module.SavedResult, "write"),
+        (result_module.SavedFineTuning, "write"),
     ]
     for place, name in steps:
         with monkeypatch.context() as patch:

@@ -163,7 +163,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for place, name in ((result_module, "evaluate_model"), (result_module.SavedResult, "write")):
+    for place, name in ((result_module, "evaluate_model"), (result_module.SavedSeq2Seq, "write")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="resumes from"):

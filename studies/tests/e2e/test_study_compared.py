@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.e2e.test_study import read_metric, write_told
+from studies.tests.e2e.test_study import read_metric, write_told
 
 from bertkit.cli.main import main
 from bertkit.models.bert.config import BertConfig

@@ -77,7 +77,7 @@ def test_all_arms_read_as_much_of_a_text(monkeypatch, tmp_path, size):
     monkeypatch.setattr(features, "score_vectors", lambda *_: 0.5)
     monkeypatch.setattr(features, "freeze", lambda *words: lengths.append(words[2]))
     monkeypatch.setattr(downstream, "finetune", lambda *words: lengths.append(words[2].max_length))
-    monkeypatch.setattr(downstream.SavedResult, "read", lambda output: saved)
+    monkeypatch.setattr(downstream.SavedFineTuning, "read", lambda output: saved)
     for name in LEARNERS:
         monkeypatch.setitem(LEARNERS, name, lambda learning: lengths.append(learning.max_length))
     decision = Decision({TOKENS: 10, TASKS: "", name_steps("fine-tuned"): 1})

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 
-from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
+from studies.tests.small import COURSE, LOSS, SCORE, build_outcome
 
 from bertkit.base.checksummed_json import verify_row
 from bertkit_studies.outcome import write_results

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.unit.studies.small import build_outcome
+from studies.tests.small import build_outcome
 
 from bertkit_studies.page import align, build_markdown, build_report, describe_outcome, write_pages
 from bertkit_studies.saved import CellFailure

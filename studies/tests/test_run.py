@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.unit.studies.small import SmallStudy, Told
+from studies.tests.small import SmallStudy, Told
 
 from bertkit.base.errors import (
     DamagedFileError,

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from tests.unit.studies.baselines.conftest import known_peak, shards
+from studies.tests.baselines.conftest import known_peak, shards
 
 from bertkit.cli.main import main
 from bertkit.nn.packing import PackedBatch

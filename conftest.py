@@ -12,8 +12,8 @@ import pytest
 from beartype import beartype
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-PROCESSORS = Path(__file__).parent / "processors"
+SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
+PROCESSORS = Path(__file__).parent / "tests" / "processors"
 CHOSEN = "BERTKIT_TEST_PROCESSOR"
 
 

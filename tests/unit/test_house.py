@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
@@ -244,3 +245,33 @@ def test_the_tree_on_the_page_has_all_rooms(page):
     rooms = {path.parent.name for path in Path(bertkit.__file__).parent.glob("*/__init__.py")}
     assert set(re.findall(r"^  (\w+)/", tree, re.MULTILINE)) == rooms
     assert len(rooms) <= MAX_ROOMS
+
+
+def list_imports(tree):
+    """Yield what is imported when a module is: not what a function imports, nor a type checker."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif not isinstance(node, ast.FunctionDef | ast.Lambda) and not (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ):
+            yield from list_imports(node)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """A package's own file is imported too: such a circle shows only to whoever enters it there."""
+    folder = Path(bertkit.__file__).parent
+    trees = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): ast.parse(path.read_text("utf-8"))
+        for path in folder.rglob("*.py")
+    }
+    graph = {}
+    for module, tree in trees.items():
+        names = {name for name in list_imports(tree) if name in trees}
+        packages = {".".join(name.split(".")[:depth]) for name in names for depth in (2, 3)}
+        own = {".".join(module.split(".")[:depth]) for depth in range(1, module.count(".") + 1)}
+        graph[module] = (names | packages & trees.keys()) - own - {module}
+    TopologicalSorter(graph).prepare()  # raises CycleError, with the circle

@@ -8,7 +8,7 @@ from unicodedata import category
 
 import sentencex
 
-from bertkit.data.readers.text import SURROGATE
+from bertkit.tokenization.engine import SURROGATE
 from bertkit.tokenization.words import cut_words, split_words
 
 # The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:

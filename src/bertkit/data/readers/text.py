@@ -4,17 +4,16 @@ Source: the convention of google-research/bert's `create_pretraining_data.py`.
 """
 
 import io
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
 from bertkit.data.readers.sources import TextSource
+from bertkit.tokenization.engine import SURROGATE
 
 LINE_LIMIT_BYTES = 1 << 20
 LONG_BLANK_RUN = 64  # lines after which scanning the whole buffer pays off
 WHITE_SPACE = (b" ", b"\t", b"\r")
-SURROGATE = re.compile("[\ud800-\udfff]")
 CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8 bytes inside a character
 
 

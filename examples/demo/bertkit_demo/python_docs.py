@@ -19,9 +19,9 @@ from bertkit.base.errors import pluralize
 from bertkit.base.files import durable_file, durable_folder
 from bertkit.base.progress import announce
 from bertkit.data.readers.document import Document
-from bertkit.data.readers.text import SURROGATE
 from bertkit.recipes.prepare.work_unit import choose_split
 from bertkit.recipes.settings import PrepareSettings
+from bertkit.tokenization.engine import SURROGATE
 from bertkit_demo.docstrings import find_docstrings, find_paragraphs
 
 TOPICS = "pydoc_data"

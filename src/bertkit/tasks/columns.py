@@ -11,11 +11,11 @@ from itertools import islice, pairwise
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
-from bertkit.data.readers.text import SURROGATE
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
+from bertkit.tokenization.engine import SURROGATE
 
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred

@@ -19,9 +19,9 @@ from bertkit.data.encodings import (
     refuse_encoding,
     unpack,
 )
-from bertkit.data.readers.text import SURROGATE
 from bertkit.data.tables.record import RowReport, has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
+from bertkit.tokenization.engine import SURROGATE
 
 MAX_ROW_BYTES = 16 << 20
 DEFAULT_FIELD = "text"

@@ -29,14 +29,9 @@ SHOWN_ELSEWHERE = {"task", "kind", "model", "revision", "train", "dev"}
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The data that cards and reports of all trained models show.
+    """The data that cards and reports of all trained models show."""
 
-    Attributes:
-        name: name of the model's folder.
-        record: the run's record: settings, data and source.
-    """
-
-    name: str
+    name: str  # of the model's folder
     record: RunRecord
 
     @property
@@ -62,13 +57,7 @@ class ModelFacts:
 
 
 def build_header(facts: ModelFacts, library: LibraryName, **values: Any) -> "ModelCardData":
-    """Build the header, without license and languages, which people must add.
-
-    Args:
-        facts: the data to show.
-        library: the one that loads the model.
-        values: further fields, as in `huggingface_hub.ModelCardData`.
-    """
+    """Build the header, without license and languages, which people must add."""
     from huggingface_hub import ModelCardData
 
     return ModelCardData(

@@ -30,21 +30,13 @@ OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE, FACTS_FIL
 
 @dataclass(frozen=True)
 class TrainTokenizerResult:
-    """The result of training a tokenizer.
-
-    Attributes:
-        folder: the tokenizer's folder.
-        tokenizer: the trained tokenizer.
-        word_counts: the word counts of the corpus.
-        report: data problems in the input.
-        elapsed_seconds: duration of the call, including reading.
-    """
+    """The result of training a tokenizer."""
 
     folder: Path
     tokenizer: Tokenizer
     word_counts: WordCounts
     report: ReadReport
-    elapsed_seconds: float
+    elapsed_seconds: float  # including reading
 
 
 def train_tokenizer(

@@ -107,22 +107,13 @@ MAX_LENGTH = 128  # as `bertkit pretrain` trains by default
 
 @dataclass(frozen=True)
 class HeldOutResult:
-    """Metrics of the pre-training heads.
-
-    Attributes:
-        objective: bert, mlm or causal, as the model's heads allow.
-        num_documents: held-out documents of the shards.
-        num_sequences: sequences that were evaluated.
-        num_predicted: words that were predicted.
-        max_length: maximum tokens of a sequence.
-        metrics: losses, accuracies, perplexity and bits per character.
-    """
+    """Metrics of the pre-training heads."""
 
     objective: ObjectiveName
     num_documents: int
     num_sequences: int
-    num_predicted: int
-    max_length: int
+    num_predicted: int  # words
+    max_length: int  # in tokens
     metrics: dict[str, float]
 
 
@@ -136,11 +127,6 @@ def evaluate_held_out(
         data: the folder that `bertkit prepare` wrote.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
-
-    Raises:
-        InputError: the shards have no held-out text, or were made with another tokenizer.
-        CheckpointError: the model has no head that predicts words.
-        BertkitError: model or shards can't be read.
     """
     checkpoint = open_checkpoint(resolve_model(model, revision=revision))
     objective_name = choose_objective(checkpoint)

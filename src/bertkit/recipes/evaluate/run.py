@@ -37,19 +37,11 @@ from bertkit.tasks.task import Evaluation, Task
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """The model to evaluate, and how to load it.
-
-    Attributes:
-        model: a model folder, the id of a model of the Hub, or a loaded model.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
-        engine: the inference engine.
-        precision: of the encoder's weights and matrix products.
-    """
+    """The model to evaluate, and how to load it."""
 
     model: str | Path | Predictor[Any, Any, Any]
     device: str = "auto"
-    revision: str | None = None
+    revision: str | None = None  # a branch, tag or commit on the Hub
     engine: EngineName = "auto"
     precision: PrecisionName = "auto"
 
@@ -68,18 +60,9 @@ class EvaluatedModel:
 
 @dataclass(frozen=True)
 class EvaluateResult:
-    """The result of an evaluation.
+    """The result of an evaluation."""
 
-    Attributes:
-        model: the model as the user named it, or the task of a loaded one.
-        task: the task of the model.
-        found: the examples, and the data problems of their file.
-        counts: statistics of the examples.
-        predictions: the model's predictions, in the order of the examples.
-        evaluation: metrics of the predictions against the labels.
-    """
-
-    model: str
+    model: str  # as the user named it, or the task of a loaded one
     task: Task[Any, Any]
     found: ExampleSet
     counts: SetCounts

@@ -43,25 +43,15 @@ COUNT_NAMES = {
 
 @dataclass(frozen=True)
 class FineTuningFacts(ModelFacts):
-    """The data shown in the report and the card.
-
-    Attributes:
-        final: the model's final evaluation.
-        counts: counts of the sets `train` and `dev`.
-        num_steps: number of training steps.
-        best_epoch: the epoch, possibly fractional, of the best checkpoint.
-        steps_per_epoch: number of steps in an epoch.
-        has_ended_early: whether early stopping ended the run.
-        comparison: comparison with the other runs of a search; None if there was no search.
-    """
+    """The data shown in the report and the card."""
 
     final: FinalEvaluation
     counts: Mapping[str, SetCounts]
     num_steps: int
-    best_epoch: float
+    best_epoch: float  # may be fractional
     steps_per_epoch: int
     has_ended_early: bool
-    comparison: Comparison | None = None
+    comparison: Comparison | None = None  # with the other runs of a search
 
     @property
     def task(self) -> str:

@@ -25,17 +25,11 @@ CHOSEN_BY_SEARCH = ("learning_rate", "batch_size", "epochs")
 
 @dataclass(frozen=True)
 class Cell:
-    """A grid cell: one combination of hyperparameters, without the seed.
+    """A grid cell: one combination of hyperparameters, without the seed."""
 
-    Attributes:
-        learning_rate: the peak learning rate; None for the recipe's default.
-        batch_size: examples per step.
-        epochs: number of epochs; None for the recipe's default.
-    """
-
-    learning_rate: float | None
+    learning_rate: float | None  # the peak; None for the recipe's default
     batch_size: int
-    epochs: float | None
+    epochs: float | None  # None for the recipe's default
 
     @property
     def name(self) -> str:
@@ -114,15 +108,10 @@ SELECTION_BIAS = (
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """The results of the runs of one cell.
-
-    Attributes:
-        cell: the cell.
-        values: the metric by seed; NaN if a run failed or its metric isn't defined.
-    """
+    """The results of the runs of one cell."""
 
     cell: Cell
-    values: Mapping[int, float]
+    values: Mapping[int, float]  # by seed; NaN if a run failed or its metric isn't defined
 
     @property
     def median(self) -> float:
@@ -144,15 +133,10 @@ class CellOutcome:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of all cells of a search.
+    """A comparison of all cells of a search."""
 
-    Attributes:
-        metric: the metric to compare by; higher is better.
-        outcomes: the results of each cell, in the order of the search; at least one.
-    """
-
-    metric: str
-    outcomes: Sequence[CellOutcome]
+    metric: str  # higher is better
+    outcomes: Sequence[CellOutcome]  # in the order of the search; at least one
 
     @classmethod
     def build(cls, metric: str, values: Mapping[Trial, float]) -> "Comparison":

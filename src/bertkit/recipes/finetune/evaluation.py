@@ -23,21 +23,13 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class FinalEvaluation:
-    """The final evaluation of a model.
+    """The final evaluation of a model."""
 
-    Attributes:
-        task: the task, with numbers such as a temperature fitted on the held-out examples.
-        predictions: predictions for the held-out examples.
-        evaluation: their evaluation.
-        before: the evaluation without temperature scaling; None if no temperature was fitted.
-        baseline: metrics of always predicting the most frequent label; empty without labels.
-    """
-
-    task: Task[Any, Any]
+    task: Task[Any, Any]  # with numbers such as a temperature fitted on the held-out examples
     predictions: list[Any]
     evaluation: Evaluation
-    before: Evaluation | None
-    baseline: Metrics
+    before: Evaluation | None  # without temperature scaling; None if there is none
+    baseline: Metrics  # of always predicting the most frequent label; empty without labels
 
 
 def evaluate_model(context: FineTuningContext) -> FinalEvaluation:

@@ -30,19 +30,12 @@ HELD_OUT = ", held out"  # suffix of a file's name for its held-out part
 
 @dataclass(frozen=True)
 class ExampleSet:
-    """The examples of one file, or a part of them.
-
-    Attributes:
-        name: the name to show in messages.
-        examples: the examples, in the task's own type.
-        report: the report of reading the file.
-        identity: name, format and SHA-256 of the file.
-    """
+    """The examples of one file, or a part of them."""
 
     name: str
     examples: list[Any]
     report: RowReport
-    identity: dict[str, Any]
+    identity: dict[str, Any]  # name, format and SHA-256 of the file
 
 
 @dataclass(frozen=True)
@@ -54,33 +47,20 @@ class FineTuningData:
 
 
 class SetCounts(BaseModel):
-    """Counts of a set of examples; a part of `metrics.json`.
-
-    Attributes:
-        name: name of the file and of the part of it.
-        sha256: SHA-256 of the file.
-        num_examples: examples used.
-        num_broken: rows of the file that were skipped.
-        num_undecodable: rows of the file with invalid Unicode.
-        num_empty: examples without text.
-        num_cut: truncated examples.
-        num_in_windows: examples split into several windows.
-        num_unseen: labels missing from the training examples; they count as errors.
-        labels: count of each label; empty if labels have no names.
-    """
+    """Counts of a set of examples; a part of `metrics.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    name: str  # of the file, and of the part of it
     sha256: str
     num_examples: int
-    num_broken: int
-    num_undecodable: int
-    num_empty: int
-    num_cut: int
+    num_broken: int  # rows of the file that were skipped
+    num_undecodable: int  # rows with invalid Unicode
+    num_empty: int  # examples without text
+    num_cut: int  # truncated examples
     num_in_windows: int
-    num_unseen: int
-    labels: dict[str, int]
+    num_unseen: int  # labels missing from the training examples; they count as errors
+    labels: dict[str, int]  # empty if labels have no names
 
 
 def open_tables(train: Table, dev: Table | None, settings: FineTuneSettings) -> list[RecordTable]:
@@ -101,14 +81,7 @@ def open_tables(train: Table, dev: Table | None, settings: FineTuneSettings) -> 
 def read_data(
     kind: type[Task[Any, Any]], tables: Sequence[RecordTable], settings: Any, shares: Any
 ) -> FineTuningData:
-    """Read all examples; if there is only one table, hold out a share of it.
-
-    Args:
-        kind: the task.
-        tables: the tables that `open_tables` returned.
-        settings: the task's settings.
-        shares: the recipe's settings, with the held-out share and the seeds.
-    """
+    """Read all examples; if there is only one table, hold out a share of it."""
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
@@ -158,15 +131,11 @@ def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[lis
 def take_groups(
     groups: Sequence[Sequence[int]], most: int, strata: Sequence[str | None]
 ) -> set[int]:
-    """Take groups in order while they fit; the smallest group if none fits.
+    """Take groups in order, up to `most` examples; the smallest group if none fits.
 
-    First a group is taken only if each of its strata has room left. What remains then, because
-    groups are large or strata small, is filled with groups of any stratum.
-
-    Args:
-        groups: indices of examples that stay together.
-        most: number of examples to take.
-        strata: of each example; the share taken of each is about the same.
+    Groups are indices of examples that stay together. First a group is taken only if each of its
+    strata, of which about the same share is taken, has room left. What remains then, because groups
+    are large or strata small, is filled with groups of any stratum.
     """
     taken: set[int] = set()
     room = divide_by_stratum(Counter(strata), most)

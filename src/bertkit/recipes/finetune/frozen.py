@@ -43,19 +43,12 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class StateFile:
-    """Hidden states of the sequences of some examples.
+    """Hidden states of the sequences of some examples."""
 
-    Attributes:
-        rows: states of all sequences, in the order they were computed; memory-mapped.
-        sequences: the sequences of all examples, in order; only the tokens that the head reads.
-        starts: the row at which each sequence begins.
-        first_sequences: index of each example's first sequence, then the number of all sequences.
-    """
-
-    rows: npt.NDArray[np.float32]
-    sequences: Sequence[TokenSequence]
-    starts: npt.NDArray[np.int64]
-    first_sequences: Sequence[int]
+    rows: npt.NDArray[np.float32]  # in the order they were computed; memory-mapped
+    sequences: Sequence[TokenSequence]  # of all examples; only the tokens that the head reads
+    starts: npt.NDArray[np.int64]  # the row at which each sequence begins
+    first_sequences: Sequence[int]  # of each example, then the number of all
 
     def read(self, numbers: Sequence[int]) -> tuple[Float[Tensor, "tokens features"], PackedBatch]:
         """Return the states of some examples and the batch of their tokens."""
@@ -87,14 +80,9 @@ def write_states(
     *,
     summarized: bool,
 ) -> StateFile:
-    """Compute the hidden states of examples in batches of similar lengths.
+    """Compute the hidden states of examples, without dropout, in batches of similar lengths.
 
-    Args:
-        path: the file to write.
-        model: the model whose encoder computes the states, without dropout.
-        encoded: the examples.
-        machine: the device to compute on.
-        summarized: keep what the head's last linear layer reads, instead of what the head reads.
+    `summarized` keeps what the head's last linear layer reads, instead of what the head reads.
     """
     whole = [sequence for one in encoded for sequence in one.sequences]
     is_short = summarized and model.summarizes_sequences
@@ -156,17 +144,11 @@ class States(NamedTuple):
 
 @dataclass(frozen=True)
 class StateBatch:
-    """A batch of examples with their hidden states.
-
-    Attributes:
-        examples: the examples, for the loss.
-        states: the hidden states, the head's input.
-        tokens: the tokens that the states belong to.
-    """
+    """A batch of examples with their hidden states."""
 
     examples: TaskBatch
-    states: Float[Tensor, "tokens features"]
-    tokens: PackedBatch
+    states: Float[Tensor, "tokens features"]  # the head's input
+    tokens: PackedBatch  # that the states belong to
 
     @property
     def num_tokens(self) -> int:
@@ -265,38 +247,22 @@ LEAST_DEVIATION = 1e-6  # of a feature; one that doesn't vary isn't scaled up
 
 @dataclass(frozen=True)
 class Part:
-    """Some training examples: what the layer reads of them, and their labels.
+    """Some training examples: what the layer reads of them, and their labels."""
 
-    Attributes:
-        rows: indexes of their rows in the file.
-        batch: their labels.
-    """
-
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # their indexes in the file
     batch: TaskBatch
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The layer for one penalty.
+    """The layer for one penalty."""
 
-    Attributes:
-        weight: its weights, for scaled features.
-        bias: its bias.
-    """
-
-    weight: Tensor
+    weight: Tensor  # for scaled features
     bias: Tensor
 
 
 class HeadSolver:
-    """The training examples of a run, and the layer to solve.
-
-    Args:
-        context: the run's context; its model gets the solution.
-        states: what the layer reads of the training examples.
-        seed: orders the examples into folds.
-    """
+    """Solves the last linear layer of a head; the seed orders the training examples into folds."""
 
     def __init__(self, context: FineTuningContext, states: StateFile, seed: int) -> None:
         self.context, self.states = context, states
@@ -425,16 +391,10 @@ def _rank(loss: float) -> float:
 
 
 def solve_head(run: Path, context: FineTuningContext, seed: int) -> None:
-    """Solve the last linear layer of the head for the training examples.
+    """Solve the last linear layer of the head, with features in a file that is removed at the end.
 
-    Args:
-        run: the run's folder, for the file of features, which is removed at the end.
-        context: the run's context; its model gets the layer.
-        seed: orders the examples into folds.
-
-    Raises:
-        NonFiniteError: the features aren't finite.
-        StorageError: the disk doesn't have enough space for the file.
+    A `NonFiniteError` says that the features aren't finite, a `StorageError` that they don't fit
+    the disk.
     """
     folder = run / SUMMARIES_FOLDER
     remove_folder(folder)  # left by a killed process

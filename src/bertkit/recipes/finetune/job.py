@@ -48,10 +48,6 @@ def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
 
     Pooler and head have 1, the top layer `decay`, each layer below it `decay` times the factor
     above, and the embeddings the lowest.
-
-    Args:
-        decay: above 0, at most 1.
-        num_layers: number of the encoder's layers.
     """
 
     def scale(name: str) -> float:
@@ -61,15 +57,9 @@ def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
 
 
 def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
-    """Freeze some parameters.
+    """Freeze none, embeddings, a number of the lowest layers (embeddings included), or encoder.
 
-    Args:
-        model: the model to train.
-        what: none, embeddings, a number of the lowest layers (embeddings included), or encoder.
-        num_layers: number of the encoder's layers.
-
-    Returns:
-        The number of frozen parameters.
+    Return the number of frozen parameters.
     """
     if what == "none":
         return 0
@@ -115,13 +105,7 @@ def choose_epochs(
 def decide_steps(
     settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
 ) -> int:
-    """Return the number of steps of the run; announce if they differ from the paper or are few.
-
-    Args:
-        settings: the settings common to all tasks.
-        steps_per_epoch: as `count_epoch_steps` returns them.
-        has_solved_head: whether the head is solved before the first step.
-    """
+    """Return the number of steps of the run; announce if they differ from the paper or are few."""
     if settings.features == "linear":
         return 0
     epochs = choose_epochs(settings, steps_per_epoch, has_solved_head=has_solved_head)
@@ -151,13 +135,7 @@ EXAMPLES_PER_LOSS = 64
 
 @dataclass(frozen=True)
 class FineTuningContext(Prepared):
-    """The prepared data, the model and the device of a run.
-
-    Attributes:
-        model: the model to train, on its device.
-        machine: the device to compute on.
-        has_solved_head: whether the head's last linear layer is solved before the first step.
-    """
+    """The prepared data, the model and the device of a run."""
 
     model: FineTunedBert
     machine: Machine
@@ -246,9 +224,7 @@ def measure_held_out(
 ) -> dict[str, float]:
     """Measure loss and metrics on the held-out examples; only the loss if it isn't finite.
 
-    Args:
-        context: the run's context.
-        compute: computes logits of a part of the examples.
+    `compute` returns the logits of a part of the examples.
     """
     task, examples = context.task, context.data.dev.examples
     total, count, predictions = 0.0, 0, []

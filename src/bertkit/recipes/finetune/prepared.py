@@ -49,34 +49,19 @@ TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 @dataclass(frozen=True)
 class PretrainedCheckpoint:
-    """An opened checkpoint.
-
-    Attributes:
-        checkpoint: its config and the headers of its weights.
-        config: its config, with the task's labels and the run's dropout.
-        changes: the config keys that the task and the run override.
-        tokenizer: the checkpoint's tokenizer.
-        facts: its identity, for the run's record.
-    """
+    """An opened checkpoint."""
 
     checkpoint: Checkpoint
-    config: BertConfig
-    changes: Mapping[str, Any]
+    config: BertConfig  # with the task's labels and the run's dropout
+    changes: Mapping[str, Any]  # keys that the task and the run override
     tokenizer: Tokenizer
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # its identity, for the run's record
 
 
 def open_pretrained(
     name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
 ) -> PretrainedCheckpoint:
-    """Open a checkpoint and check that it can be trained for a task.
-
-    Args:
-        name: a path, or the id of a model on the Hub.
-        revision: a branch, tag or commit of a model on the Hub.
-        task: the task to train for.
-        settings: the settings, with dropout and the kind of head.
-    """
+    """Open a checkpoint and check that it can be trained for a task."""
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
     pooling: PoolingName = "cls"
@@ -111,12 +96,7 @@ def open_pretrained(
 
 
 def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
-    """Return how a model pools the tokens of a text: cls, mean or max.
-
-    Args:
-        path: its folder; one of sentence-transformers says how it pools.
-        config: its `config.json`; one of a head of bertkit's own says it too.
-    """
+    """Return how a model pools the tokens of a text, by its folder or its `config.json`."""
     if is_sentence_transformers(path):
         module = read_sentence_model(path).modules[0]
         modes = module.modes if isinstance(module, Pooling) else ()
@@ -208,18 +188,9 @@ def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Encoded training data.
+    """Encoded training data."""
 
-    Attributes:
-        task: the task, with the labels of the training examples.
-        tokenizer: the tokenizer that encoded the examples.
-        data: the examples.
-        train: training examples as token ids.
-        dev: held-out examples as token ids.
-        counts: counts of the sets `train` and `dev`.
-    """
-
-    task: Task[Any, Any]
+    task: Task[Any, Any]  # with the labels of the training examples
     tokenizer: Tokenizer
     data: FineTuningData
     train: Sequence[Encoded]
@@ -233,14 +204,7 @@ def read_task(
     task_settings: TaskSettings,
     settings: FineTuneSettings,
 ) -> tuple[Task[Any, Any], FineTuningData]:
-    """Read the data, announce problems in the files, and determine the labels.
-
-    Args:
-        kind: the task.
-        tables: the tables that `open_tables` returned.
-        task_settings: the task's settings.
-        settings: the settings common to all tasks.
-    """
+    """Read the data, announce problems in the files, and determine the labels."""
     data = read_data(kind, tables, task_settings, settings)
     has_dev = len(tables) > 1
     for line in describe_rows(data.train) + (describe_rows(data.dev) if has_dev else []):

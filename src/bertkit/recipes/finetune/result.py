@@ -90,20 +90,12 @@ def choose_curves(*metrics: str) -> tuple[Curve, ...]:
 
 
 def epochs(num_steps: int) -> Across:
-    """Return an x axis in epochs.
-
-    Args:
-        num_steps: number of steps in an epoch.
-    """
+    """Return an x axis in epochs, for `num_steps` steps an epoch."""
     return Across("step", "epoch", num_steps)
 
 
 def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
-    """Tabulate the counts of the data and of each label.
-
-    Args:
-        counts: counts of the sets `train` and `dev`.
-    """
+    """Tabulate the counts of the data and of each label."""
     train, dev = counts["train"], counts["dev"]
     met: list[list[Cell]] = [
         [words, *numbers] for words, *numbers in list_counts(COUNT_NAMES, train, dev)
@@ -127,46 +119,24 @@ REPORT_FILE = "report.html"
 
 @dataclass(frozen=True)
 class FineTuneResult:
-    """What a run came to.
-
-    Attributes:
-        output: the model's folder.
-        num_steps: steps of the whole run.
-        best_step: the step after which the model was kept.
-        evaluation: of that model on the held-out examples; of a run that was finished before, its
-            metrics, intervals and warnings.
-        comparison: with the other runs of a search; None where there was none.
-    """
+    """The result of a run."""
 
     output: Path
     num_steps: int
-    best_step: int
-    evaluation: Evaluation
-    comparison: Comparison | None = None
+    best_step: int  # the step after which the model was kept
+    evaluation: Evaluation  # if finished before, its metrics, intervals and warnings alone
+    comparison: Comparison | None = None  # with the other runs of a search
 
 
 class SavedFineTuning(FinishedRecord):
-    """The content of `metrics.json`.
-
-    Attributes:
-        task: a key of `TASKS`.
-        metric: the one by which the task is judged.
-        metrics: of the held-out examples.
-        intervals: their 95 % intervals.
-        calibration: how far confidence and accuracy lie apart there; None where answers have no
-            confidence.
-        baseline: the metrics of always saying the most frequent label.
-        best_epoch: how often the model of the best step had seen every example.
-        train: what was met in the training examples.
-        dev: what was met in the held-out ones.
-    """
+    """The content of `metrics.json`."""
 
     task: str
-    metric: str
+    metric: str  # the one that selects the best step
     metrics: dict[str, MaybeNumber]
-    intervals: dict[str, tuple[MaybeNumber, MaybeNumber]]
-    calibration: CalibrationError | None = None
-    baseline: dict[str, MaybeNumber]
+    intervals: dict[str, tuple[MaybeNumber, MaybeNumber]]  # 95 %
+    calibration: CalibrationError | None = None  # None if answers have no confidence
+    baseline: dict[str, MaybeNumber]  # of always predicting the most frequent label
     best_epoch: float
     train: SetCounts
     dev: SetCounts
@@ -200,16 +170,7 @@ def write_model(
     saved: SavedFineTuning,
     comparison: Comparison | None = None,
 ) -> None:
-    """Write a model's folder; `metrics.json` comes last.
-
-    Args:
-        output: the folder.
-        run: that trained it.
-        context: with the best weights.
-        final: of those.
-        saved: what is told of the run for good.
-        comparison: with the other runs of a search.
-    """
+    """Write the model's folder; `metrics.json` comes last. The context has the best weights."""
     record = run.read_record()
     assert record is not None
     facts = FineTuningFacts(

@@ -60,20 +60,12 @@ OTHER_KINDS = (
 
 @dataclass(frozen=True)
 class Sources:
-    """What a model is made of.
-
-    Attributes:
-        task: a key of `TASKS`.
-        model: a model folder, a run, or the id of a model of the Hub.
-        train: labeled examples: a file, or rows from Python.
-        dev: held-out examples; None holds out a share of the training examples.
-        revision: a branch, tag or commit of a model of the Hub.
-    """
+    """The model to start from and the data."""
 
     task: str
     model: str
     train: Table
-    dev: Table | None = None
+    dev: Table | None = None  # None holds out a share of the training examples
     revision: str | None = None
 
 
@@ -121,12 +113,7 @@ def finetune(
 
 
 def check_kind(output: Path, kind: str) -> None:
-    """Raise `ResumeError` if a folder holds a search instead of a single run, or vice versa.
-
-    Args:
-        output: the folder.
-        kind: `RUN_FOLDER` or `SEARCH_FOLDER`.
-    """
+    """Raise `ResumeError` if a folder holds a search instead of a single run, or vice versa."""
     others = list_names(output) - {kind}
     for name, what, way in OTHER_KINDS:
         if name in others:
@@ -166,15 +153,8 @@ def gather(
 ) -> tuple[FineTuningContext, dict[str, Any]]:
     """Read data and model, and announce their counts and problems.
 
-    Args:
-        sources: model, task and data.
-        task_settings: the task's settings.
-        settings: the settings common to all tasks.
-        run: if it has a checkpoint, the model is read from there.
-        prepared: the data, if it was read before.
-
-    Returns:
-        The context, and the identity of the pre-trained checkpoint, for the record.
+    A run that has a checkpoint gives the model, and `prepared` the data if they were read before.
+    The second value is the identity of the pre-trained checkpoint, for the record.
     """
     if prepared is None:
         tables = open_tables(sources.train, sources.dev, settings)
@@ -207,14 +187,7 @@ def assemble(
     *,
     is_sentence_encoder: bool = False,
 ) -> FineTuningContext:
-    """Load the model.
-
-    Args:
-        prepared: the data.
-        pretrained: the checkpoint with its weights.
-        settings: the settings common to all tasks.
-        is_sentence_encoder: whether the run began with a folder of sentence-transformers.
-    """
+    """Load the model."""
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))

@@ -59,36 +59,22 @@ SEARCH_FILE = "search.json"
 
 
 class SavedSearch(ChecksummedModel):
-    """The content of `search.json`, which is written when all runs are done.
-
-    Attributes:
-        metric: the metric that runs are compared by.
-        values: the metric by the run's folder; null if a run has no value.
-        best: the folder of the run whose model was kept.
-    """
+    """The content of `search.json`, which is written when all runs are done."""
 
     description: ClassVar[str] = "the result of a search"
 
     format_version: Literal[1] = 1
     metric: str
-    values: dict[str, float | None]
-    best: str
+    values: dict[str, float | None]  # by the run's folder; null if a run has no value
+    best: str  # the folder of the run whose model was kept
 
 
 @dataclass(frozen=True)
 class Search:
-    """The plan of a search, common to all its runs.
-
-    Attributes:
-        sources: model, task and data.
-        output: the folder of the best run's model.
-        task_settings: the task's settings.
-        settings: the settings that the search doesn't vary.
-        trials: all runs.
-    """
+    """The plan of a search, common to all its runs."""
 
     sources: Sources
-    output: Path
+    output: Path  # the folder of the best run's model
     task_settings: TaskSettings
     settings: FineTuneSettings
     trials: Sequence[Trial]

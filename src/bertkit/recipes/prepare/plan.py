@@ -1,7 +1,7 @@
-"""Holds out the end of the text where the draw held out no document.
+"""Hold out the end of the text if no whole document was held out.
 
-Few documents, or a small share, often leave nothing to evaluate on, and pre-training needs
-something. The text that is held out here is a pure function of the shards.
+Few documents, or a small share, often leave nothing to evaluate on. The text that is held out here
+is a pure function of the shards.
 """
 
 from collections.abc import Sequence
@@ -50,21 +50,9 @@ def hold_out_end(
 ) -> tuple[list[ShardRecord], NDArray[np.uint64]]:
     """Replace the shard with most sentences by two: one to train on, and one that is held out.
 
-    Of many documents, the last ones are held out; of few, the last sentences of each.
-
-    Args:
-        folder: the output of `prepare`.
-        shards: all shards, none of them held out; the files of the one that is replaced stay.
-        share: of the documents or sentences to hold out; at least two documents, or one sentence
-            of each.
-        report: gets a note.
-
-    Returns:
-        The new list of shards, and how often each token of the vocabulary occurs in what is held
-        out, up to the largest of its tokens.
-
-    Raises:
-        InputError: the text has too few sentences.
+    Of many documents, the last ones are held out, at least two; of few, the last sentences of each.
+    The files of the shard that is replaced stay. Beside the new list of shards comes how often each
+    token of the vocabulary occurs in what is held out, up to the largest of its tokens.
     """
     record = max(shards, key=lambda shard: shard.counts.sentences)
     shard = Shard.open(folder, record)
@@ -95,9 +83,7 @@ def hold_out_end(
 def find_ends(documents: NDArray[np.int64], share: float) -> NDArray[np.int64]:
     """Return for each document the first of its sentences that is held out, or its end.
 
-    Args:
-        documents: the first sentence of each document, and the number of sentences.
-        share: of documents or sentences.
+    `documents` has the first sentence of each document, then the number of sentences.
     """
     firsts, lasts = documents[:-1], documents[1:]
     lengths, num_documents = lasts - firsts, len(lasts)

@@ -1,4 +1,4 @@
-"""Prepares a corpus: plan units of work, run them in parallel, write a manifest.
+"""Prepare a corpus: plan units of work, run them in parallel, write a manifest.
 
 A unit is a pure function of its sources, the settings and the tokenizer, and writes files under its
 own names. The output is therefore the same for any number of workers, and finished units aren't
@@ -69,20 +69,12 @@ from bertkit.training.signals import stop_at_once
 
 @dataclass(frozen=True)
 class PrepareResult:
-    """The result of `prepare`.
-
-    Attributes:
-        manifest: the shards' manifest.
-        was_done: True if the shards were finished before and nothing was written.
-        elapsed_seconds: duration of this call.
-        bytes_per_second: speed of this call, in UTF-8 bytes of raw text per second.
-        report: messages about data problems in the input.
-    """
+    """The result of `prepare`."""
 
     manifest: ShardsManifest
-    was_done: bool
+    was_done: bool  # whether the shards were finished before and nothing was written
     elapsed_seconds: float
-    bytes_per_second: float
+    bytes_per_second: float  # UTF-8 bytes of raw text
     report: list[str]
 
 
@@ -199,12 +191,9 @@ def write_shards(
 
 
 def write_plan(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
-    """Create the folders, then write the plan, then the tokenizer.
+    """Create the folders, then write the plan, then the tokenizer; return its file record.
 
     The plan comes first, because a tokenizer folder without a plan belongs to someone else.
-
-    Returns:
-        The file record of the tokenizer's manifest.
     """
     for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)

@@ -63,7 +63,6 @@ class ShardWriter:
     """Collects the documents of one split of one unit, and writes each shard when it is full.
 
     Attributes:
-        records: the shards written so far.
         token_counts: `[vocabulary]`, the count of each token in them.
     """
 

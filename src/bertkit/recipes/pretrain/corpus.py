@@ -35,28 +35,18 @@ TRIES_PER_BLANK = 20
 
 @dataclass(frozen=True)
 class Blank:
-    """A sentence with a masked word.
+    """A sentence with a masked word."""
 
-    Attributes:
-        text: the sentence, with one [MASK].
-        word: the word that [MASK] replaces.
-    """
-
-    text: str
-    word: str
+    text: str  # with one [MASK]
+    word: str  # that [MASK] replaces
 
 
 @dataclass(frozen=True)
 class TextPrefix:
-    """The first half of a sentence.
+    """The first half of a sentence."""
 
-    Attributes:
-        text: the first half.
-        rest: the second half.
-    """
-
-    text: str
-    rest: str
+    text: str  # the first half
+    rest: str  # the second half
 
 
 def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
@@ -76,8 +66,7 @@ def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
 def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> list[Blank]:
     """Mask words in sentences spread over the largest held-out shard; deterministic.
 
-    Returns:
-        At most `num_blanks`; fewer if there are few sentences of medium length.
+    There are fewer than `num_blanks` if few sentences have a medium length.
     """
     if not shards.held_out:
         return []
@@ -94,8 +83,7 @@ def choose_beginnings(
 ) -> list[TextPrefix]:
     """Return first halves of sentences spread over the largest held-out shard.
 
-    Returns:
-        At most `num_beginnings`; fewer if there are few sentences of medium length.
+    There are fewer than `num_beginnings` if few sentences have a medium length.
     """
     if not shards.held_out:
         return []
@@ -120,18 +108,7 @@ def list_usable(shard: Shard) -> NDArray[np.int64]:
 
 
 def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
-    """Mask the word nearest to the middle of a sentence.
-
-    Only words that are a single entry of the vocabulary are masked.
-
-    Args:
-        shard: the shard with the sentence.
-        index: the sentence's index.
-        tokenizer: the shard's tokenizer.
-
-    Returns:
-        The masked sentence; None if it has no suitable word.
-    """
+    """Mask the word nearest to the middle of a sentence; None if none is a single token."""
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()
     words = [tokenizer.vocabulary[id_] for id_ in ids]

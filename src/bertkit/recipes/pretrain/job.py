@@ -103,27 +103,15 @@ def held_out_batches(
 
 @dataclass(frozen=True)
 class InitialCheckpoint:
-    """An opened checkpoint to start from.
-
-    Attributes:
-        checkpoint: its config and the headers of its weights.
-        config: its config, with the run's dropout and `is_decoder`.
-        facts: its identity for the run's record: revision, commit, and the SHA-256 of each file.
-    """
+    """An opened checkpoint to start from."""
 
     checkpoint: Checkpoint
-    config: BertConfig
-    facts: dict[str, Any]
+    config: BertConfig  # with the run's dropout and `is_decoder`
+    facts: dict[str, Any]  # for the run's record: revision, commit, and the SHA-256 of each file
 
 
 def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> InitialCheckpoint:
-    """Open a checkpoint, and check that it fits the shards.
-
-    Args:
-        name: a path, or the id of a model on the Hub.
-        settings: settings of the run.
-        tokenizer: the shards' tokenizer.
-    """
+    """Open a checkpoint, and check that it fits the shards."""
     path = resolve_model(name, revision=settings.from_revision)
     checkpoint = open_checkpoint(path)
     check_tokenizer(checkpoint, tokenizer, settings)
@@ -168,11 +156,6 @@ def load_source(
 
     A new masked LM head begins with the frequencies of the tokens. Announces new and dropped heads,
     and a change of reading direction.
-
-    Args:
-        source: the checkpoint.
-        settings: settings of the run.
-        token_counts: `[vocabulary]`, the number of occurrences of each token in the training text.
     """
     checkpoint = source.checkpoint
     kind = OBJECTIVES[settings.objective].model_kind
@@ -205,13 +188,8 @@ class PretrainingContext:
     """The data, sizes and device of a run, before it begins.
 
     Attributes:
-        shards: the data.
-        tokenizer: the data's tokenizer.
-        config: the model's config.
-        machine: the device to compute on.
         trained_length: maximum sequence length that the positions were trained on, before or in
             this run; None if the initial model doesn't say.
-        source: the checkpoint to start from; None if weights are random, or the run resumes.
     """
 
     shards: ShardSet
@@ -219,17 +197,13 @@ class PretrainingContext:
     config: BertConfig
     machine: Machine
     trained_length: int | None
-    source: InitialCheckpoint | None = None
+    source: InitialCheckpoint | None = None  # None if weights are random, or the run resumes
 
 
 def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> PretrainingContext:
     """Open the data, and determine the model's config and the device.
 
-    Args:
-        data: the shards' folder.
-        settings: settings of the run.
-        run: the run; if it already has a checkpoint, the source isn't needed. It goes on in its
-            precision.
+    A run that has a checkpoint needs no source, and goes on in its precision.
     """
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -253,13 +227,7 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
 def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
-    """Return the maximum length the positions are trained on after this run; None if unknown.
-
-    Args:
-        settings: settings of the run.
-        model_max_length: maximum length of the initial model; None if it doesn't say.
-        config: the model's config.
-    """
+    """Return the maximum length the positions are trained on after this run; None if unknown."""
     if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
         return settings.max_length
     if model_max_length is None:

@@ -37,43 +37,25 @@ from bertkit.training.step import (
 
 @dataclass(frozen=True)
 class ReplayedExample:
-    """One example of the step.
+    """One example of the step."""
 
-    Attributes:
-        name: epoch, shard and index, as in the run's messages.
-        text: the model's input as text, with its masks.
-    """
-
-    name: str
-    text: str
+    name: str  # epoch, shard and index, as in the run's messages
+    text: str  # the model's input, with its masks
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of replaying a step.
+    """The result of replaying a step."""
 
-    Attributes:
-        step: number of the step, counted as in the log.
-        metrics: mean losses and accuracies, and the gradient norm.
-        recorded: the metrics that the run recorded.
-        is_same: whether both are equal, bit for bit.
-        is_finite: whether loss and gradient are finite.
-        first_module: the first module with an output that wasn't finite, and its micro-batch.
-        broken_weights: parameters that weren't finite before the step.
-        broken_gradients: parameters whose gradient isn't finite.
-        differences: differences in software and machine from the original run.
-        examples: the examples of all micro-batches.
-    """
-
-    step: int
+    step: int  # counted as in the log
     metrics: dict[str, float]
     recorded: dict[str, float]
-    is_same: bool
+    is_same: bool  # whether both are equal, bit for bit
     is_finite: bool
-    first_module: tuple[str, int] | None
-    broken_weights: list[str]
-    broken_gradients: list[str]
-    differences: list[str]
+    first_module: tuple[str, int] | None  # with an output that wasn't finite, and its micro-batch
+    broken_weights: list[str]  # parameters that weren't finite before the step
+    broken_gradients: list[str]  # parameters whose gradient isn't finite
+    differences: list[str]  # in software and machine
     examples: list[ReplayedExample]
 
 
@@ -86,11 +68,6 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     Args:
         path: the dump's folder.
         fp64: compute in float64; if the result is then finite, the run's precision overflowed.
-
-    Raises:
-        MissingFileError: there is no dump.
-        DamagedFileError: one of its files is altered or missing.
-        CheckpointError: the weights don't fit the config, or the dump is from fine-tuning.
     """
     dump = read_dump(path)
     if (path / TASK_FILE).exists():

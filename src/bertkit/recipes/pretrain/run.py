@@ -31,20 +31,12 @@ from bertkit.training.run import (
 
 @dataclass(frozen=True)
 class PretrainResult:
-    """The result of a run.
-
-    Attributes:
-        checkpoint: the folder of the last checkpoint.
-        num_steps: steps of the whole run.
-        num_tokens: real tokens seen.
-        elapsed_seconds: time spent training, over all its parts.
-        metrics: of the last evaluation.
-    """
+    """The result of a run."""
 
     checkpoint: Path
     num_steps: int
-    num_tokens: int
-    elapsed_seconds: float
+    num_tokens: int  # without padding
+    elapsed_seconds: float  # time spent training, over all its parts
     metrics: dict[str, float]
 
     def _repr_html_(self) -> str:
@@ -54,23 +46,13 @@ class PretrainResult:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The cost of a run that isn't started.
-
-    Attributes:
-        num_parameters: of the model with its heads.
-        num_steps: steps of the whole run.
-        seconds: duration of the whole run, with its evaluations.
-        pace: time and memory of a step.
-        share_of_peak: of the machine's rate of multiplying matrices; None where the step is faster.
-        device: the device to compute on.
-        precision: precision of matrix products.
-    """
+    """The cost of a run that isn't started."""
 
     num_parameters: int
     num_steps: int
-    seconds: float
+    seconds: float  # of the whole run, with its evaluations
     pace: StepPace
-    share_of_peak: float | None
+    share_of_peak: float | None  # None where the step is faster
     device: str
     precision: str
 
@@ -155,11 +137,7 @@ def decide_steps(
 
 
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
-    """Measure a few steps and an evaluation, and write nothing.
-
-    Raises:
-        BertkitError: as in `pretrain`, but for what a run's folder may lack.
-    """
+    """Measure a few steps and an evaluation, and write nothing."""
     context = gather(data, settings)
     model = begin_model(context, settings)
     job = build_job(context, settings, model)

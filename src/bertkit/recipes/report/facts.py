@@ -30,23 +30,14 @@ SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of a run.
+    """The facts of a run."""
 
-    Attributes:
-        path: the path that the user gave: the run, or a folder that contains it.
-        run: the run itself.
-        record: the record of the run, written at its start.
-        history: the training history from its log.
-        result: the result of a finished fine-tuning; None for any other run.
-        shards: the training data of a pre-training run; None if unknown.
-    """
-
-    path: Path
+    path: Path  # the run, or a folder that contains it
     run: Run
     record: RunRecord
     history: TrainingHistory
-    result: SavedFineTuning | None = None
-    shards: ShardSet | None = None
+    result: SavedFineTuning | None = None  # of a finished fine-tuning
+    shards: ShardSet | None = None  # of a pre-training run; None if unknown
 
     @property
     def name(self) -> str:
@@ -108,9 +99,7 @@ class RunFacts:
 def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     """Read the facts of a run, without locking or changing it.
 
-    Args:
-        path: the run, the folder of a fine-tuned model, or that of a demo.
-        data: the shards that a pre-training run was trained on; None to use those beside it.
+    `data` are the shards that a pre-training run was trained on; None to use those beside it.
     """
     run = find_run(path)
     record = run.read_record()
@@ -187,12 +176,7 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
 
 
 def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
-    """Return the default settings for a run's kind and model.
-
-    Args:
-        record: the record of the run.
-        source: path of the record, for error messages.
-    """
+    """Return the default settings for a run's kind and model."""
     stored: Mapping[str, Any] = record.settings
     if (kind := KINDS.get(str(stored.get("kind")))) is not None:
         given = {name: stored[name] for name in ("model",) if stored.get(name)}

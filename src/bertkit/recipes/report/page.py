@@ -68,15 +68,8 @@ GENERAL_NOTE = "The texts are general English, because the runâ€™s shards werenâ
 def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     """Build a table of filled blanks, or of continuations for a left-to-right run.
 
-    Args:
-        facts: the facts of a pre-training run.
-        texts: the user's texts; if empty, held-out sentences or sentences of general English.
-
-    Returns:
-        The table, or a paragraph that says why there is none; nothing if no text fits the run.
-
-    Raises:
-        InputError: the model can't take a text of the user.
+    Without texts of the user it has held-out sentences or sentences of general English. A paragraph
+    says why there is no table; nothing comes if no text fits the run.
     """
     is_causal, checkpoint = facts.objective == "causal", facts.checkpoint
     title = "Continuations" if is_causal else "Filled blanks"

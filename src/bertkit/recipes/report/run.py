@@ -30,11 +30,7 @@ from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
 
 
 def build_comparison(runs: Sequence[RunFacts]) -> Report:
-    """Build the page.
-
-    Args:
-        runs: two or more runs; each is labeled by its path.
-    """
+    """Build the page."""
     check_kinds(runs)
     courses = [(str(facts.path), facts.history) for facts in runs]
     curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
@@ -169,12 +165,7 @@ ENDINGS = (".html", ".htm")
 
 @dataclass(frozen=True)
 class ReportResult:
-    """The result of writing a report.
-
-    Attributes:
-        report: path of the page.
-        runs: the runs that it shows.
-    """
+    """The result of writing a report."""
 
     report: Path
     runs: tuple[RunFacts, ...]

@@ -50,40 +50,22 @@ COUNT_NAMES = {
 
 
 class SavedSeq2Seq(FinishedRecord):
-    """The content of `metrics.json`.
+    """The content of `metrics.json`."""
 
-    Attributes:
-        kind: a key of `KINDS`.
-        metric: the metric that selected the best step.
-        metrics: metrics on the held-out pairs, with the model's default decoding settings.
-        signatures: how the metrics were computed.
-        baseline: metrics of copying the beginning of each source.
-        num_epochs: number of epochs trained.
-        averaged_steps: the averaged steps; empty if the model is the best step's.
-        train: counts of the training pairs.
-        dev: counts of the held-out pairs.
-    """
-
-    kind: str
-    metric: str
+    kind: str  # a key of `KINDS`
+    metric: str  # the one that selected the best step
     metrics: dict[str, MaybeNumber]
-    signatures: dict[str, str]
-    baseline: dict[str, MaybeNumber]
+    signatures: dict[str, str]  # how the metrics were computed
+    baseline: dict[str, MaybeNumber]  # of copying the beginning of each source
     num_epochs: float
-    averaged_steps: tuple[int, ...]
+    averaged_steps: tuple[int, ...]  # empty if the model is the best step's
     train: PairSetCounts
     dev: PairSetCounts
 
 
 @dataclass(frozen=True)
 class Seq2SeqFacts(ModelFacts):
-    """The data shown in the report and the card.
-
-    Attributes:
-        kind: the kind of task.
-        saved: the saved result.
-        config: the model's config.
-    """
+    """The data shown in the report and the card."""
 
     kind: Kind
     saved: SavedSeq2Seq

@@ -41,21 +41,13 @@ from bertkit.training.run import Run, RunState
 
 @dataclass
 class GeneratedTexts:
-    """Generated texts, as an iterator that can be read once.
-
-    Attributes:
-        generator: the generator with its model.
-        texts: the inputs.
-        settings: decoding settings.
-        counts: counts of texts and problems so far.
-        elapsed_seconds: time without loading the model; 0 until all texts are generated.
-    """
+    """Generated texts, as an iterator that can be read once."""
 
     generator: Seq2SeqGenerator
     texts: Iterable[str] | TextTable
     settings: DecodingSettings
     counts: GenerationCounts = field(default_factory=GenerationCounts)
-    elapsed_seconds: float = 0.0
+    elapsed_seconds: float = 0.0  # without loading the model; 0 until all texts are generated
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
         """Yield the generated texts in the order of the inputs.
@@ -78,30 +70,17 @@ class GeneratedTexts:
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scores of hypotheses against references.
-
-    Attributes:
-        num_texts: number of hypotheses, equal to that of references.
-        metrics: metrics by name.
-        signatures: how the metrics were computed.
-    """
+    """Scores of hypotheses against references."""
 
     num_texts: int
     metrics: dict[str, float]
-    signatures: dict[str, str]
+    signatures: dict[str, str]  # how the metrics were computed
 
 
 def read_references(
     kind: str, path: Path, settings: TableSettings, texts: Sequence[str] | TextTable
 ) -> list[str]:
-    """Read the references, one per row, and check that they can be compared with the texts.
-
-    Args:
-        kind: a key of `KINDS`.
-        path: path of the file of references.
-        settings: how to read the file.
-        texts: the inputs of the model; rows of a file are counted.
-    """
+    """Read the references, one per row, and check that they can be compared with the texts."""
     KINDS[kind].load_measure()([""], [""])  # fail now, not after hours of generation
     right = open_texts(path, settings)
     if isinstance(texts, TextTable):
@@ -145,13 +124,7 @@ def check_numbers(num_texts: int, num_references: int) -> None:
 
 
 def score_texts(kind: str, answers: Iterable[GeneratedText], references: list[str]) -> Scoring:
-    """Score hypotheses against references.
-
-    Args:
-        kind: a key of `KINDS`.
-        answers: the hypotheses, as many as references.
-        references: the references.
-    """
+    """Score hypotheses against references."""
     texts = [answer.text for answer in islice(answers, len(references) + 1)]
     check_numbers(len(texts), len(references))
     found = KINDS[kind]
@@ -165,36 +138,21 @@ RIGHT_CHARS = 200  # of a reference: enough to tell whether a metric can score i
 
 @dataclass(frozen=True)
 class CheckpointChoice:
-    """The weights selected for the final model.
+    """The weights selected for the final model."""
 
-    Attributes:
-        context: the run's context, with these weights.
-        best_step: the best single step.
-        averaged_steps: the averaged steps; empty if the weights are the best step's.
-        warnings: warnings for the report and the card.
-    """
-
-    context: Seq2SeqContext
+    context: Seq2SeqContext  # with these weights
     best_step: int
-    averaged_steps: tuple[int, ...] = ()
+    averaged_steps: tuple[int, ...] = ()  # empty if the weights are the best step's
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Seq2SeqEvaluation:
-    """The final evaluation of a model.
-
-    Attributes:
-        answers: hypotheses for the held-out sources.
-        metrics: their metrics, and the loss on the references.
-        baseline: metrics of copying the beginning of each source.
-        signatures: how the metrics were computed.
-        warnings: warnings for the report and the card.
-    """
+    """The final evaluation of a model."""
 
     answers: list[GeneratedText]
-    metrics: dict[str, float]
-    baseline: dict[str, float]
+    metrics: dict[str, float]  # and the loss on the references
+    baseline: dict[str, float]  # of copying the beginning of each source
     signatures: dict[str, str]
     warnings: tuple[str, ...]
 

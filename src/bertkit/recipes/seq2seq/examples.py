@@ -89,12 +89,7 @@ def warn_of_ends(counts: GenerationCounts) -> Iterable[str]:
 
 
 def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterable[str]:
-    """Warn if references have capital letters or accents that the vocabulary lacks.
-
-    Args:
-        settings: settings of the tokenizer.
-        texts: the references.
-    """
+    """Warn if references have capital letters or accents that the vocabulary lacks."""
     missing = []
     if settings.lowercase and any(text != text.lower() for text in texts):
         missing.append("capital letters")
@@ -125,17 +120,10 @@ Pairs = Files | Table  # files by name, or rows from Python, which are no tuple
 
 @dataclass(frozen=True)
 class PairSet:
-    """The pairs of one or two files, or of rows from Python, or a part of them.
+    """The pairs of one or two files, or of rows from Python, or a part of them."""
 
-    Attributes:
-        name: the name to show in messages.
-        sha256: SHA-256 of each file, or of the rows.
-        pairs: the texts.
-        report: the report of reading the files.
-    """
-
-    name: str
-    sha256: tuple[str, ...]
+    name: str  # to show in messages
+    sha256: tuple[str, ...]  # of each file, or of the rows
     pairs: list[Pair]
     report: PairReport
 
@@ -159,41 +147,24 @@ class PairData:
 
 
 class PairSetCounts(BaseModel):
-    """Counts of a set of pairs; a part of `metrics.json`.
-
-    Attributes:
-        name: name of the file or files and of the part of them.
-        sha256: SHA-256 of each file.
-        num_pairs: pairs used.
-        num_source_tokens: tokens of the sources, including [CLS] and [SEP].
-        num_target_tokens: tokens of the targets, including end tokens.
-        num_unknown: [UNK] tokens in both.
-        num_cut: truncated pairs.
-        num_cut_targets: truncated pairs whose target was truncated.
-        num_too_long: pairs skipped because they have more tokens than the settings allow.
-        num_over_limit: pairs skipped because a side exceeds the character limit.
-        num_empty: pairs skipped because a side has no text.
-        num_broken: rows of the files that were skipped.
-        num_undecodable: rows of the files with invalid UTF-8.
-        num_with_nul: pairs with NULs, which were removed.
-    """
+    """Counts of a set of pairs; a part of `metrics.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
-    sha256: tuple[str, ...]
+    name: str  # of the file or files, and of the part of them
+    sha256: tuple[str, ...]  # of each file
     num_pairs: int
-    num_source_tokens: int
-    num_target_tokens: int
-    num_unknown: int
-    num_cut: int
-    num_cut_targets: int = 0
-    num_too_long: int
-    num_over_limit: int = 0
-    num_empty: int
-    num_broken: int
-    num_undecodable: int
-    num_with_nul: int
+    num_source_tokens: int  # including [CLS] and [SEP]
+    num_target_tokens: int  # including end tokens
+    num_unknown: int  # [UNK] tokens in both
+    num_cut: int  # truncated pairs
+    num_cut_targets: int = 0  # truncated pairs whose target was truncated
+    num_too_long: int  # skipped: more tokens than the settings allow
+    num_over_limit: int = 0  # skipped: a side exceeds the character limit
+    num_empty: int  # skipped: a side has no text
+    num_broken: int  # rows of the files that were skipped
+    num_undecodable: int  # rows of the files with invalid UTF-8
+    num_with_nul: int  # pairs with NULs, which were removed
 
 
 def check_files(flag: str, files: Files) -> None:

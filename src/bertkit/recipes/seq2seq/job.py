@@ -52,14 +52,9 @@ def decide_steps(
     machine: Machine,
     estimate_evaluation_seconds: Callable[[], float],
 ) -> int:
-    """Return the number of steps, at least 1; a budget in minutes covers all but reading the data.
+    """Return the number of steps, at least 1.
 
-    Args:
-        job: the training job.
-        order: the order of its pairs.
-        settings: the settings, with the budget.
-        machine: the device to compute on.
-        estimate_evaluation_seconds: estimates the seconds that the final evaluation will take.
+    A budget in minutes covers all but reading the data.
     """
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
@@ -135,11 +130,6 @@ def list_averaged(settings: Seq2SeqSettings, num_steps: int, step: int) -> tuple
 
     They depend only on settings that a resumed run can't change, so interruptions don't affect
     them. The list is empty if `average` is 1, which selects the best step.
-
-    Args:
-        settings: the settings, with `eval_every` set.
-        num_steps: steps of the whole run.
-        step: the newest step.
     """
     assert settings.eval_every is not None, "eval_every is set"
     if settings.average == 1:
@@ -157,25 +147,14 @@ GREEDY = DecodingSettings()
 
 @dataclass(frozen=True)
 class Seq2SeqContext:
-    """The model, data and device of a run.
-
-    Attributes:
-        model: the model to train, on its device.
-        tokenizer: the tokenizer of both sides.
-        saved: the settings saved with the model: kind, decoding, spacing and maximum lengths.
-        data: the texts.
-        train: training pairs as token ids.
-        dev: held-out pairs as token ids.
-        counts: counts of the sets `train` and `dev`.
-        machine: the device to compute on.
-    """
+    """The model, data and device of a run."""
 
     model: EncoderDecoderModel
-    tokenizer: Tokenizer
-    saved: Seq2SeqSettingsFile
+    tokenizer: Tokenizer  # of both sides
+    saved: Seq2SeqSettingsFile  # with the model: kind, decoding, spacing and maximum lengths
     data: PairData
-    train: TokenPairs
-    dev: TokenPairs
+    train: TokenPairs  # as token ids
+    dev: TokenPairs  # as token ids
     counts: Mapping[str, PairSetCounts]
     machine: Machine
 
@@ -240,13 +219,7 @@ def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
 
 
 def with_averages(job: Job[PairBatch], settings: Seq2SeqSettings, num_steps: int) -> Job[PairBatch]:
-    """Return the job extended to write and keep the checkpoints that will be averaged.
-
-    Args:
-        job: the run's job.
-        settings: the settings, with `eval_every` set.
-        num_steps: steps of the whole run.
-    """
+    """Return the job extended to write and keep the checkpoints that will be averaged."""
     return replace(job, needed_steps=partial(list_averaged, settings, num_steps))
 
 

@@ -87,17 +87,11 @@ LETTERS, ENTRIES_A_LETTER = 1000, 4
 
 @dataclass(frozen=True)
 class InitialModel:
-    """A model before its first step.
-
-    Attributes:
-        tokenizer: the tokenizer of both sides.
-        model: the model, on the CPU.
-        facts: identity of the initial checkpoint; empty if the weights are random.
-    """
+    """A model before its first step, on the CPU."""
 
     tokenizer: Tokenizer
     model: EncoderDecoderModel
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # identity of the initial checkpoint; empty if the weights are random
 
 
 def begin(data: PairData, settings: Seq2SeqSettings) -> InitialModel:
@@ -201,12 +195,7 @@ REPORT_FILE = "report.html"
 
 @dataclass(frozen=True)
 class Seq2SeqResult:
-    """What a run came to.
-
-    Attributes:
-        output: the model's folder.
-        saved: what `metrics.json` says.
-    """
+    """The result of a run."""
 
     output: Path
     saved: SavedSeq2Seq
@@ -288,16 +277,10 @@ def write_model(
 
 @dataclass(frozen=True)
 class PairFiles:
-    """What is learned from.
+    """The pairs of texts to train on: files, or rows from Python."""
 
-    Attributes:
-        train: one file with both sides, or that of what is read and that of what is written; or
-            rows from Python.
-        dev: the same of held-out pairs; None holds out a share of the training pairs.
-    """
-
-    train: Pairs
-    dev: Pairs | None = None
+    train: Pairs  # one file of pairs, or one of sources and one of targets
+    dev: Pairs | None = None  # None holds out a share of the training pairs
 
     @property
     def paths(self) -> list[Path]:
@@ -313,25 +296,11 @@ class PairFiles:
 
 
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
-    """Train, or go on with what was begun in `output`; a finished model is only reported.
+    """Train a model, or resume the run in `output`; a finished model is only reported.
 
-    Args:
-        files: pairs of texts.
-        output: the folder of the model; its `run/` has log and checkpoints.
-        settings: of translation or summarization.
-
-    Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else, or another
-            process trains in it.
-        SettingsError: `output` mixes with the data.
-        InputError: the data can't be learned from, or doesn't fit the model.
-        CheckpointError: the encoder's config or tensors don't fit.
-        MissingFileError, DamagedFileError: data, encoder or run lack a file or have a damaged one.
-        MissingExtraError: what computes the metrics isn't installed.
-        StorageError: writing failed.
-        StoppedError: a signal came; the same call goes on.
-        NonFiniteError: the loss went to infinity and stayed there.
-        BertkitError: the encoder can't be had, as in `resolve_model` and `open_checkpoint`.
+    A `ResumeError` says that `output` holds something else, such as a run with other settings or
+    data, or that another process trains in it; a `StoppedError` that a signal came, and that the
+    same call resumes; a `NonFiniteError` that the loss became infinite and stayed so.
     """
     run = Run(output / RUN_FOLDER)
     files.check()
@@ -370,13 +339,8 @@ def gather(
 ) -> tuple[Seq2SeqContext, dict[str, Any]]:
     """Read data and model, and announce their counts and problems.
 
-    Args:
-        files: pairs of texts.
-        settings: of translation or summarization.
-        run: if it has a checkpoint, vocabulary and model are read from there.
-
-    Returns:
-        The context, and the identity of the encoder that the model starts from, for the record.
+    A run that has a checkpoint gives vocabulary and model. The second value is the identity of the
+    encoder that the model starts from, for the record.
     """
     machine = Machine.choose(keep_precision(settings, run))
     data = read_data(files.train, files.dev, settings)

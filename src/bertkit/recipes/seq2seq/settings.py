@@ -275,29 +275,17 @@ SUMMARIZE_HELP = """Train a summarization model on texts with reference summarie
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of seq2seq task.
+    """A kind of seq2seq task."""
 
-    Attributes:
-        settings: class of its training settings.
-        summary: description in a sentence.
-        metric: the metric that selects the best step.
-        measure: address (`module:name`) of the function that scores hypotheses.
-        signatures: address of the function that describes how the metrics were computed.
-        decoding: the model's default decoding settings.
-        pipeline_tag: the task's name on the Hub.
-        file_words: command-line arguments, after the model's name, that read a file.
-        help: help text of the command that trains it.
-    """
-
-    settings: type[Seq2SeqSettings]
+    settings: type[Seq2SeqSettings]  # of its training
     summary: str
     metric: str
-    measure: str
-    signatures: str
+    measure: str  # `module:name` of the function that scores hypotheses
+    signatures: str  # `module:name` of the function that says how
     decoding: DecodingSettings
-    pipeline_tag: str
-    file_words: str
-    help: str
+    pipeline_tag: str  # the task's name on the Hub
+    file_words: str  # command-line arguments that read a file
+    help: str  # of the command that trains it
 
     def load_measure(self) -> Measure:
         """Import the function at `measure`."""

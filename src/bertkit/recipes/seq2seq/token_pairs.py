@@ -21,15 +21,10 @@ LOT_CHARS = 1 << 20  # characters to tokenize at a time: fastest, and needs litt
 
 @dataclass(frozen=True)
 class TokenTexts:
-    """Texts as token ids, each between [CLS] and [SEP].
+    """Texts as token ids, each between [CLS] and [SEP]."""
 
-    Attributes:
-        ids: concatenated token ids of all texts.
-        offsets: start of each text in `ids`, and the end of the last one.
-    """
-
-    ids: Ids
-    offsets: Numbers
+    ids: Ids  # of all texts, concatenated
+    offsets: Numbers  # start of each text in `ids`, and the end of the last one
 
     @classmethod
     def encode(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Self:
@@ -109,19 +104,12 @@ class TokenPairs:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """A batch of pairs as model inputs.
-
-    Attributes:
-        source: the encoder's input.
-        target: the decoder's input: [CLS], then all target tokens except the last.
-        labels: the next token for each token in `target`.
-        numbers: indices of the pairs.
-    """
+    """A batch of pairs as model inputs."""
 
     source: PackedBatch
-    target: PackedBatch
-    labels: Int[Tensor, " tokens"]
-    numbers: Numbers
+    target: PackedBatch  # [CLS], then all target tokens except the last
+    labels: Int[Tensor, " tokens"]  # the next token for each token in `target`
+    numbers: Numbers  # indices of the pairs
 
     @classmethod
     def of(cls, pairs: TokenPairs, numbers: Numbers) -> Self:

@@ -29,11 +29,9 @@ def unpack(
 ) -> io.BufferedReader:
     """Return the decompressed content of a file as a stream.
 
-    Args:
-        packed: the file as stored on disk.
-        suffix: of the file name: a key of `COMPRESSIONS`, or any other for uncompressed files.
-        count_fault: called once with the outcome (a key of `OUTCOMES`) and the cause if the file
-            can't be read any further; the stream then ends.
+    A suffix that isn't a key of `COMPRESSIONS` means an uncompressed file. If the file can't be
+    read any further, `count_fault` is called once with the outcome (a key of `OUTCOMES`) and the
+    cause, and the stream ends.
     """
     pieces = COMPRESSIONS.get(suffix, _read_plain)
     return io.BufferedReader(_Pieces(pieces(packed), count_fault), BUFFER_BYTES)
@@ -157,18 +155,13 @@ class DecodingCounts:
     """How the lines or records of a file decode as UTF-8.
 
     Two are always equal: they only decide whether reading goes on.
-
-    Attributes:
-        num_lines: lines or records so far.
-        num_non_ascii: those with characters outside of ASCII, all of them valid.
-        num_invalid: those with invalid bytes.
-        first_invalid: place and value of the first invalid byte.
     """
 
     num_lines: int = field(default=0, compare=False)
+    # those with characters outside of ASCII, all of them valid
     num_non_ascii: int = field(default=0, compare=False)
-    num_invalid: int = field(default=0, compare=False)
-    first_invalid: str = field(default="", compare=False)
+    num_invalid: int = field(default=0, compare=False)  # those with invalid bytes
+    first_invalid: str = field(default="", compare=False)  # place and value
 
     def add_valid(self, text: str) -> None:
         """Count a decoded line."""
@@ -200,11 +193,7 @@ class DecodingCounts:
         """Raise an error if the lines seem to be in another encoding.
 
         They do if more have invalid bytes than have valid characters outside of ASCII, or a third
-        has. A few in very many lines don't tell.
-
-        Args:
-            name: of the input, for the message.
-            is_whole: whether all lines were read; else many must tell.
+        has. Until all lines were read (`is_whole`), few of them don't tell.
         """
         bad, least = self.num_invalid, LEAST_INVALID if is_whole else MANY_INVALID
         if bad < max(least, LEAST_SHARE * self.num_lines):
@@ -223,12 +212,10 @@ class DecodingCounts:
 def open_text(
     stream: io.BufferedReader, encoding: str | None, refuse: Callable[[str], object]
 ) -> io.BufferedReader:
-    """Return a stream as UTF-8, without a byte order mark.
+    """Return a decompressed stream as UTF-8, without a byte order mark.
 
-    Args:
-        stream: the decompressed content.
-        encoding: its encoding; None: UTF-8, or UTF-16 if it begins with its byte order mark.
-        refuse: called with the reason if content isn't in its encoding; the stream then ends.
+    Without an encoding it is UTF-8, or UTF-16 if it begins with its byte order mark. If the content
+    isn't in its encoding, `refuse` is called with the reason, and the stream ends.
     """
     chosen = UTF8 if encoding is None else codecs.lookup(encoding).name
     if encoding is None and stream.peek(2).startswith(UTF16_MARKS):

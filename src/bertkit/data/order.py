@@ -2,8 +2,7 @@
 
 Each epoch permutes the shards and groups consecutive ones into windows of bounded size. A window's
 examples are planned and shuffled together, so that memory depends on the window and not on the
-corpus. Seeking to a late example replans the windows before it, which takes little time compared
-to training on them.
+corpus. Seeking to a late example replans the windows before it, which is fast compared to training.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +21,7 @@ EXAMPLE_ORDERING = 4  # purpose of the generator; part of its seed
 class EpochOrder:
     """The examples of each step, a pure function of (seed, step).
 
-    Args:
-        num_examples: of the table, at least 1.
-        batch_size: examples per step; the last step of an epoch may have fewer.
-        seed: determines the order.
+    The last step of an epoch may have fewer.
     """
 
     def __init__(self, num_examples: int, batch_size: int, seed: int) -> None:
@@ -89,9 +85,7 @@ class ExampleOrder:
     """The endless sequence of examples.
 
     Args:
-        shard_sizes: number of tokens of each shard.
         plan: (epoch, shard) → rows, one per example; a pure function.
-        seed: determines the order.
         is_shuffled: False keeps shards and examples in their original order, for evaluation.
         window_tokens: maximum number of tokens of the shards that are shuffled together.
     """
@@ -165,16 +159,9 @@ class TokenBatchOrder:
     """The examples of each step, a pure function of (seed, step).
 
     Each epoch has every example once, in a new random order, with a new step wherever the next
-    example would exceed the budget. Batches are packed, so examples of any lengths can be combined.
-    Only the number of steps of each epoch, and the order of one epoch, are kept in memory.
-
-    Args:
-        lengths: tokens of each example, source and target together.
-        tokens_per_batch: the budget of a step, at least 1; a longer example is a step by itself.
-        seed: determines the order.
-
-    Raises:
-        InputError: there are no examples.
+    example would exceed the budget; a longer example is a step by itself. Batches are packed, so
+    examples of any lengths can be combined. Only the number of steps of each epoch, and the order
+    of one epoch, are kept in memory.
 
     Source: Vaswani et al. 2017, section 5.1 (batches of about as many tokens), without their groups
     of similar lengths, which only save padding.

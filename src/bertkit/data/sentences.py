@@ -61,9 +61,7 @@ def ends_like_a_sentence(text: str) -> bool:
 def split_sentences(text: str, language: str = "en") -> list[str]:
     """Split a paragraph into sentences, stripped, none of them empty.
 
-    Args:
-        text: a paragraph.
-        language: its ISO 639-1 code; for others the splitter uses a related or general rule.
+    For a language (ISO 639-1) without rules of its own the splitter uses a related or general one.
     """
     pieces = [text] if len(text) <= PIECE_LIMIT_CHARACTERS else _cut(text)
     sentences = [part.strip() for piece in pieces for part in sentencex.segment(language, piece)]
@@ -87,15 +85,10 @@ MIN_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
 
 
 class SentenceSpan(NamedTuple):
-    """The position of a sentence in its text.
-
-    Attributes:
-        start: index of its first character.
-        stop: index after its last character.
-    """
+    """The position of a sentence in its text."""
 
     start: int
-    stop: int
+    stop: int  # after its last character
 
     def read(self, text: str) -> str:
         """Return the sentence on one line."""
@@ -104,19 +97,12 @@ class SentenceSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The sentences of a text that may be used in a summary.
+    """The sentences of a text that may be used in a summary."""
 
-    Attributes:
-        num_sentences: number of all sentences in the text.
-        numbers: the candidates' numbers among all sentences, from 1.
-        spans: the candidates' positions.
-        sentences: the candidates, each on one line.
-    """
-
-    num_sentences: int
-    numbers: tuple[int, ...]
+    num_sentences: int  # in the text
+    numbers: tuple[int, ...]  # among all sentences, from 1
     spans: tuple[SentenceSpan, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...]  # each on one line
 
     @classmethod
     def find(cls, text: str, language: str) -> Self:
@@ -138,11 +124,8 @@ class Candidates:
 def find_sentences(text: str, language: str = "en") -> list[SentenceSpan]:
     """Return the sentences of a text in order, none of them blank.
 
-    The end of a line that isn't wrapped always ends a sentence.
-
-    Args:
-        text: of any length; long passages without a sentence end are cut as in `split_sentences`.
-        language: its ISO 639-1 code.
+    The end of a line that isn't wrapped always ends a sentence; long passages without a sentence
+    end are cut as in `split_sentences`.
     """
     text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)  # the splitter rejects surrogates
     spans = []

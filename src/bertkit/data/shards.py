@@ -47,14 +47,7 @@ MAX_MAPPED_FILES = 256
 class MappedArray:
     """A mapped one-dimensional `.npy` file; each MiB is verified when it is first read.
 
-    Args:
-        path: the file.
-        record: its size and checksums from when it was written.
-        length: the expected number of elements.
-
-    Raises:
-        MissingFileError: the file doesn't exist.
-        DamagedFileError: its size is wrong, or the record lacks checksums.
+    A `DamagedFileError` says that its size is wrong, or that the record lacks checksums.
     """
 
     def __init__(self, path: Path, record: FileRecord, length: int) -> None:
@@ -273,26 +266,21 @@ class ShardSet:
     """A folder of shards that `prepare` wrote.
 
     Attributes:
-        folder: its path.
-        manifest: its manifest.
-        train: shards for training.
         held_out: shards for evaluation; none of their document groups is in `train`, unless the
             report says `cut-documents`: then these are the ends of documents.
-        token_counts: `[vocabulary]`, the number of occurrences of each token in `train`.
     """
 
     folder: Path
     manifest: ShardsManifest
     train: tuple[Shard, ...]
     held_out: tuple[Shard, ...]
-    token_counts: NDArray[np.unsignedinteger]
+    token_counts: NDArray[np.unsignedinteger]  # `[vocabulary]`, occurrences in `train`
 
     @classmethod
     def open(cls, folder: Path, *, verify: Literal["touched", "all"] = "touched") -> Self:
         """Open a folder of shards.
 
         Args:
-            folder: the output of `prepare`.
             verify: "touched" checks the first 4 KiB of each file now and each MiB when it is first
                 read, "all" checks everything now, including the copy of the tokenizer.
         """

@@ -2,7 +2,7 @@
 
 `attend_spelled_out` is the equation, optionally causal. `SelfAttention` projects tokens to queries,
 keys and values, and lets the batch attend: a packed batch within each of its sequences, a KV cache
-from the newest tokens to all before them. `attention_kernels.py` computes the same result faster.
+from the newest tokens to all before them. `attend_fused` and `attend_flash` compute the same result faster.
 
 Source: Vaswani et al. 2017, section 3.2.
 """

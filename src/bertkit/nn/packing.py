@@ -190,7 +190,7 @@ class PackedBatch:
         return group_lengths(self.lengths, MIN_SHARE_OF_LONGEST if is_cpu else 0.0)
 
     def lay_out_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
-        """Call `head_layout.lay_out_heads`, once for all layers."""
+        """Call `lay_out_heads`, once for all layers."""
         key = (num_parts, num_heads)
         if key not in self._head_blocks:
             device = self.input_ids.device

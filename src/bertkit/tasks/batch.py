@@ -19,15 +19,10 @@ IGNORED_LABEL = -100
 
 
 class TokenSequence(NamedTuple):
-    """An encoded sequence, special tokens included.
-
-    Attributes:
-        ids: token ids.
-        segments: 0 for segment A, 1 for segment B.
-    """
+    """An encoded sequence, special tokens included."""
 
     ids: list[int]
-    segments: list[int]
+    segments: list[int]  # 0 for A, 1 for B
 
 
 @dataclass(frozen=True)
@@ -68,19 +63,12 @@ class Encoded:
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """A packed batch of examples.
-
-    Attributes:
-        packed: the sequences of all examples, concatenated.
-        labels: as in `Encoded`, concatenated over the examples.
-        num_sequences: number of sequences of each example.
-        numbers: row numbers of the examples in their table, from 0; for messages.
-    """
+    """A packed batch of examples."""
 
     packed: PackedBatch
-    labels: Shaped[Tensor, "rows *rest"]
-    num_sequences: tuple[int, ...]
-    numbers: tuple[int, ...]
+    labels: Shaped[Tensor, "rows *rest"]  # as in `Encoded`, concatenated over the examples
+    num_sequences: tuple[int, ...]  # of each example
+    numbers: tuple[int, ...]  # rows of the examples in their table, from 0; for messages
 
     @classmethod
     def collate(cls, encoded: Sequence[Encoded], numbers: Sequence[int]) -> Self:
@@ -222,11 +210,7 @@ def compute_logits(
 ) -> list[Logits]:
     """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order.
 
-    Args:
-        compute: the model's forward pass, from a packed batch to logits.
-        encoded: the examples.
-        row: whether each sequence or each token has a row of logits.
-        tokens_per_batch: approximate number of tokens in a batch.
+    `row` says whether each sequence or each token has a row of logits.
     """
     sequences = [sequence for one in encoded for sequence in one.sequences]
     by_sequence = _compute_sequences(compute, sequences, row, tokens_per_batch)
@@ -247,11 +231,8 @@ def cut_by_scores(
 ) -> list[range]:
     """Split examples into ranges whose logits fit in memory; one range unless labels are very many.
 
-    Args:
-        encoded: the examples.
-        num_labels: logits per row; 0 if labels have no names, and all examples are one range.
-        row: whether each sequence or each token has a row of logits.
-        most: logits per range; a single example may have more. By default 8,388,608.
+    A range has at most `most` logits, by default 8,388,608, or a single example. `num_labels` is 0
+    if labels have no names; then all examples are one range.
     """
     most = MAX_SCORES if most is None else most
     parts, start, size = [], 0, 0

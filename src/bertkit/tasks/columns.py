@@ -32,13 +32,10 @@ LIST_BEGINS = re.compile(r"""\s*[\[({]\s*(?:['"\[({]|np\.)""")  # or a tuple, or
 def find_column(
     table: RecordTable, role: str, wanted: str | None, usual: Sequence[str] = ()
 ) -> str:
-    """Find the name of the column for a role.
+    """Find the name of the column for a role: the one that its flag names, or a usual one.
 
-    Args:
-        table: the table; some formats define the roles of their columns.
-        role: text, pair, label …; the matching flag is `--<role>-column`.
-        wanted: the flag's value.
-        usual: names to look for if the flag isn't given.
+    The flag of the role text, pair or label is `--<role>-column`; some formats define the roles of
+    their columns.
     """
     columns = table.columns
     if wanted is None:
@@ -193,10 +190,7 @@ Counts = Mapping[str, int]
 def describe_look_alikes(counts: Counts, known: Counts | None = None) -> list[str]:
     """Describe labels that look alike in one line; an empty list if there are none.
 
-    Args:
-        counts: how often each label occurs.
-        known: labels of a model; only labels unknown to it are compared, with its labels. By
-            default all labels are compared with each other.
+    Only labels unknown to a model are compared with its labels, if those are given.
     """
     pairs = list(_pair_up(counts) if known is None else _pair_with(counts, known))
     if not pairs:

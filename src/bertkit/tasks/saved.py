@@ -25,21 +25,16 @@ BY_ARCHITECTURE = {
 
 
 class SavedTask(ChecksummedModel):
-    """The content of `task.json`.
-
-    Attributes:
-        task: a key of `TASKS`.
-        settings: the task's settings.
-        numbers: values fitted on held-out data after training.
-    """
+    """The content of `task.json`."""
 
     description: ClassVar[str] = "a fine-tuned model's task"
     limit_bytes: ClassVar[int] = 4 << 20
     error_kind: ClassVar[type[BertkitError]] = CheckpointError
 
     format_version: Literal[1] = 1
-    task: str
+    task: str  # a key of `TASKS`
     settings: dict[str, Any]
+    # fitted on held-out data after training
     numbers: dict[str, float] = Field(default_factory=dict)
 
 
@@ -54,13 +49,7 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
 
 
 def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
-    """Load the task of a model folder, including folders written by other tools.
-
-    Args:
-        folder: the model folder.
-        config: its config.
-        architecture: class name in the config.
-    """
+    """Load the task of a model folder, including folders written by other tools."""
     path = source = folder / TASK_FILE
     if path.exists():
         saved = SavedTask.load(path)

@@ -15,12 +15,7 @@ MAX_METRICS = 200  # rows of the table; there may be one for each label
 
 
 def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
-    """Build warnings, metrics, confusion matrix, reliability diagram and worst mistakes.
-
-    Args:
-        evaluation: what to show.
-        before: evaluation of the same predictions before temperature scaling.
-    """
+    """Build warnings, metrics, confusion matrix, reliability diagram and worst mistakes."""
     sections: list[Section] = [Callout(warning) for warning in evaluation.warnings]
     sections.append(tabulate_metrics(evaluation))
     if (matrix := draw_confusion(evaluation)) is not None:

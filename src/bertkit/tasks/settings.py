@@ -106,17 +106,11 @@ def with_columns(settings: SettingsKind, columns: Settings) -> SettingsKind:
 
 
 class TaskInputs(Settings):
-    """Flags of `bertkit <task>` that are inputs, beside the words; here none is.
+    """Flags of `bertkit <task>` that are inputs, beside the words; here none is."""
 
-    Attributes:
-        words: what the words are, for `--help`.
-        example: words and flags of a call, for the same.
-        example_file: a file's name, for the same.
-    """
-
-    words: ClassVar[str] = "Texts"
-    example: ClassVar[str] = '"A gripping film."'
-    example_file: ClassVar[str] = "texts.txt"
+    words: ClassVar[str] = "Texts"  # what they are, for `--help`
+    example: ClassVar[str] = '"A gripping film."'  # words and flags of a call, for `--help`
+    example_file: ClassVar[str] = "texts.txt"  # a file's name, for `--help`
 
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return inputs as the task's `make_example` takes them, in the order of the words."""

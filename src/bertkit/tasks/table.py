@@ -20,25 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskEntry:
-    """Facts about a task that are known before its code is loaded.
-
-    Attributes:
-        settings: class of its settings.
-        summary: one sentence for `--help`.
-        home: module and class, as `module:Class`.
-        inputs: class of the command-line inputs of its command.
-        example_data: suffix of labeled files in examples of commands.
-        pipeline_tag: the task's name on the Hub; None if the Hub has none.
-        answers: class of the settings of what a prediction gives; its fields are the task's own.
-    """
+    """Facts about a task that are known before its code is loaded."""
 
     settings: type[TaskSettings]
-    summary: str
-    home: str
-    inputs: type[TaskInputs] = TaskInputs
-    example_data: str = ".csv"
-    pipeline_tag: str | None = None
-    answers: type[Settings] = Settings
+    summary: str  # one sentence for `--help`
+    home: str  # `module:Class`
+    inputs: type[TaskInputs] = TaskInputs  # of its command
+    example_data: str = ".csv"  # suffix of labeled files in examples of commands
+    pipeline_tag: str | None = None  # the task's name on the Hub
+    answers: type[Settings] = Settings  # class of the settings of what a prediction gives
 
     def load(self) -> "type[Task[Any, Any]]":
         """Import and return the task's class."""

@@ -30,21 +30,13 @@ CALIBRATION = "calibration_error"  # key in `metrics`
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong prediction, or one with a large error.
+    """A wrong prediction, or one with a large error."""
 
-    Attributes:
-        place: file and line of the example.
-        text: the input.
-        expected: the true answer.
-        predicted: the predicted answer.
-        badness: size of the error; larger is worse.
-    """
-
-    place: str
+    place: str  # file and line of the example
     text: str
     expected: str
     predicted: str
-    badness: float
+    badness: float  # size of the error; larger is worse
 
 
 @dataclass(frozen=True)
@@ -52,26 +44,19 @@ class Evaluation:
     """The evaluation of a set of predictions.
 
     Attributes:
-        metrics: values by name.
-        intervals: lower and upper bounds of the metrics' bootstrap intervals.
-        labels: names of the confusion matrix's rows and columns; empty if there is no matrix.
         confusion: sparse confusion matrix: counts by the ids of the true and the predicted label;
             pairs that never occur are left out.
         confidences: confidence of each prediction, from 0 to 1; None if the task has none.
-        is_right: whether each of these predictions is correct.
-        calibration: calibration error of the two; None if the task has none.
-        mistakes: the worst first.
-        warnings: problems found, such as that all predictions are one label.
     """
 
     metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # of the bootstrap
+    labels: tuple[str, ...] = ()  # of the confusion matrix; empty if there is none
     confusion: dict[tuple[int, int], int] | None = None
     confidences: npt.NDArray[np.float64] | None = None
     is_right: npt.NDArray[np.bool_] | None = None
     calibration: CalibrationError | None = None
-    mistakes: tuple[Mistake, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()  # the worst first
     warnings: tuple[str, ...] = ()
 
 
@@ -105,16 +90,11 @@ TEMPERATURE = "temperature"  # key in a task's `numbers`
 
 @dataclass(frozen=True)
 class Task(ABC, Generic[Example, Prediction]):
-    """A task, with the settings, labels and fitted numbers of one model.
-
-    Attributes:
-        settings: the task's settings.
-        labels: names of labels, by id; empty if the task has none.
-        numbers: values fitted on held-out data after training, such as a temperature, by name.
-    """
+    """A task, with the settings, labels and fitted numbers of one model."""
 
     settings: Any
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # by id; empty if the task has none
+    # fitted on held-out data after training, such as a temperature
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     name: ClassVar[str]  # its key in TASKS
@@ -153,13 +133,8 @@ class Task(ABC, Generic[Example, Prediction]):
         The function raises BrokenRowError for an invalid record.
 
         Args:
-            settings: the task's settings.
-            table: the file and its columns.
             needs_answer: whether examples must have answers; if not, the columns of answers are
                 neither required nor read. A file with one text per line has the column `text`.
-
-        Raises:
-            InputError: columns are missing.
         """
 
     @classmethod

@@ -105,15 +105,10 @@ Ids = list[int]
 
 
 class Reading(NamedTuple):
-    """An encoded text or pair.
+    """An encoded text or pair."""
 
-    Attributes:
-        sequences: one, or windows.
-        is_cut: whether tokens were left out.
-    """
-
-    sequences: tuple[TokenSequence, ...]
-    is_cut: bool
+    sequences: tuple[TokenSequence, ...]  # one, or windows
+    is_cut: bool  # whether tokens were left out
 
 
 def encode_texts(

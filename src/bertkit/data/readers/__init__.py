@@ -25,18 +25,12 @@ READERS: dict[str, Reader] = {
 
 @dataclass
 class Corpus:
-    """All inputs of a command as one stream of documents.
+    """All inputs of a command as one stream of documents."""
 
-    Attributes:
-        sources: files and other sources, in reading order.
-        settings: how they are read.
-        report: data problems, counted during reading.
-        advance: called with the number of bytes read, for progress.
-    """
-
-    sources: Sequence[TextSource]
+    sources: Sequence[TextSource]  # files and others, in reading order
     settings: ReaderSettings
     report: ReadReport = field(default_factory=ReadReport)
+    # called with the number of bytes read, for progress
     advance: Callable[[int], None] | None = None
 
     @property
@@ -59,11 +53,8 @@ def open_corpus(
 ) -> Corpus:
     """Find the sources of a corpus.
 
-    Args:
-        inputs: files, folders, globs, `-` for standard input, or texts as returned by
-            `memory_source`.
-        settings: how they are read.
-        held_out_inputs: like `inputs`; all of their documents are held out.
+    The inputs are files, folders, globs, `-` for standard input, or texts as returned by
+    `memory_source`. All documents of the held-out ones are held out.
     """
     return Corpus(find_sources(inputs, settings, held_out_inputs), settings)
 

@@ -59,43 +59,30 @@ OUTCOMES = FAULTS | NOTES
 
 @dataclass(frozen=True)
 class Document:
-    """A text whose sentences are in their original order.
+    """A text whose sentences are in their original order."""
 
-    Attributes:
-        lines: sentences or paragraphs in order, none of them blank.
-        group: its documents share a split, e.g. `books/austen.txt.gz#12`.
-    """
-
-    lines: tuple[str, ...]
-    group: str
+    lines: tuple[str, ...]  # sentences or paragraphs in order, none of them blank
+    group: str  # its documents share a split, e.g. `books/austen.txt.gz#12`
 
 
 class ReadReport(BaseModel):
     """Problems found in the input, and how they were handled.
 
     Attributes:
-        counts: number of occurrences by the names in `OUTCOMES`.
-        places: the first places by the same names, at most five for each.
-        decoding: how lines of text decode, to recognize input in another encoding.
         is_strict: whether a fault is an error. Notes never are: they don't change or lose any text
             that was meant to be read.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    counts: dict[str, int] = Field(default_factory=dict)
-    places: dict[str, list[str]] = Field(default_factory=dict)
+    counts: dict[str, int] = Field(default_factory=dict)  # by the names in `OUTCOMES`
+    places: dict[str, list[str]] = Field(default_factory=dict)  # the first five by the same names
+    # how lines decode, to recognize another encoding
     decoding: DecodingCounts = Field(default_factory=DecodingCounts)
     is_strict: bool = Field(default=False, exclude=True)
 
     def add(self, name: str, place: str, count: int = 1) -> None:
-        """Count a fault or a note.
-
-        Args:
-            name: a key of `OUTCOMES`.
-            place: file and line, for messages.
-            count: number of occurrences.
-        """
+        """Count a fault or a note, by its key of `OUTCOMES`."""
         if self.is_strict and name in FAULTS:
             what, _, outcome = FAULTS[name].partition(": ")
             raise InputError(

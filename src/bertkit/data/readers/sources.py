@@ -46,30 +46,24 @@ class TextSource:
     """A file, or another source of text.
 
     Attributes:
-        name: its name in messages and groups.
-        format: a key of `READERS`.
-        path: the file; None for standard input and texts in memory.
-        size_bytes: bytes on disk, or characters in memory; None if unknown, as for a pipe.
-        encoding: of its text; None: UTF-8, or UTF-16 by its byte order mark.
-        texts: the texts, of a source in memory.
-        sha256: of these texts.
         is_held_out: whether all of its documents are held out.
-        advance: called with the number of bytes read.
-        is_faulty: whether reading failed or was incomplete.
-        decoding: how its lines decode, to recognize another encoding.
         refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
     """
 
-    name: str
-    format: str
-    path: Path | None = None
+    name: str  # in messages and groups
+    format: str  # a key of `READERS`
+    path: Path | None = None  # None for standard input and texts in memory
+    # on disk, or characters in memory; None if unknown, as for a pipe
     size_bytes: int | None = None
-    encoding: str | None = None
-    texts: Sequence[str] = field(default=(), repr=False)
-    sha256: str | None = None
+    encoding: str | None = None  # None: UTF-8, or UTF-16 by its byte order mark
+    texts: Sequence[str] = field(default=(), repr=False)  # of a source in memory
+    sha256: str | None = None  # of these texts
     is_held_out: bool = False
+    # called with the number of bytes read
     advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+    # whether reading failed or was incomplete
     is_faulty: bool = field(default=False, init=False, compare=False)
+    # how its lines decode, to recognize another encoding
     decoding: DecodingCounts = field(
         default_factory=DecodingCounts, init=False, compare=False, repr=False
     )

@@ -18,15 +18,10 @@ CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8 bytes inside a charac
 
 
 class Line(NamedTuple):
-    """A line without its line end; a NamedTuple because a dataclass is slow for so many.
+    """A line without its line end; a NamedTuple because a dataclass is slow for so many."""
 
-    Attributes:
-        text: its content, stripped, with NULs removed and invalid UTF-8 replaced.
-        place: file and line, for messages.
-    """
-
-    text: str
-    place: str
+    text: str  # stripped, with NULs removed and invalid UTF-8 replaced
+    place: str  # file and line, for messages
 
 
 def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
@@ -94,11 +89,7 @@ def decode_text(
 ) -> str:
     """Decode a line or record; invalid UTF-8 is replaced, NULs are removed, both are counted.
 
-    Args:
-        content: the bytes.
-        place: file and line, for messages.
-        report: where problems are counted.
-        source: of text, to recognize that it is in another encoding.
+    By its source it is recognized that a text is in another encoding.
     """
     if b"\0" in content:
         report.add("nul", place)

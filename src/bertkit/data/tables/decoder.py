@@ -34,24 +34,19 @@ class RowDecoder:
     """Decodes the rows of one table, and counts them in its report.
 
     Attributes:
-        name: of the file, for messages.
-        report: where rows are counted; by default a new one.
-        layout: how the file is read.
         texts_only: whether row n is text n. The reader then returns one column of texts, and keeps
             blank rows; a row without a text is an error.
-        id_column: of the ids of texts, if they have some.
         column: of the texts, with `texts_only`; None: the only column, else `text`.
         where: the current row: its line, or an equivalent for the format.
-        num_lines: lines read so far.
         position: returns the number of bytes read of a compressed file; None for other files.
     """
 
     name: str
     report: RowReport = field(default_factory=lambda: RowReport(""))
-    layout: LayoutSettings = field(default_factory=LayoutSettings)
+    layout: LayoutSettings = field(default_factory=LayoutSettings)  # how the file is read
     texts_only: bool = False
     column: str | None = None
-    id_column: str | None = None
+    id_column: str | None = None  # of the ids of texts, if they have some
     where: str = "line 1"
     num_lines: int = 0
     position: Callable[[], int] | None = None
@@ -93,14 +88,9 @@ class RowDecoder:
         return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
     def finish_row(self, problem: str = "", num_rows: int = 1) -> None:
-        """Count one or several rows.
+        """Count one or several rows; a problem begins with their place.
 
-        Args:
-            problem: what is wrong with them, beginning with their place; empty if nothing is.
-            num_rows: number of rows.
-
-        Raises:
-            InputError: a row of a table of texts has a problem.
+        In a table of texts it is an error.
         """
         if problem and self.texts_only:
             raise InputError(problem)

@@ -60,15 +60,10 @@ MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an art
 
 
 class Pair(NamedTuple):
-    """A source text and its target; a NamedTuple because a dataclass is slow for so many.
+    """A source text and its target; a NamedTuple because a dataclass is slow for so many."""
 
-    Attributes:
-        source: the input text; not blank.
-        target: the text to generate; not blank.
-    """
-
-    source: str
-    target: str
+    source: str  # not blank
+    target: str  # not blank
 
 
 @dataclass
@@ -76,20 +71,15 @@ class PairReport:
     """Counts of usable and unusable pairs.
 
     Attributes:
-        name: of the file or files, for messages.
         files: the row report of each file: two, or the one that has both sides.
-        num_pairs: usable pairs.
-        num_empty: pairs left out because a side has no text.
-        num_too_long: pairs left out because a side exceeds `MAX_CHARS`.
-        num_with_nul: pairs that contained NULs, which were removed.
     """
 
     name: str
     files: list[RowReport]
-    num_pairs: int = 0
-    num_empty: int = 0
-    num_too_long: int = 0
-    num_with_nul: int = 0
+    num_pairs: int = 0  # usable
+    num_empty: int = 0  # left out because a side has no text
+    num_too_long: int = 0  # left out because a side exceeds `MAX_CHARS`
+    num_with_nul: int = 0  # with NULs, which were removed
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""
@@ -128,13 +118,9 @@ def read_pairs(
 ) -> tuple[list[Pair], PairReport]:
     """Read all pairs into memory.
 
-    Args:
-        source: a file with one source text per line; without `target`, one that has both sides.
-            Either may be .gz, .bz2 or .zst; the one that has both sides may also be a dataset,
-            hub:owner/name, or rows as in `open_pairs`.
-        target: a file with the target text for each line.
-        settings: the columns of a single file, and the share of rows that may be broken.
-        split: what messages call rows from Python.
+    `source` and `target` have one text per line; without `target`, `source` has both sides, and may
+    also be a dataset, hub:owner/name, or rows as in `open_pairs`. Files may be .gz, .bz2 or .zst.
+    Messages call rows from Python by `split`.
     """
     settings = settings or PairSettings()
     if target is None:

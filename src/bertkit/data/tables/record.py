@@ -31,8 +31,7 @@ class Record(NamedTuple):
 def look_up(values: Mapping[str, object], column: str) -> object:
     """Return the value of a column; `doc.body` may be the field body of the column doc.
 
-    Raises:
-        KeyError: there is none.
+    A `KeyError` says that there is none.
     """
     if column in values or "." not in column:
         return values[column]
@@ -86,24 +85,19 @@ class RowReport:
     """Counts of a file's rows, updated as they are read.
 
     Attributes:
-        name: of the file.
         num_rows: rows that were read, including broken ones. A broken section that may contain
             several rows, such as one sentence of CoNLL, counts once.
-        num_broken: rows that were left out.
         num_empty: rows whose text is empty; they are kept, and counted by the parsing function.
-        num_undecodable: rows with invalid Unicode, which became U+FFFD.
-        num_bytes: of all rows, decompressed.
-        first_broken: messages of the first five broken rows.
-        decoding: how lines decode, to recognize a file in another encoding.
     """
 
     name: str
     num_rows: int = 0
-    num_broken: int = 0
+    num_broken: int = 0  # left out
     num_empty: int = 0
-    num_undecodable: int = 0
-    num_bytes: int = 0
-    first_broken: list[str] = field(default_factory=list)
+    num_undecodable: int = 0  # with invalid Unicode, which became U+FFFD
+    num_bytes: int = 0  # decompressed
+    first_broken: list[str] = field(default_factory=list)  # messages of the first five
+    # how lines decode, to recognize another encoding
     decoding: DecodingCounts = field(default_factory=DecodingCounts)
 
     def add_broken(self, message: str, num_rows: int = 1) -> None:
@@ -137,11 +131,7 @@ class RowReport:
         return lines
 
     def check_share(self, max_broken: float) -> None:
-        """Raise an error if there are no rows, or too many are broken.
-
-        Args:
-            max_broken: share of the rows that may be broken, from 0 to 1.
-        """
+        """Raise an error if there are no rows, or too many are broken."""
         if not self.num_rows:
             raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
         if self.num_broken > max_broken * self.num_rows or self.num_broken == self.num_rows:
@@ -161,10 +151,8 @@ class Rows(NamedTuple):
     Attributes:
         columns: column names; for JSONL, where each row has its own, those of the first thousands
             of rows. Of a table of texts, only the column that has them.
-        records: usable rows; broken ones are counted.
-        num_rows: number of all rows, if the file states it.
     """
 
     columns: tuple[str, ...]
-    records: Iterator[Record]
-    num_rows: int | None = None
+    records: Iterator[Record]  # usable rows; broken ones are counted
+    num_rows: int | None = None  # if the file states it

@@ -38,29 +38,23 @@ class RecordTable:
     """A file, standard input or a dataset, each row of which is a record.
 
     Attributes:
-        name: its name in messages.
-        format: a key of `READERS`, hub, or rows for those from Python.
         columns: column names; for JSONL, where each row has its own, those of the first thousands
             of rows; None if there are no rows.
-        origin: where its rows come from.
-        roles: columns by role (`text`, `pair`, `label`), if the layout is a known one.
-        settings: how it is read.
     """
 
-    name: str
-    format: str
+    name: str  # in messages
+    format: str  # a key of `READERS`, hub, or rows for those from Python
     columns: tuple[str, ...] | None
-    origin: Origin
+    origin: Origin  # where its rows come from
+    # columns by `text`, `pair`, `label`, if the layout is a known one
     roles: dict[str, str] = field(default_factory=dict)
     settings: RecordSettings = field(default_factory=RecordSettings)
 
     def records(self, report: RowReport) -> Iterator[Record]:
         """Yield all usable records, in memory that doesn't grow with the file.
 
-        Exceptions: a SQuAD file is held whole, and of Parquet one row group, of any size.
-
-        Args:
-            report: where rows, including broken ones, are counted.
+        Exceptions: a SQuAD file is held whole, and of Parquet one row group, of any size. The
+        report counts all rows.
         """
         decoder = RowDecoder(self.name, report, self.settings)
         with self.origin.open(decoder) as rows:
@@ -83,17 +77,9 @@ def open_records(
 
     Args:
         source: a file (may be .gz, .bz2 or .zst), the folder of a GLUE task, a dataset as
-            hub:owner/name (optionally with /config and @split), - for standard input, or rows as
-            in `find_origin`, which messages call by their split.
-        settings: how it is read.
+            hub:owner/name (optionally with /config and @split), - for standard input, or rows as in
+            `find_origin`, which messages call by their split.
         split: train, dev or test, if `source` has several.
-
-    Raises:
-        MissingFileError: the file doesn't exist.
-        InputError: the data isn't in its format, or standard input is closed.
-        MissingExtraError: a dataset is given, and `bertkit[datasets]` isn't installed.
-        HubError: a dataset can't be fetched.
-        StorageError: the file can't be read.
     """
     settings = settings or RecordSettings()
     if not isinstance(source, str | Path):

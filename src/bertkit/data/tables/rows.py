@@ -118,9 +118,6 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
             tuples or texts (also a Series or another column). A tuple is a text and its label, a
             text with a second text and their label, or the words of a text and their tags; a named
             tuple is a mapping.
-
-    Raises:
-        InputError: it is none of these.
     """
     if type(rows).__module__.partition(".")[0] == "datasets":
         if isinstance(rows, Mapping):

@@ -26,23 +26,14 @@ MAX_SHOWN = 3
 
 @dataclass
 class TextFiles:
-    """The rows of files of texts.
+    """The rows of files of texts."""
 
-    Attributes:
-        inputs: files, folders and globs, as they were named.
-        tables: the files, by the names that messages and ids have.
-        is_single: whether one file was named. Else files without text are left out.
-        skips_blank: whether rows without text are left out; their numbers stay.
-        num_blank: rows without text, of those read so far.
-        left_out: why files were left out, by name.
-    """
-
-    inputs: list[str]
-    tables: dict[str, TextTable]
-    is_single: bool
-    skips_blank: bool = False
-    num_blank: int = 0
-    left_out: dict[str, str] = field(default_factory=dict)
+    inputs: list[str]  # files, folders and globs, as they were named
+    tables: dict[str, TextTable]  # by the names that messages and ids have
+    is_single: bool  # whether one file was named; else files without text are left out
+    skips_blank: bool = False  # whether rows without text are left out; their numbers stay
+    num_blank: int = 0  # rows without text, of those read so far
+    left_out: dict[str, str] = field(default_factory=dict)  # why, by name
 
     @property
     def name(self) -> str:
@@ -172,13 +163,6 @@ def open_text_files(
     Args:
         source: a file (may be .gz, .bz2 or .zst), a folder, a glob, - for standard input, or
             several of these.
-        settings: their format, and the columns that have text and id.
-        skips_blank: leave out rows without text.
-
-    Raises:
-        MissingFileError: a file doesn't exist, or a glob matches none.
-        InputError: a file that was named is of a type without rows of text, or there is no file.
-        StorageError: a file can't be accessed.
     """
     names = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
     if not names:

@@ -42,14 +42,12 @@ class TextRow(NamedTuple):
     """A text, and its size in the file.
 
     Attributes:
-        text: may be empty; NULs are kept.
         num_bytes: size on disk, for progress; approximate if the file is compressed or Parquet.
-        id: what the row is called in results; None: by its number.
     """
 
-    text: str
+    text: str  # may be empty; NULs are kept
     num_bytes: int
-    id: str | None = None
+    id: str | None = None  # in results; None: the row's number
 
 
 @dataclass
@@ -57,24 +55,17 @@ class TextTable:
     """A file, or standard input, each row of which holds one text.
 
     Attributes:
-        name: its name in messages.
-        format: text, jsonl, csv, tsv or parquet.
-        path: the file; None for standard input.
-        reading: how its bytes become cells.
-        text_column: column that has the text; None: the only column, else `text`.
-        id_column: column that has the ids of the texts; None if they have none.
-        size_bytes: bytes on disk; None if unknown, as for a pipe.
         num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
             became U+FFFD.
     """
 
-    name: str
-    format: str
-    path: Path | None = None
-    text_column: str | None = None
-    reading: TableSettings = field(default_factory=TableSettings)
-    id_column: str | None = None
-    size_bytes: int | None = None
+    name: str  # in messages
+    format: str  # text, jsonl, csv, tsv or parquet
+    path: Path | None = None  # None for standard input
+    text_column: str | None = None  # None: the only column, else `text`
+    reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become cells
+    id_column: str | None = None  # None if texts have no ids
+    size_bytes: int | None = None  # None if unknown, as for a pipe
     num_undecodable: int = 0
 
     def rows(self) -> Iterator[TextRow]:
@@ -182,29 +173,20 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
 
 
 class WholeText(NamedTuple):
-    """A document.
-
-    Attributes:
-        name: of the file, for messages.
-        row: index in the file, from 0; None if the whole file is the text.
-        text: may be empty; NULs are kept.
-        is_undecodable: whether invalid Unicode was replaced by U+FFFD.
-    """
+    """A document."""
 
     name: str
-    row: int | None
-    text: str
-    is_undecodable: bool
+    row: int | None  # index in the file, from 0; None if the whole file is the text
+    text: str  # may be empty; NULs are kept
+    is_undecodable: bool  # whether invalid Unicode was replaced by U+FFFD
 
 
 def read_documents(
     source: str | Path, settings: TableSettings | None = None
 ) -> Iterator[WholeText]:
-    """Yield the documents of a file (may be .gz, .bz2 or .zst), each of up to 16 MiB.
+    """Yield the documents of a file, or of - for standard input, each of up to 16 MiB.
 
-    Args:
-        source: the file, or - for standard input.
-        settings: its format, and the column that has the text.
+    The file may be .gz, .bz2 or .zst.
     """
     table = open_texts(source, settings)
     if table.format == "text":

@@ -150,12 +150,7 @@ WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Raise an error if the extension is unknown or the file exists and must not be replaced.
-
-    Args:
-        output: the file to write.
-        overwrite: whether an existing file may be replaced.
-    """
+    """Raise an error if the extension is unknown or the file exists and must not be replaced."""
     if output.suffix.lower() not in WRITERS:
         raise SettingsError(
             f"{output} must end with {' or '.join(WRITERS)}, which selects the format"

@@ -20,29 +20,18 @@ NO_ANSWER = (0, 0)  # start and end at [CLS] label an answer that isn't in the w
 
 @dataclass(frozen=True)
 class Windows:
-    """The positions of windows in a context.
+    """The positions of windows in a context."""
 
-    Attributes:
-        parts: the range of context tokens in each window.
-        owners: `[tokens]`, index of the window in which each token has most context.
-        offsets: `[tokens, 2]`, start and end of each token in the context, in characters.
-        num_before: number of tokens before each window's part: [CLS], question and [SEP].
-    """
-
-    parts: tuple[range, ...]
-    owners: Numbers
-    offsets: Numbers
-    num_before: int
+    parts: tuple[range, ...]  # the range of context tokens in each window
+    owners: Numbers  # `[tokens]`, the window in which each token has most context
+    offsets: Numbers  # `[tokens, 2]`, start and end of each token in the context, in characters
+    num_before: int  # tokens before each window's part: [CLS], question and [SEP]
 
 
 def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
     """Split a context into parts; the last may be shorter, an empty context has one empty part.
 
-    Args:
-        num_tokens: number of tokens of the context.
-        size: number of tokens of a part.
-        stride: distance between the starts of two parts; capped at `size`, so that every token is
-            in a window.
+    The distance `stride` between two parts is capped at `size`, so that every token is in a window.
     """
     num_more = max(0, num_tokens - size)
     step = min(size, stride)
@@ -71,12 +60,7 @@ def find_tokens(offsets: Numbers, span: tuple[int, int]) -> tuple[int, int] | No
 
 
 def label_windows(windows: Windows, tokens: tuple[int, int] | None) -> npt.NDArray[np.int64]:
-    """Label the start and end of an answer in each window, `[windows, 2]`.
-
-    Args:
-        windows: windows of the context.
-        tokens: the answer's first and last token; None if there is no answer.
-    """
+    """Label the start and end of an answer's tokens in each window, `[windows, 2]`."""
     labels = np.zeros((len(windows.parts), 2), dtype=np.int64)
     labels[:] = NO_ANSWER
     if tokens is not None:
@@ -91,37 +75,22 @@ TRUTH_VALUES = {"true": True, "false": False}
 
 
 class GoldAnswer(NamedTuple):
-    """A true answer.
-
-    Attributes:
-        text: its words, without surrounding white space.
-        start: index of its first character in the context; None if the context doesn't contain it.
-        is_moved: whether the record gave another start.
-    """
+    """A true answer."""
 
     text: str
-    start: int | None
-    is_moved: bool
+    start: int | None  # None if the context doesn't contain it
+    is_moved: bool  # whether the record gave another start
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerExample:
-    """A question about a context, with optional answers.
-
-    Attributes:
-        question: the question.
-        context: the text that may answer it.
-        answers: true answers, at least one of them in the context; empty if there is no answer,
-            None if unknown.
-        identity: its id, or its place if it has none.
-        place: file and line, for messages.
-    """
+    """A question about a context, with optional answers."""
 
     question: str
     context: str
-    answers: tuple[GoldAnswer, ...] | None = None
-    identity: str = ""
-    place: str = ""
+    answers: tuple[GoldAnswer, ...] | None = None  # empty if there is no answer, None if unknown
+    identity: str = ""  # its id, or its place if it has none
+    place: str = ""  # file and line, for messages
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -177,10 +146,7 @@ def make_example(value: Any, place: str) -> AnswerExample:
 def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
     """Find an answer in its context: at its stated start, or else nearest to it.
 
-    Args:
-        context: the text.
-        text: the answer; surrounding white space is ignored.
-        start: its stated start; None if not stated, and the first occurrence is taken.
+    Without one, the first occurrence is taken.
     """
     bare = text.strip()
     num_blanks = len(text) - len(text.lstrip())

@@ -29,23 +29,14 @@ MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 @dataclass(frozen=True)
 class AnswerCandidate(Tabular):
-    """A possible answer.
+    """A possible answer."""
 
-    Attributes:
-        text: a part of the context; empty for "no answer".
-        start: index of its first character in the context; None for "no answer".
-        stop: index after its last, as in `context[start:stop]`.
-        probability: probability among the candidates of its question, from 0 to 1.
-        start_logit: start logit of its first token.
-        end_logit: end logit of its last token.
-    """
-
-    text: str
-    start: int | None
-    stop: int | None
-    probability: float
-    start_logit: float
-    end_logit: float
+    text: str  # empty for "no answer"
+    start: int | None  # None for "no answer"
+    stop: int | None  # as in `context[start:stop]`
+    probability: float  # among the candidates of its question
+    start_logit: float  # of its first token
+    end_logit: float  # of its last token
 
 
 @dataclass(frozen=True)
@@ -53,21 +44,16 @@ class Answer(Tabular):
     """The answer to a question.
 
     Attributes:
-        text: a part of the context; empty for "no answer".
-        start: index of its first character in the context; None for "no answer".
-        stop: index after its last, as in `context[start:stop]`.
-        probability: probability among the candidates, from 0 to 1.
         null_odds: score of "no answer" minus the score of the best span, in logits; None under the
             rules of SQuAD 1.1.
-        n_best: the candidates, the best first.
     """
 
-    text: str
-    start: int | None
-    stop: int | None
-    probability: float
+    text: str  # empty for "no answer"
+    start: int | None  # None for "no answer"
+    stop: int | None  # as in `context[start:stop]`
+    probability: float  # among the candidates
     null_odds: float | None
-    n_best: tuple[AnswerCandidate, ...]
+    n_best: tuple[AnswerCandidate, ...]  # the best first
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate, the best first."""
@@ -100,17 +86,13 @@ class Answer(Tabular):
 
 
 class Spans(NamedTuple):
-    """Spans of tokens, the best first; ties in the order in which they were found.
+    """Spans of tokens, `[spans]` each, the best first.
 
-    Attributes:
-        firsts: `[spans]`, index of the first token of each in the context.
-        lasts: `[spans]`, index of the last.
-        start_logits: `[spans]`, start logit of the first token.
-        end_logits: `[spans]`, end logit of the last.
+    Ties are in the order in which they were found.
     """
 
-    firsts: npt.NDArray[np.int64]
-    lasts: npt.NDArray[np.int64]
+    firsts: npt.NDArray[np.int64]  # the first token of each in the context
+    lasts: npt.NDArray[np.int64]  # the last token
     start_logits: npt.NDArray[np.float64]
     end_logits: npt.NDArray[np.float64]
 
@@ -118,14 +100,9 @@ class Spans(NamedTuple):
 def find_answer(
     context: str, windows: Windows, logits: Logits, settings: AnswerSettings, threshold: float
 ) -> Answer:
-    """Decode logits to an answer.
+    """Decode logits `[tokens, 2]` of all windows (start, end) to an answer.
 
-    Args:
-        context: the text.
-        windows: the windows of the text.
-        logits: `[tokens, 2]` of all windows: start and end logits.
-        settings: version, maximum answer length and n_best.
-        threshold: value of `null_odds` above which the answer is "no answer".
+    It is "no answer" if `null_odds` is above the threshold.
     """
     parts = _split(windows, logits)
     spans = find_spans(windows, parts, settings)

@@ -39,21 +39,13 @@ USUAL_BEGINNINGS = ("ending", "choice", "option")
 
 @dataclass(frozen=True, slots=True)
 class ChooseExample:
-    """A context and its choices.
-
-    Attributes:
-        context: the first segment.
-        choices: 2 to 64 choices.
-        question: text before each choice in the second segment; may be empty.
-        label: index of the correct choice, from 0; None if unknown.
-        place: file and line, for messages.
-    """
+    """A context and its choices."""
 
     context: str
-    choices: tuple[str, ...]
-    question: str = ""
-    label: int | None = None
-    place: str = ""
+    choices: tuple[str, ...]  # 2 to 64
+    question: str = ""  # text before each choice in the second segment; may be empty
+    label: int | None = None  # index of the correct choice, from 0; None if unknown
+    place: str = ""  # file and line, for messages
 
     def join(self, choice: str) -> str:
         """Join the question and a choice, which follow the context as the second segment."""
@@ -180,19 +172,12 @@ def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
 
 @dataclass(frozen=True)
 class Choice(Tabular):
-    """The predicted choice.
+    """The predicted choice."""
 
-    Attributes:
-        index: its index, from 0.
-        text: its text.
-        probability: its probability, from 0 to 1.
-        probabilities: probabilities of all choices, in their order.
-    """
-
-    index: int
+    index: int  # from 0
     text: str
     probability: float
-    probabilities: tuple[float, ...]
+    probabilities: tuple[float, ...]  # of all choices, in their order
 
 
 def take_choice(choices: Sequence[str], logits: Logits, temperature: float) -> Choice:

@@ -36,17 +36,11 @@ CLEAR_PAIRS = {
 
 @dataclass(frozen=True, slots=True)
 class ClassifyExample:
-    """A text or pair, with optional labels.
-
-    Attributes:
-        texts: the text or pair.
-        labels: one label; any number of labels with multi-label; None if unknown.
-        place: file and line, for messages.
-    """
+    """A text or pair, with optional labels."""
 
     texts: Texts
-    labels: tuple[str, ...] | None = None
-    place: str = ""
+    labels: tuple[str, ...] | None = None  # any number with multi-label; None if unknown
+    place: str = ""  # file and line, for messages
 
 
 def build_parser(

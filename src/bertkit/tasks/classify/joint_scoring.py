@@ -31,19 +31,12 @@ Statistic = Callable[[Numbers], Numbers]
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts that compare predicted labels with true ones.
+    """Counts that compare predicted labels with true ones."""
 
-    Attributes:
-        by_label: counts per label, `[labels]`.
-        by_text: counts per text over all labels, `[texts, 1]`.
-        num_wrong: number of missing and extra labels per text, `[texts]`.
-        by_both: counts `[texts, labels]`; None if they are too large for memory.
-    """
-
-    by_label: Counts
-    by_text: Counts
-    num_wrong: npt.NDArray[np.int64]
-    by_both: Counts | None
+    by_label: Counts  # `[labels]`
+    by_text: Counts  # over all labels, `[texts, 1]`
+    num_wrong: npt.NDArray[np.int64]  # missing and extra labels per text, `[texts]`
+    by_both: Counts | None  # `[texts, labels]`; None if too large for memory
 
 
 def measure(

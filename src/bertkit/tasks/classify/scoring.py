@@ -38,15 +38,13 @@ class Classification(Tabular):
     """The predicted label of a text, or labels.
 
     Attributes:
-        label: the likeliest label.
-        probability: its probability, from 0 to 1.
         probabilities: probability of each label; with multi-label they don't sum to 1. With `top_k`
             only those of the likeliest labels, best first.
         labels: the predicted labels: the likeliest one, or with multi-label those whose probability
             reaches the threshold, possibly none.
     """
 
-    label: str
+    label: str  # the likeliest
     probability: float
     probabilities: dict[str, float]
     labels: tuple[str, ...]
@@ -122,12 +120,8 @@ def pool_windows(rows: Logits) -> Logits:
 def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
     """Fit the temperature that maximizes the likelihood of the true labels.
 
-    Return nothing if no example has a known label, or if all predictions are correct: then a lower
-    temperature is always likelier, and the examples can't calibrate the model.
-
-    Args:
-        scores: logits, `[examples, labels]`.
-        labels: true label ids; -100 is ignored.
+    Return nothing if no example has a known label (not -100), or if all predictions are correct:
+    then a lower temperature is always likelier, and the examples can't calibrate the model.
     """
     is_known = labels != IGNORED_LABEL
     scores, labels = scores[is_known], labels[is_known]
@@ -186,13 +180,8 @@ def measure(
 ) -> dict[str, float]:
     """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
 
-    If a label has under a tenth of the examples, also the balanced accuracy.
-
-    Args:
-        examples: labeled examples; labels unknown to the model count as mistakes.
-        predictions: one for each example.
-        labels: the labels of the model.
-        positive: the label that F1 is computed for; None for no F1.
+    If a label has under a tenth of the examples, also the balanced accuracy. Labels unknown to the
+    model count as mistakes.
     """
     names = list_names(examples, labels)
     counts = count_labels(*_number(examples, predictions, names), len(names))

@@ -20,32 +20,20 @@ Run: TypeAlias = tuple[str, ...]
 
 
 class Room(NamedTuple):
-    """The maximum size of a summary.
-
-    Attributes:
-        num_sentences: maximum number of sentences.
-        num_words: maximum number of words; None for no limit.
-    """
+    """The maximum size of a summary."""
 
     num_sentences: int
-    num_words: int | None = None
+    num_words: int | None = None  # None for no limit
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A selected sentence.
+    """A selected sentence."""
 
-    Attributes:
-        index: index among the candidates.
-        score: its relevance minus its redundancy penalty when it was selected.
-        similarity: highest similarity to a sentence selected before it; 0 for the first.
-        similar_to: index of that sentence; None for the first.
-    """
-
-    index: int
-    score: float
-    similarity: float
-    similar_to: int | None
+    index: int  # among the candidates
+    score: float  # relevance minus redundancy penalty when it was selected
+    similarity: float  # the highest to a sentence selected before it; 0 for the first
+    similar_to: int | None  # index of that sentence; None for the first
 
 
 class Redundancy(Protocol):
@@ -64,19 +52,9 @@ class Redundancy(Protocol):
 def choose_sentences(
     relevance: Numbers, redundancy: Redundancy, word_counts: Sequence[int], room: Room
 ) -> list[Taken]:
-    """Select sentences greedily by maximal marginal relevance.
+    """Select sentences greedily by maximal marginal relevance, in the order of selection.
 
-    Source: Carbonell and Goldstein 1998, "The Use of MMR, Diversity-Based Reranking for Reordering
-    Documents and Producing Summaries".
-
-    Args:
-        relevance: relevance of each sentence; higher is better. Ties go to the first.
-        redundancy: penalties for sentences that repeat selected ones.
-        word_counts: number of words of each sentence.
-        room: maximum size. If every sentence is too long, the shortest is selected.
-
-    Returns:
-        Sentences, in the order in which they were selected.
+    Ties go to the first. If every sentence is too long, the shortest is selected.
     """
     taken: list[Taken] = []
     is_free = np.ones(len(relevance), dtype=bool)
@@ -99,12 +77,7 @@ def choose_sentences(
 
 
 class SameDirection:
-    """Redundancy as the highest cosine similarity to a selected sentence.
-
-    Args:
-        vectors: unit vector of each sentence, `[sentences, features]`.
-        weight: factor on the highest cosine to a selected sentence.
-    """
+    """Redundancy: `weight` times the highest cosine similarity to a selected sentence."""
 
     def __init__(self, vectors: npt.NDArray[np.float32], weight: float) -> None:
         self._vectors, self._weight = vectors, weight
@@ -180,32 +153,19 @@ def find_runs(words: Sequence[str]) -> set[Run]:
 
 @dataclass(frozen=True)
 class ScoredSentence(Tabular):
-    """A candidate sentence with its probability.
+    """A candidate sentence with its probability."""
 
-    Attributes:
-        text: the sentence, in one line.
-        number: number of the sentence in its text, from 1.
-        start: index of its first character in the text, from 0.
-        stop: index after its last character.
-        probability: probability that it belongs to a summary.
-        is_taken: whether it is in the summary.
-    """
-
-    text: str
-    number: int
-    start: int
+    text: str  # in one line
+    number: int  # of the sentence in its text, from 1
+    start: int  # index of its first character in the text, from 0
     stop: int
-    probability: float
-    is_taken: bool
+    probability: float  # that it belongs to a summary
+    is_taken: bool  # whether it is in the summary
 
 
 @dataclass(frozen=True)
 class Extraction(Tabular):
-    """A text's sentences, with those of its summary marked.
-
-    Attributes:
-        sentences: in the order of the text.
-    """
+    """A text's sentences, with those of its summary marked."""
 
     sentences: tuple[ScoredSentence, ...]
 
@@ -226,13 +186,7 @@ class Extraction(Tabular):
 def extract(
     candidates: Candidates, probabilities: npt.NDArray[np.float64], num_sentences: int
 ) -> Extraction:
-    """Select the likeliest sentences that don't repeat each other, as in `SameRuns`.
-
-    Args:
-        candidates: candidate sentences of the text.
-        probabilities: probability of each.
-        num_sentences: maximum number of sentences to select.
-    """
+    """Select the likeliest sentences that don't repeat each other, as in `SameRuns`."""
     words = [split_words(sentence) for sentence in candidates.sentences]
     lengths = list(map(len, words))
     room = Room(num_sentences)

@@ -39,11 +39,7 @@ Gram: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Grams:
-    """Counts of the unigrams and bigrams of a text.
-
-    Attributes:
-        counts: counts of unigrams, and of bigrams.
-    """
+    """Counts of the unigrams and bigrams of a text."""
 
     counts: tuple[Counter[Gram], ...]
 
@@ -72,13 +68,7 @@ def f1(one: Counter[Gram], other: Counter[Gram]) -> float:
 def find_best(sentences: Sequence[str], summary: str, num_sentences: int) -> list[int]:
     """Select sentences greedily, each the one that raises ROUGE most, until none does.
 
-    Args:
-        sentences: sentences of the text.
-        summary: reference summary.
-        num_sentences: maximum number of sentences to select.
-
-    Returns:
-        Sorted indexes of sentences; empty if no sentence has a word of the summary.
+    The indexes are sorted; there is none if no sentence has a word of the summary.
     """
     wanted = Grams.of(split_words(summary))
     grams = [Grams.of(split_words(sentence)) for sentence in sentences]
@@ -104,19 +94,12 @@ USUAL_SUMMARY = ("summary", "highlights", "abstract")
 
 @dataclass(frozen=True, slots=True)
 class ExtractExample:
-    """A text, with an optional reference summary.
-
-    Attributes:
-        candidates: its sentences.
-        num_chars: number of characters of the text.
-        summary: reference summary written by a person; None if unknown.
-        place: file and line, for messages.
-    """
+    """A text, with an optional reference summary."""
 
     candidates: Candidates
     num_chars: int
-    summary: str | None = None
-    place: str = ""
+    summary: str | None = None  # written by a person; None if unknown
+    place: str = ""  # file and line, for messages
 
 
 def build_parser(
@@ -169,17 +152,12 @@ NUM_SPECIAL = 2  # [CLS] and [SEP] of each sentence
 
 
 class SentenceWindows(NamedTuple):
-    """An encoded text.
+    """An encoded text."""
 
-    Attributes:
-        sequences: one, or several for a long text; `[CLS] [SEP]` for a text without a sentence.
-        rows: index of each sentence's [CLS] in the tokens of all sequences.
-        is_cut: whether the end of a sentence was left out.
-    """
-
+    # several for a long text; `[CLS] [SEP]` without a sentence
     sequences: tuple[TokenSequence, ...]
-    rows: tuple[int, ...]
-    is_cut: bool
+    rows: tuple[int, ...]  # index of each sentence's [CLS] in the tokens of all sequences
+    is_cut: bool  # whether the end of a sentence was left out
 
 
 def join_sentences(
@@ -187,12 +165,7 @@ def join_sentences(
 ) -> SentenceWindows:
     """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many per sequence as fit.
 
-    Source: Liu 2019, section 3.1.
-
-    Args:
-        pieces: token ids of each sentence; one that is too long for a sequence is cut.
-        max_length: maximum number of tokens of a sequence.
-        tokenizer: provides the special tokens.
+    A sentence that is too long for a sequence is cut.
     """
     room = max_length - NUM_SPECIAL
     windows: list[list[int]] = [[]]

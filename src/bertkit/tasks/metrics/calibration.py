@@ -22,21 +22,13 @@ MAX_RESAMPLED = 1_000_000
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """The examples whose confidence is above `low` and at most `high`.
+    """The examples whose confidence is above `low` and at most `high`."""
 
-    Attributes:
-        low: exclusive, but 0 belongs to the first bin.
-        high: inclusive.
-        count: number of examples, at least one.
-        confidence: their mean confidence.
-        accuracy: the share of correct predictions among them.
-    """
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
+    low: float  # exclusive, but 0 belongs to the first bin
+    high: float  # inclusive
+    count: int  # at least one
+    confidence: float  # the mean
+    accuracy: float  # the share of correct predictions
 
 
 @dataclass(frozen=True)
@@ -47,17 +39,13 @@ class CalibrationError:
     perfectly calibrated model has an error above 0.
 
     Attributes:
-        value: from 0 to 1.
-        num_bins: number of bins of equal width.
-        low: lower end of the 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers.
-        high: upper end of the interval, or None likewise.
         if_calibrated: the mean error that a perfectly calibrated model with the same confidences
             would have on as many answers, or None likewise.
     """
 
     value: float
-    num_bins: int
-    low: float | None = None
+    num_bins: int  # of equal width
+    low: float | None = None  # 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers
     high: float | None = None
     if_calibrated: float | None = None
 
@@ -80,13 +68,7 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
 def negative_log_likelihood(
     logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
 ) -> float:
-    """Return the mean of -log p(label), in nats.
-
-    Args:
-        logits: `[examples, labels]`.
-        labels: the true label ids, from 0.
-        temperature: divides the logits.
-    """
+    """Return the mean of -log p(label), in nats, for logits `[examples, labels]`."""
     scores, truth = _read_examples(logits, labels)
     return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
 
@@ -96,10 +78,7 @@ def find_reliability(
 ) -> list[ReliabilityBin]:
     """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1.
 
-    Args:
-        confidences: the probability of each example's predicted label, `[examples]`.
-        is_right: True where the prediction is correct, `[examples]`.
-        num_bins: at least 1.
+    `confidences` are the probabilities of the predicted labels, `[examples]`.
     """
     confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
     edges = np.linspace(0.0, 1.0, num_bins + 1)
@@ -125,13 +104,7 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
 def measure_calibration(
     confidences: ArrayLike, is_right: ArrayLike, *, seed: int
 ) -> CalibrationError:
-    """Compute the expected calibration error, its interval, and its value under calibration.
-
-    Args:
-        confidences: as in `find_reliability`.
-        is_right: as in `find_reliability`.
-        seed: seed of the draws.
-    """
+    """Compute the expected calibration error, its interval, and its value under calibration."""
     confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
     number = len(confident)
     value = expected_calibration_error(find_reliability(confident, right))
@@ -167,10 +140,6 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     The likelihood has a single maximum in 1 / temperature. A temperature never changes which label
     scores highest. For multi-label models, pass each label of each example as a row of two logits:
     0 and the label's own.
-
-    Args:
-        logits: `[examples, labels]`, of held-out examples.
-        labels: the true label ids, from 0.
 
     Returns:
         From `LEAST_TEMPERATURE` (if all predictions are correct, lower is always likelier) to

@@ -68,14 +68,9 @@ def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Num
 
 
 def weighted_mean(values: ArrayLike, weights: NDArray[np.floating] | None = None) -> Numbers:
-    """Return the weighted mean of the examples' values.
+    """Return the weighted mean of the examples' values, one number for each row of `weights`.
 
-    Args:
-        values: one number per example; True counts as 1.
-        weights: how often each example counts, `[..., examples]`.
-
-    Returns:
-        One number for each row of `weights`.
+    True counts as 1; the weights say how often each example counts, `[..., examples]`.
     """
     numbers = read_numbers(values, "values")
     counted = read_weights(weights, check_lengths(values=numbers))
@@ -102,16 +97,11 @@ class Counts:
     """How often each label was correctly predicted, was predicted, and occurs, `[..., labels]`.
 
     A rate whose denominator is 0 is 0, as in conlleval and scikit-learn with `zero_division=0`.
-
-    Attributes:
-        correct: true positives.
-        predicted: true and false positives.
-        actual: true positives and false negatives.
     """
 
-    correct: NDArray[np.number]
-    predicted: NDArray[np.number]
-    actual: NDArray[np.number]
+    correct: NDArray[np.number]  # true positives
+    predicted: NDArray[np.number]  # true and false positives
+    actual: NDArray[np.number]  # true positives and false negatives
 
     @property
     def precision(self) -> Numbers:
@@ -135,10 +125,7 @@ class Counts:
     def average(self, rates: Numbers) -> Numbers:
         """Return the mean over labels that occur or were predicted: a macro average, `[...]`.
 
-        It is 0 if there are no such labels.
-
-        Args:
-            rates: one number per label, `[..., labels]`, such as `f1`.
+        It is 0 if there are no such labels. `rates` are `[..., labels]`, such as `f1`.
         """
         is_met = (self.predicted + self.actual) > 0
         return divide(np.where(is_met, rates, 0.0).sum(axis=-1), is_met.sum(axis=-1))
@@ -146,11 +133,7 @@ class Counts:
     def add_up(self, weights: NDArray[np.floating] | None = None) -> "Counts":
         """Sum counts `[examples, labels]` over the examples.
 
-        Args:
-            weights: how often each example counts, `[..., examples]`.
-
-        Returns:
-            Counts `[..., labels]`.
+        With weights `[..., examples]` the sums are `[..., labels]`.
         """
         counted = read_weights(weights, len(self.correct))
         return Counts(counted @ self.correct, counted @ self.predicted, counted @ self.actual)
@@ -167,17 +150,8 @@ def count_labels(
 ) -> Counts:
     """Count how often each label occurs, was predicted, and was predicted correctly.
 
-    Give labels that the model doesn't know ids above those that it knows: they count as its
-    mistakes.
-
-    Args:
-        labels: the true label id of each example, from 0.
-        predictions: the predicted label ids.
-        num_labels: number of labels.
-        weights: how often each example counts, `[..., examples]`; by default once.
-
-    Returns:
-        Counts `[labels]`, or `[..., labels]` for `weights`.
+    The counts are `[labels]`, or `[..., labels]` for weights `[..., examples]`. Give labels that
+    the model doesn't know ids above those that it knows: they count as its mistakes.
     """
     truth, guess = _read_pair(labels, predictions, num_labels)
     counted = read_weights(weights, len(truth))
@@ -192,13 +166,7 @@ def count_labels(
 def confuse_labels(
     labels: ArrayLike, predictions: ArrayLike, num_labels: int
 ) -> dict[tuple[int, int], int]:
-    """Return the nonzero cells of the confusion matrix: (true, predicted) label ids → count.
-
-    Args:
-        labels: the true label id of each example, from 0.
-        predictions: the predicted label ids.
-        num_labels: number of labels.
-    """
+    """Return the nonzero cells of the confusion matrix: (true, predicted) label ids → count."""
     truth, guess = _read_pair(labels, predictions, num_labels)
     cells, counts = np.unique(truth * num_labels + guess, return_counts=True)
     pairs = zip((cells // num_labels).tolist(), (cells % num_labels).tolist(), strict=True)
@@ -270,14 +238,10 @@ def _count(ids: Ids, num_labels: int, weights: Numbers) -> Numbers:
 
 
 def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
-    """Count each label in each example, `[examples, labels]`.
+    """Count each label in each example from Booleans, `[examples, labels]`.
 
     `counts.add_up(weights).pool().f1` is the micro F1 and `counts.add_up(weights).f1.mean(axis=-1)`
     the macro F1. The macro F1 includes labels that never occur, as 0, as in scikit-learn.
-
-    Args:
-        labels: True where an example has a label, `[examples, labels]`.
-        predictions: True where a label was predicted, `[examples, labels]`.
     """
     truth, guess = _read_label_sets(labels, predictions)
     return Counts(
@@ -292,10 +256,7 @@ def subset_accuracy(
 ) -> Numbers:
     """Return the share of examples whose predicted set of labels equals the true set.
 
-    Args:
-        labels: True where an example has a label, `[examples, labels]`.
-        predictions: True where a label was predicted, `[examples, labels]`.
-        weights: how often each example counts, `[..., examples]`.
+    Both are Booleans `[examples, labels]`; the weights are `[..., examples]`.
     """
     truth, guess = _read_label_sets(labels, predictions)
     return weighted_mean((truth == guess).all(axis=1), weights)

@@ -49,15 +49,11 @@ def bootstrap_interval(
     num_resamples: int = NUM_RESAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Compute the percentile bootstrap interval of a metric.
+    """Compute the percentile bootstrap interval of a metric; the same seed gives the same interval.
 
-    Args:
-        statistic: maps weights `[resamples, examples]`, the number of times each example was drawn,
-            to the metric of each resample; resamples for which it is NaN (undefined) are ignored.
-        num_examples: number of units to draw from: sentences for entities, questions for answers.
-        seed: seed of the draws; the same seed gives the same interval.
-        num_resamples: number of resamples, each of `num_examples` draws.
-        confidence: between 0 and 1.
+    `statistic` maps weights `[resamples, examples]`, the number of times each example was drawn, to
+    the metric of each resample; resamples for which it is NaN (undefined) are ignored. An example
+    is the unit to draw: a sentence for entities, a question for answers.
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
@@ -107,13 +103,7 @@ def pearson(
 ) -> Numbers:
     """Return Pearson's correlation, from -1 to 1; NaN if either side is constant.
 
-    Args:
-        truth: the true values, `[examples]`.
-        predictions: the predicted values, `[examples]`.
-        weights: how often each example counts, `[..., examples]`.
-
-    Returns:
-        One number for each row of `weights`.
+    There is one number for each row of `weights`, `[..., examples]`.
     """
     first, second = _read_pair(truth, predictions)
     # Subtract the first value, so that large means don't round small differences away.
@@ -125,8 +115,7 @@ def spearman(
 ) -> Numbers:
     """Return Pearson's correlation of the ranks; ties get the mean of their ranks.
 
-    Args and errors are those of `pearson`. With weights, ranks are those in the set that contains
-    each example as often as its weight says.
+    With weights, ranks are those in the set that contains each example as often as its weight says.
     """
     first, second = _read_pair(truth, predictions)
     counted = read_weights(weights, len(first))

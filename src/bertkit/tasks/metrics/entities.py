@@ -50,17 +50,11 @@ class EntityCounts:
 
     `by_type` gives precision, recall and F1 of each type, and `by_type.pool()` those of all types:
     the last lines and the first lines that conlleval prints.
-
-    Attributes:
-        types: the types that occur or were predicted, sorted.
-        by_type: counts over all sentences, `[types]`.
-        by_sentence: counts over all types, `[sentences, 1]`; `by_sentence.add_up(weights).pool()`
-            gives the weighted totals.
     """
 
-    types: tuple[str, ...]
-    by_type: Counts
-    by_sentence: Counts
+    types: tuple[str, ...]  # that occur or were predicted, sorted
+    by_type: Counts  # over all sentences, `[types]`
+    by_sentence: Counts  # over all types, `[sentences, 1]`
 
 
 def find_entities(tags: Iterable[str]) -> list[Entity]:
@@ -101,12 +95,7 @@ def spell_tags(entities: Iterable[Entity], num_words: int, scheme: Scheme = "BIO
 def count_entities(
     tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> EntityCounts:
-    """Count the entities of each sentence; one is correct if its type and both ends match.
-
-    Args:
-        tags: the true tags of each sentence's words.
-        predictions: the predicted tags.
-    """
+    """Count the entities of each sentence; one is correct if its type and both ends match."""
     num_sentences = check_lengths(tags=tags, predictions=predictions)
     for number, (truth, guess) in enumerate(zip(tags, predictions, strict=True)):
         if len(truth) != len(guess):

@@ -36,28 +36,18 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class AnswerScores:
-    """Scores of each question against its best-matching gold answer, from 0 to 1, `[questions]`.
+    """Scores of each question against its best-matching gold answer, from 0 to 1, `[questions]`."""
 
-    Attributes:
-        exact: 1 if the normalized words are the same, in order, else 0.
-        f1: F1 of the words in common.
-    """
-
-    exact: Numbers
-    f1: Numbers
+    exact: Numbers  # 1 if the normalized words are the same, in order, else 0
+    f1: Numbers  # of the words in common
 
 
 @dataclass(frozen=True)
 class NullThreshold:
-    """The null odds above which no answer is given, and the resulting score.
+    """The null odds above which no answer is given, and the resulting score."""
 
-    Attributes:
-        score: in percent.
-        threshold: in the unit of the null odds.
-    """
-
-    score: float
-    threshold: float
+    score: float  # in percent
+    threshold: float  # in the unit of the null odds
 
 
 def normalize_answer(text: str) -> str:
@@ -69,15 +59,10 @@ def normalize_answer(text: str) -> str:
 def score_answers(
     predictions: Sequence[str], gold_answers: Sequence[Sequence[str]], version: SquadVersion
 ) -> AnswerScores:
-    """Score each question against its best-matching gold answer.
+    """Score each question against its best-matching gold answer; an empty prediction is no answer.
 
     In 2.0, gold answers without words are dropped; if none remains, the gold answer is empty. A
     prediction without words has F1 1 against the empty answer in 2.0, and F1 0 in 1.1.
-
-    Args:
-        predictions: one answer per question; empty means no answer.
-        gold_answers: the gold answers of each question.
-        version: the SQuAD version whose rules apply.
     """
     check_lengths(predictions=predictions, gold_answers=gold_answers)
     scores = np.empty((2, len(predictions)))
@@ -100,14 +85,7 @@ def score_answers(
 def apply_threshold(
     scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike, threshold: float
 ) -> AnswerScores:
-    """Return the scores if questions with null odds above a threshold are left unanswered.
-
-    Args:
-        scores: scores of the answers.
-        has_answer: True where a question has a gold answer.
-        null_odds: the model's score for "no answer", in any unit.
-        threshold: in the same unit.
-    """
+    """Return the scores if questions with null odds above a threshold are left unanswered."""
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
     is_null = odds > threshold
     null_score = np.where(is_answerable, 0.0, 1.0)
@@ -152,12 +130,6 @@ def find_null_threshold(
 
     `apply_threshold` with it gives the same score: questions with equal odds are never separated.
     If answering nothing is best, the threshold is below all odds.
-
-    Args:
-        scores: scores of the answers, by the rules of 2.0.
-        metric: the score to maximize.
-        has_answer: True where a question has a gold answer.
-        null_odds: the model's score for "no answer".
     """
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
     order = np.argsort(odds, kind="stable")
@@ -206,13 +178,8 @@ class _Words:
 def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Score summaries against references; only the first `MAX_WORDS` words of each text count.
 
-    Args:
-        hypotheses: the generated summaries; an empty one scores 0.
-        references: one reference for each.
-
-    Returns:
-        `rouge1` (unigrams), `rouge2` (bigrams) and `rougeL` (longest common subsequence over the
-        whole text): means of F1, from 0 to 1.
+    The means of F1, from 0 to 1, of `rouge1` (unigrams), `rouge2` (bigrams) and `rougeL` (longest
+    common subsequence over the whole text). An empty summary scores 0.
     """
     check_texts(hypotheses, references)
     scorer = _load_scorer()
@@ -248,17 +215,11 @@ def _load_scorer() -> Any:
 
 
 def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Score translations against references; both are plain text, not tokenized.
+    """Score translations against references by `bleu` and `chrf`, from 0 to 100.
 
-    For a single sentence, BLEU uses only the n-gram orders that it has ("effective order"), because
-    otherwise a sentence of three words would always score 0.
-
-    Args:
-        hypotheses: the generated translations; an empty one counts as missing words.
-        references: one reference for each.
-
-    Returns:
-        `bleu` and `chrf`, from 0 to 100.
+    Both are plain text, not tokenized; an empty translation counts as missing words. For a single
+    sentence, BLEU uses only the n-gram orders that it has ("effective order"), because otherwise a
+    sentence of three words would always score 0.
     """
     check_texts(hypotheses, references)
     return {
@@ -268,11 +229,7 @@ def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) ->
 
 
 def translation_signatures(num_texts: int = 2) -> dict[str, str]:
-    """Return the sacreBLEU signature of each metric that `measure_translation` computes.
-
-    Args:
-        num_texts: number of texts; only whether it is one or several matters.
-    """
+    """Return the sacreBLEU signatures of `measure_translation` for one text or several."""
     found = {}
     for name, metric in _load_metrics(num_texts).items():
         metric.corpus_score([""], [[""]])  # sets the number of references in the signature
@@ -299,11 +256,7 @@ MOST_NATS = 100.0  # above the loss of any trained model, while its exponential 
 def find_perplexity(loss: float) -> float:
     """Return the perplexity: the exponential of the mean loss per token.
 
-    Args:
-        loss: mean negative natural log probability of the tokens.
-
-    Returns:
-        At least 1; never infinite, because JSON has no infinity.
+    It is never infinite, because JSON has no infinity.
     """
     return math.exp(min(loss, MOST_NATS))
 
@@ -312,10 +265,5 @@ def find_bits_per_character(loss: float, num_tokens: int, num_characters: int) -
     """Return the mean loss per character of the text in bits.
 
     Unlike loss, accuracy and perplexity, it compares models with different vocabularies.
-
-    Args:
-        loss: mean negative natural log probability of the tokens.
-        num_tokens: number of the tokens.
-        num_characters: number of characters that the tokens stand for; at least 1.
     """
     return loss * num_tokens / (num_characters * math.log(2))

@@ -23,15 +23,11 @@ from bertkit.training.job import Scores
 @final
 @dataclass(frozen=True)
 class PreTrainingBatch(MaskedBatch):
-    """A masked batch of sentence pairs with its targets.
-
-    Attributes:
-        next_sentence_labels: 0 where B follows A, 1 where it doesn't.
-    """
+    """A masked batch of sentence pairs with its targets."""
 
     label_limits = MappingProxyType({"next_sentence_labels": 2})
 
-    next_sentence_labels: Int[Tensor, " sequences"]
+    next_sentence_labels: Int[Tensor, " sequences"]  # 0 where B follows A, 1 where it doesn't
 
     @property
     def target_counts(self) -> dict[str, int]:

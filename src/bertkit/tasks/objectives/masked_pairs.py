@@ -49,9 +49,7 @@ class PairPlanner:
     Args:
         sentence_offsets: the start of each sentence in the shard's tokens, then the last one's end.
         document_offsets: the first sentence of each document, then the end of the last.
-        max_length: tokens of an example, special tokens included.
         short_rate: share of examples that are cut to a random shorter length.
-        generator: the only source of randomness.
         has_random_pairs: if False, every B follows its A; a document of one sentence has no B.
     """
 
@@ -143,13 +141,7 @@ class PairPlanner:
 
 
 def truncate_pairs(examples: Examples, room: int, generator: np.random.Generator) -> Examples:
-    """Truncate pairs that are too long: the longer segment first, at either end at random.
-
-    Args:
-        examples: as returned by `PairPlanner.plan`; not modified.
-        room: maximum number of tokens of A and B together.
-        generator: draws how many tokens are cut at the front.
-    """
+    """Truncate pairs that are too long: the longer segment first, at either end at random."""
     examples = examples.copy()
     length_a = examples[:, A_STOP] - examples[:, A_START]
     length_b = examples[:, B_STOP] - examples[:, B_START]
@@ -174,11 +166,7 @@ class MaskedBatch(WordBatch):
 
 @dataclass(frozen=True)
 class MaskedPairs(Objective[Batch]):
-    """Base of the objectives on `[CLS] A [SEP] B [SEP]` with masked words.
-
-    Args:
-        masker: chooses and replaces tokens.
-    """
+    """Base of the objectives on `[CLS] A [SEP] B [SEP]` with masked words."""
 
     num_segments = 2
     num_evaluated = 64

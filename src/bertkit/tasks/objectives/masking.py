@@ -39,31 +39,20 @@ class MaskingSettings(Settings):
 
 @dataclass(frozen=True)
 class Masked:
-    """Masked sequences, end to end.
+    """Masked sequences, end to end."""
 
-    Attributes:
-        input_ids: int64 `[tokens]`, the model's input.
-        positions: int64 `[masked]`, positions to predict, ascending.
-        labels: int64 `[masked]`, the original tokens there.
-    """
-
-    input_ids: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    input_ids: NDArray[np.int64]  # int64 `[tokens]`, the model's input
+    positions: NDArray[np.int64]  # int64 `[masked]`, to predict, ascending
+    labels: NDArray[np.int64]  # int64 `[masked]`, the original tokens there
 
 
 class Masker:
     """Chooses the tokens to predict and replaces them.
 
     Args:
-        settings: the rates.
-        mask_id: id of [MASK].
         special_ids: ids that are never chosen and never drawn.
         is_continuation: bool `[vocabulary]`, True for pieces that continue a word.
         token_counts: `[vocabulary]`, how often the text has each token, for drawing by frequency.
-
-    Raises:
-        SettingsError: the shares add up to more than 1, or there is no token to draw.
     """
 
     def __init__(
@@ -100,7 +89,6 @@ class Masker:
         Args:
             input_ids: `[tokens]`, sequences end to end.
             lengths: `[sequences]`.
-            generators: one for each sequence.
         """
         draws = np.concatenate(
             [gen.random((3, length)) for gen, length in zip(generators, lengths, strict=True)],

@@ -36,23 +36,16 @@ Examples = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Sequences with the words to predict.
-
-    Attributes:
-        packed: the sequences, end to end.
-        positions: positions in the packed batch to predict from.
-        labels: the correct words there.
-        keys: identify the examples.
-    """
+    """Sequences with the words to predict."""
 
     word_loss: ClassVar[str]  # the name of the loss on the words
     # Fields of a subclass with one label per sequence, and the number of their classes.
     label_limits: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     packed: PackedBatch
-    positions: Int[Tensor, " words"]
-    labels: Int[Tensor, " words"]
-    keys: tuple[ExampleKey, ...]
+    positions: Int[Tensor, " words"]  # in the packed batch to predict from
+    labels: Int[Tensor, " words"]  # the correct words there
+    keys: tuple[ExampleKey, ...]  # identify the examples
 
     @property
     def num_tokens(self) -> int:
@@ -87,12 +80,9 @@ class Objective(ABC, Generic[Batch]):
     """Plans examples, builds batches and computes losses.
 
     Args:
-        shards: the tokens of the text.
         seed: determines plans and all random choices of a batch.
         max_length: tokens of an example, special tokens included.
         short_rate: share of examples that are cut to a random shorter length.
-        cls_id: id of [CLS].
-        sep_id: id of [SEP].
     """
 
     model_kind: ClassVar[type[WordScoringBert]]
@@ -121,14 +111,7 @@ class Objective(ABC, Generic[Batch]):
         """Build the objective from settings.
 
         Args:
-            shards: the tokens of the text.
-            tokenizer: of the shards.
-            settings: the objective's settings.
-            seed: as in the class.
             token_counts: `[vocabulary]`, how often the training text has each token.
-
-        Raises:
-            SettingsError: the settings contradict each other or the text.
         """
         return cls(
             shards=shards,
@@ -184,14 +167,7 @@ def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
 def batch_from_tensors(
     tensors: dict[str, Tensor], kind: type[Batch], config: BertConfig, source: Path
 ) -> Batch:
-    """Rebuild the batch that `batch_tensors` converted.
-
-    Args:
-        tensors: from a file that isn't trusted.
-        kind: the batch's class.
-        config: of the model that the batch is for.
-        source: the file, for error messages.
-    """
+    """Rebuild the batch that `batch_tensors` converted, from a file that isn't trusted."""
     if not _is_batch(tensors, kind.label_limits, config):
         raise DamagedFileError(
             f"{source} doesn't hold the tensors of a pre-training batch for this model"

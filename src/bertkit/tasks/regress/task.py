@@ -47,17 +47,11 @@ FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2
 
 @dataclass(frozen=True, slots=True)
 class RegressExample:
-    """A text or pair, with an optional target number.
-
-    Attributes:
-        texts: the text or pair.
-        number: the target; None if unknown.
-        place: file and line, for messages.
-    """
+    """A text or pair, with an optional target number."""
 
     texts: Texts
-    number: float | None = None
-    place: str = ""
+    number: float | None = None  # the target; None if unknown
+    place: str = ""  # file and line, for messages
 
 
 def build_parser(

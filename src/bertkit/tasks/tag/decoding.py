@@ -94,57 +94,33 @@ def _mark_entities(spelled: Collection[str], tags: Collection[str]) -> bool:
 
 
 class TaggedWord(NamedTuple):
-    """A word with its tag.
-
-    Attributes:
-        text: the word.
-        tag: the likeliest tag; inconsistent entity tags are repaired to agree with
-            `Tagging.entities`.
-        probability: probability of the likeliest tag, from 0 to 1.
-        start: index of its first character in the text; None if words were given.
-        stop: index after its last character.
-    """
+    """A word with its tag."""
 
     text: str
-    tag: str
+    tag: str  # the likeliest; repaired to agree with `Tagging.entities`
     probability: float
-    start: int | None = None
+    start: int | None = None  # index of its first character in the text; None if words were given
     stop: int | None = None
 
 
 class NamedEntity(NamedTuple):
-    """An entity of one or more words.
+    """An entity of one or more words."""
 
-    Attributes:
-        type: its type, such as PER.
-        text: its part of the text, or its words joined by spaces.
-        first_word: index of its first word, from 0.
-        stop_word: index after its last word.
-        probability: mean probability of its words' tags, from 0 to 1.
-        start: index of its first character in the text; None if words were given.
-        stop: index after its last character.
-    """
-
-    type: str
-    text: str
-    first_word: int
-    stop_word: int
-    probability: float
-    start: int | None = None
+    type: str  # such as PER
+    text: str  # its part of the text, or its words joined by spaces
+    first_word: int  # from 0
+    stop_word: int  # after its last
+    probability: float  # mean of its words' tags
+    start: int | None = None  # index of its first character in the text; None if words were given
     stop: int | None = None
 
 
 @dataclass(frozen=True)
 class Tagging(Tabular):
-    """A tagged sentence.
-
-    Attributes:
-        words: all words.
-        entities: entities that the tags mark; empty if tags don't mark entities.
-    """
+    """A tagged sentence."""
 
     words: tuple[TaggedWord, ...]
-    entities: tuple[NamedEntity, ...] = ()
+    entities: tuple[NamedEntity, ...] = ()  # empty if tags don't mark entities
 
     @property
     def tags(self) -> list[str]:
@@ -163,30 +139,20 @@ class Tagging(Tabular):
 
 @dataclass(frozen=True)
 class Sentence:
-    """The words of a sentence.
+    """The words of a sentence."""
 
-    Attributes:
-        words: the given words, or those found in the text.
-        spans: start and end of each word in the text; None if words were given.
-        text: the text; None if words were given.
-    """
-
-    words: Sequence[str]
+    words: Sequence[str]  # given, or found in the text
+    # start and end in the text; None if words were given
     spans: Sequence[tuple[int, int]] | None = None
-    text: str | None = None
+    text: str | None = None  # None if words were given
 
 
 @dataclass(frozen=True)
 class Words:
-    """A sentence, and the rows of its words among the logits.
-
-    Attributes:
-        sentence: the words.
-        rows: row of each word's logits among the logits of the sentence.
-    """
+    """A sentence, and the rows of its words among the logits."""
 
     sentence: Sentence
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # of each word's logits among those of the sentence
 
 
 def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:

@@ -28,23 +28,20 @@ class WordWindows:
     """A sentence in windows.
 
     Attributes:
-        words: index of the first word of each window, and the index after its last.
         rows: for each word, the index of its first piece in the tokens of all windows, including
             [CLS] and [SEP] of each.
     """
 
+    # the first word of each window, and the index after its last
     words: tuple[tuple[int, int], ...]
     rows: Numbers
 
 
 def cut_windows(lengths: Sequence[int], room: int, context: int) -> WordWindows:
-    """Cut a sentence into windows.
+    """Cut a sentence into windows of at most `room` pieces; `lengths` are the pieces of each word.
 
-    Args:
-        lengths: number of pieces of each word, at most `room`.
-        room: maximum number of pieces in a window.
-        context: overlap of two windows in pieces; reduced to half of a window, and to leave room
-            for a new word.
+    Two windows share `context` pieces, at most half of a window, and less where a new word needs
+    the room.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - np.asarray(lengths, dtype=np.int64)
@@ -87,19 +84,12 @@ REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 
 @dataclass(frozen=True, slots=True)
 class TagExample:
-    """A sentence with optional tags.
+    """A sentence with optional tags."""
 
-    Attributes:
-        words: its words; None for a text that still has to be split into words.
-        text: the text to split; None if words were given.
-        tags: one tag per word; None if unknown.
-        place: file and line, for messages.
-    """
-
-    words: tuple[str, ...] | None = None
-    text: str | None = None
-    tags: tuple[str, ...] | None = None
-    place: str = ""
+    words: tuple[str, ...] | None = None  # None for a text that still has to be split into words
+    text: str | None = None  # to split; None if words were given
+    tags: tuple[str, ...] | None = None  # one per word; None if unknown
+    place: str = ""  # file and line, for messages
 
 
 def build_parser(

@@ -34,19 +34,12 @@ Line = tuple[int, str]
 
 @dataclass(frozen=True)
 class ConllLayout:
-    """The columns of a file.
+    """The columns of a file."""
 
-    Attributes:
-        is_tabbed: whether single tabs separate the columns.
-        num_columns: of every line.
-        token: index of the column of words, from 0.
-        tag: index of the column of tags, from 0; None if there is none.
-    """
-
-    is_tabbed: bool
+    is_tabbed: bool  # whether single tabs separate the columns
     num_columns: int
-    token: int
-    tag: int | None
+    token: int  # index of the column of words
+    tag: int | None  # index of the column of tags; None if there is none
 
     def split(self, line: str) -> list[str]:
         """Split a line into cells."""

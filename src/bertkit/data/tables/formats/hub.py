@@ -27,13 +27,9 @@ SPLITS = {
 
 @dataclass(frozen=True)
 class HubOrigin:
-    """One split of a dataset.
+    """One split of a dataset."""
 
-    Attributes:
-        dataset: a `datasets.Dataset`.
-    """
-
-    dataset: Any
+    dataset: Any  # a `datasets.Dataset`
 
     def columns(self, _: RowDecoder) -> tuple[str, ...]:
         """Return the names of the columns."""
@@ -76,9 +72,8 @@ def _name_classes(value: Any, names: list[str]) -> Any:
 def find_dataset(source: str, split: str) -> HubOrigin:
     """Fetch a dataset, or load it from the cache.
 
-    Args:
-        source: `hub:owner/name`, optionally with `/config` and `@split`.
-        split: train, dev or test; `@split` takes precedence.
+    The source is `hub:owner/name`, optionally with `/config` and `@split`, which takes precedence
+    over `split`.
     """
     address = ADDRESS.fullmatch(source)
     if address is None:

@@ -60,9 +60,8 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
 def take_field(values: dict[str, Any], column: str, decoder: RowDecoder) -> Any:
     """Return the value of a field.
 
-    Raises:
-        InputError: there is none, or the field is the only one of the first row, and this row has
-            another one that is named as texts are.
+    It is an `InputError` if there is none, or if the field is the only one of the first row, and
+    this row has another one that is named as texts are.
     """
     if decoder.column is None and column != DEFAULT_FIELD and DEFAULT_FIELD in values:
         raise InputError(

@@ -95,10 +95,8 @@ def _find_schema(schema: "pa.Schema", path: list[str]) -> "pa.Schema":
 def _check_lists(file: "pq.ParquetFile", decoder: RowDecoder) -> int:
     """Reject lists that would be too long even if evenly distributed over the rows.
 
-    Equal values take no space in the file, but much time and memory to decode.
-
-    Returns:
-        The most values of a column per row, on average over a row group; at least 1.
+    Equal values take no space in the file, but much time and memory to decode. The result is the
+    most values of a column per row, on average over a row group; at least 1.
     """
     most_values = 1
     for index in range(file.metadata.num_row_groups):

@@ -110,11 +110,7 @@ def _name_cells(
 ) -> Iterator[Record]:
     """Yield a record for each row with the right number of cells; others count as broken.
 
-    Args:
-        rows: the rows after the header.
-        columns: names of the columns.
-        num_cells: of the header; there may be more than columns, and those cells must be empty.
-        decoder: where rows are counted.
+    The header has `num_cells`; there may be more than columns, and those cells must be empty.
     """
     may_repeat_header = decoder.layout.header and len(columns) > 1 and not decoder.texts_only
     while True:
@@ -159,11 +155,6 @@ class CellReader(Iterator[list[str]]):
     An unclosed quote swallows the lines after it. They are read again: the row after a broken one
     begins on the line after the broken one's first. If such a quote happens to match another one,
     the text between them is taken as a cell, since the error can't be detected.
-
-    Args:
-        stream: the content of the file.
-        decoder: where the line at which a row begins is set.
-        dialect: arguments of `csv.reader`.
 
     Attributes:
         is_blank_row: whether a blank line is a row, as in a table of one column.
@@ -247,17 +238,11 @@ FILES = {
 
 
 class SeparatedLayout(NamedTuple):
-    """The columns of a task.
+    """The columns of a task."""
 
-    Attributes:
-        text: the text, or the first of two.
-        pair: the second text; None if there is only one.
-        label: the label, which test.tsv lacks.
-    """
-
-    text: str
-    pair: str | None
-    label: str
+    text: str  # the text, or the first of two
+    pair: str | None  # None if there is only one
+    label: str  # which test.tsv lacks
 
 
 # Pair tasks come before single-text tasks, whose columns may be a subset of theirs.

@@ -23,11 +23,7 @@ DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
 
 
 def write_checksummed_json(path: Path, content: dict[str, Any]) -> FileRecord:
-    """Write a JSON object, indented, with its SHA-256 as the last field.
-
-    Raises:
-        StorageError: writing failed; the old file, if any, is untouched.
-    """
+    """Write a JSON object, indented, with its SHA-256 as the last field, atomically."""
     assert content
     assert "sha256" not in content
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
@@ -37,13 +33,7 @@ def write_checksummed_json(path: Path, content: dict[str, Any]) -> FileRecord:
 
 
 def read_checksummed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, Any]:
-    """Read a file written by `write_checksummed_json` and return its content without the checksum.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: the checksum is missing or wrong, or the file isn't JSON.
-        StorageError: it can't be read.
-    """
+    """Read a file written by `write_checksummed_json`; return its content without the checksum."""
     text = read_text(path, limit_bytes=limit_bytes)
     found = DOCUMENT_SEAL.fullmatch(text, max(0, len(text) - len(_document_seal(b""))))
     if found is None:
@@ -72,11 +62,7 @@ def add_row_checksum(row: dict[str, Any]) -> str:
 
 
 def verify_row(line: bytes) -> dict[str, Any]:
-    """Parse a line written by `add_row_checksum` and return the row without its checksum.
-
-    Raises:
-        ValueError: the checksum is missing or wrong, or the line isn't JSON.
-    """
+    """Parse a line written by `add_row_checksum`; a `ValueError` says that it isn't intact."""
     if not is_intact_row(line):
         raise ValueError("it was altered, or written by an older bertkit")
     try:
@@ -102,18 +88,13 @@ def _row_seal(body: bytes) -> str:
 
 
 class ChecksummedModel(BaseModel):
-    """Base of records that are files: immutable, unknown keys are errors.
-
-    Attributes:
-        description: what such a file is, for messages.
-        limit_bytes: a larger file isn't read.
-        error_kind: raised if the content isn't such a record.
-    """
+    """Base of records that are files: immutable, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     description: ClassVar[str]
-    limit_bytes: ClassVar[int] = 64 << 20
+    limit_bytes: ClassVar[int] = 64 << 20  # a larger file isn't read
+    # raised if the content isn't such a record
     error_kind: ClassVar[type[BertkitError]] = DamagedFileError
 
     def save(self, path: Path) -> FileRecord:
@@ -122,13 +103,6 @@ class ChecksummedModel(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read and validate a record.
-
-        Raises:
-            MissingFileError: there is no such file.
-            DamagedFileError: the checksum is missing or wrong.
-            BertkitError: of `error_kind`; the content isn't such a record.
-            StorageError: it can't be read.
-        """
+        """Read and validate a record."""
         content = read_checksummed_json(path, limit_bytes=cls.limit_bytes)
         return validate(cls, content, f"{path} isn't {cls.description}", cls.error_kind)

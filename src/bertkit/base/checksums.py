@@ -18,21 +18,14 @@ HEAD_BYTES = 1 << 12
 
 
 class FileRecord(BaseModel):
-    """Size and checksums of a file at the time it was written.
-
-    Attributes:
-        size_bytes: its length.
-        sha256: SHA-256 of the whole, in hexadecimal.
-        head_crc32: CRC-32 of the first 4 KiB, or of the whole file if it is shorter.
-        chunk_crc32: CRC-32 of each mebibyte, the last one possibly shorter.
-    """
+    """Size and checksums of a file at the time it was written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     size_bytes: NonNegativeInt
     sha256: str
-    head_crc32: NonNegativeInt
-    chunk_crc32: list[NonNegativeInt]
+    head_crc32: NonNegativeInt  # of the first 4 KiB, or of a shorter file
+    chunk_crc32: list[NonNegativeInt]  # of each mebibyte, the last one possibly shorter
 
 
 class Checksums:
@@ -79,12 +72,7 @@ def view_bytes(data: bytes | memoryview) -> memoryview:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Read a whole file and return its size and checksums.
-
-    Raises:
-        MissingFileError: there is no such file.
-        StorageError: it can't be read.
-    """
+    """Read a whole file and return its size and checksums."""
     checksums = Checksums()
     with storage_errors(path, "read"), path.open("rb") as stream:
         while data := stream.read(CHUNK_BYTES):
@@ -93,13 +81,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def verify_file(path: Path, record: FileRecord) -> None:
-    """Read a whole file and compare it with its record.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: its length or a checksum differs.
-        StorageError: it can't be read.
-    """
+    """Read a whole file and compare it with its record."""
     verify_size(path, record)
     seen = record_file(path)
     pairs = zip(record.chunk_crc32, seen.chunk_crc32, strict=False)
@@ -111,12 +93,7 @@ def verify_file(path: Path, record: FileRecord) -> None:
 
 
 def verify_size(path: Path, record: FileRecord) -> None:
-    """Compare a file's length with its record, without reading the file.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: its length differs.
-    """
+    """Compare a file's length with its record, without reading the file."""
     with storage_errors(path, "read"):
         if not path.is_file():
             raise MissingFileError(f"{path} is missing; it had {record.size_bytes:,} bytes")
@@ -133,7 +110,6 @@ def verify_head(path: Path, record: FileRecord) -> None:
 
     Raises:
         DamagedFileError: their checksum differs.
-        StorageError: it can't be read.
     """
     with storage_errors(path, "read"), path.open("rb") as stream:
         if zlib.crc32(stream.read(HEAD_BYTES)) != record.head_crc32:

@@ -43,11 +43,7 @@ class DurableFile:
         self._checksums = Checksums()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes; small pieces are buffered, large ones written at once.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Append bytes; small pieces are buffered, large ones written at once."""
         view = view_bytes(data)
         self._checksums.update(view)
         if len(self._buffer) + len(view) < BUFFER_BYTES:
@@ -104,9 +100,8 @@ def write_all(descriptor: int, view: memoryview) -> None:
 def durable_file(path: Path) -> Iterator[DurableFile]:
     """Open `path` for writing so that it is replaced atomically and durably, or not at all.
 
-    Raises:
-        StorageError: writing failed. The old file, if any, is untouched, unless only the final
-            sync failed: then the new file is complete, but a power cut may bring back the old one.
+    If only the final sync fails, it is a `StorageError`, although the new file is complete; a power
+    cut may bring back the old one. After any other the old file is untouched.
     """
     file = DurableFile(path)
     try:
@@ -121,11 +116,7 @@ def durable_file(path: Path) -> Iterator[DurableFile]:
 
 
 def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
-    """Write one file atomically and return its size and checksums.
-
-    Raises:
-        StorageError: writing failed; as in `durable_file`.
-    """
+    """Write one file atomically and return its size and checksums."""
     with durable_file(path) as file:
         file.write(data)
     return file.record()
@@ -155,11 +146,8 @@ def durable_folder(path: Path) -> Iterator[Path]:
 
     The files in it must be written through this module. An existing `path` is replaced with two
     renames: a crash between them leaves the old folder under `.replaced`, and the next call
-    restores it. If `path` is a link, the folder that it points to is replaced.
-
-    Raises:
-        StorageError: writing failed, or `path` can't be replaced because it is a file, a mount
-            point or the current folder; an existing `path` is untouched.
+    restores it. If `path` is a link, the folder that it points to is replaced. A file, a mount
+    point or the current folder can't be: then `path` is untouched.
     """
     path = Path(os.path.realpath(path))
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
@@ -200,11 +188,7 @@ def _put_back(replaced: Path, path: Path) -> None:
 def make_folder(path: Path) -> list[Path]:
     """Create a folder and its missing parents, and sync the folder that holds each.
 
-    Returns:
-        The folders that this call created, innermost first.
-
-    Raises:
-        StorageError: it can't be created.
+    Return those that this call created, innermost first.
     """
     made: list[Path] = []
     with storage_errors(path, "made"):
@@ -230,9 +214,6 @@ def remove_folder(path: Path) -> None:
     """Remove a folder with everything in it, or a file or link, if it exists.
 
     It is renamed before anything in it is removed, so `path` is either complete or gone.
-
-    Raises:
-        StorageError: it can't be removed.
     """
     with storage_errors(path, "removed"):
         aside = path
@@ -260,9 +241,6 @@ def remove_litter(folder: Path) -> None:
 
     Unfinished files are removed. A folder that was about to be replaced is restored, or removed if
     its replacement exists.
-
-    Raises:
-        StorageError: writing failed.
     """
     replaced = sorted(folder.glob(f"*{REPLACED_SUFFIX}"))
     with storage_errors(folder, "cleaned"):
@@ -276,12 +254,7 @@ def remove_litter(folder: Path) -> None:
 
 
 def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
-    """Read an untrusted JSON file.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: it isn't a file, is larger than `limit_bytes`, not UTF-8, or not JSON.
-    """
+    """Read an untrusted JSON file of up to `limit_bytes`; a fault is a `DamagedFileError`."""
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
@@ -328,7 +301,6 @@ def check_is_file(path: Path) -> None:
 
     Raises:
         DamagedFileError: it exists and isn't a file.
-        StorageError: it can't be accessed.
     """
     with storage_errors(path, "read"):
         is_something_else = path.exists() and not path.is_file()
@@ -341,7 +313,6 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
 
     Raises:
         SettingsError: it is a folder, or it exists and `overwrite` is False.
-        StorageError: it can't be accessed.
     """
     with storage_errors(path, "read"):
         if path.is_dir():
@@ -351,12 +322,11 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
-    """Read an untrusted UTF-8 text file, without its byte order mark.
+    """Read an untrusted UTF-8 text file of up to `limit_bytes`, without its byte order mark.
 
     Raises:
         MissingFileError: there is no such file.
         DamagedFileError: it isn't a file, is larger than `limit_bytes`, or not UTF-8.
-        StorageError: it can't be read.
     """
     check_is_file(path)
     try:
@@ -382,11 +352,7 @@ class DurableStream(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Append all of the bytes and return their number.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Append all of the bytes and return their number."""
         view = memoryview(data)
         self._file.write(view)
         return view.nbytes

@@ -15,10 +15,6 @@ MAX_NAME_CHARS = 255
 def check_name(source: str | Path, name: str) -> None:
     """Reject a name that could point outside its folder.
 
-    Args:
-        source: where the name comes from, for the message.
-        name: a relative path with `/` between its parts.
-
     Raises:
         UnsafeFileError: it points outside the folder, or would on some operating system.
     """
@@ -32,10 +28,6 @@ def check_name(source: str | Path, name: str) -> None:
 
 def find_member(folder: Path, name: str) -> Path:
     """Return the path of a file or folder inside an untrusted folder.
-
-    Args:
-        folder: the model's folder.
-        name: relative to it, with `/` between its parts.
 
     Raises:
         UnsafeFileError: it points outside the folder, by its name or through a link.
@@ -56,11 +48,7 @@ def find_member(folder: Path, name: str) -> Path:
 
 
 def has_member(folder: Path, name: str) -> bool:
-    """Whether a file or link of this name exists; `find_member` checks where a link points.
-
-    Raises:
-        StorageError: it can't be accessed.
-    """
+    """Whether a file or link of this name exists; `find_member` checks where a link points."""
     path = folder / name
     with storage_errors(path, "read"):
         # A broken link counts, so that `find_member` reports it.

@@ -36,9 +36,8 @@ def open_output(
 
     Args:
         output: the path as the user gave it.
-        activity: what the process does with the output, for other processes' error messages.
-        inputs: files, folders and glob patterns that the command reads; names that don't exist
-            are ignored.
+        inputs: files, folders and glob patterns that the command reads; names that don't exist are
+            ignored.
         check: raises an error to reject the output; called before anything is created, and again
             once the output is locked.
         is_workplace: whether the output is a folder that the command works in from the start,
@@ -69,7 +68,6 @@ def find_place(output: Path, flag: str = "--output") -> Path:
 
     Raises:
         SettingsError: it or a parent is a broken link, or it is a pipe or a device.
-        StorageError: it can't be accessed.
     """
     with storage_errors(output, "written"):
         for path in (output, *output.parents):
@@ -92,7 +90,6 @@ def refuse_input(place: Path, source: str | Path, flag: str = "--output") -> Non
     Raises:
         SettingsError: they are the same file or folder, one is inside the other, or the input is a
             pattern that matches the output.
-        StorageError: one of them can't be accessed.
     """
     with storage_errors(place, "written"):
         written, read = Path(os.path.realpath(place)), Path(os.path.realpath(source))
@@ -114,11 +111,7 @@ def refuse_input(place: Path, source: str | Path, flag: str = "--output") -> Non
 
 
 def list_names(folder: Path) -> set[str]:
-    """List the names in a folder, without its lock and unfinished files; empty if it doesn't exist.
-
-    Raises:
-        StorageError: it can't be listed.
-    """
+    """List the names in a folder, without its lock and unfinished files; empty if it is missing."""
     with storage_errors(folder, "read"):
         if not folder.is_dir():
             return set()

@@ -27,10 +27,8 @@ class StandardError:
     """A stream wrapper that ignores write errors.
 
     A pipe's reader may exit, a log's disk may be full, the terminal may be closed. Later lines are
-    tried again, since the disk may have space by then.
-
-    Args:
-        stream: `sys.stderr`, which is None if standard error is closed.
+    tried again, since the disk may have space by then. The stream is None if standard error is
+    closed.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -131,9 +129,6 @@ def show_progress(
     """Show the progress of some work, with its rate and the time left.
 
     Args:
-        description: the label of the display.
-        total: the amount of work, or None if unknown.
-        is_bytes: the unit is a byte, shown as MB and MB/s.
         is_hidden: show nothing, because printed results show the progress.
     """
     if is_hidden:

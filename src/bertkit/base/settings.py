@@ -42,9 +42,7 @@ def in_panel(title: str, order: int, *names: str) -> Callable[[type[AnyModel]], 
     """Show fields that a class of settings defines in a panel of their own in `--help`.
 
     Args:
-        title: the title of the panel.
         order: its place; the panel with a command's other flags has 1.
-        names: the fields; by default all that the class itself defines.
     """
 
     def decorate(kind: type[AnyModel]) -> type[AnyModel]:
@@ -65,14 +63,7 @@ def validate(
 ) -> AnyModel:
     """Build settings, or another model, from untrusted values.
 
-    Args:
-        kind: the class.
-        values: field names and values.
-        message: where the values came from, or what is wrong; the fields' problems follow.
-        error_kind: the error to raise.
-
-    Raises:
-        BertkitError: of that kind, if keys are unknown or missing, or have wrong values.
+    The problems of its fields follow the message, in an error of `error_kind`.
     """
     try:
         return kind.model_validate(values)
@@ -98,13 +89,7 @@ def describe_validation(error: ValidationError) -> str:
 def list_differences(
     old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
 ) -> list[str]:
-    """List the values that differ, as `name: old → new`.
-
-    Args:
-        old: values by name.
-        new: the same, of now.
-        names: names to compare; by default all of both, sorted.
-    """
+    """List the values that differ, as `name: old → new`; by default those of all names, sorted."""
     return [
         f"{name}: {_shorten(old.get(name))} → {_shorten(new.get(name))}"
         for name in (sorted(old.keys() | new.keys()) if names is None else names)

@@ -45,11 +45,9 @@ class LazyTensor:
     """A tensor that is still on disk; its header was read and validated.
 
     Attributes:
-        shape: its sizes.
-        dtype: of its elements.
         read: returns the tensor, contiguous; it may be a view of the file.
-        release: frees the memory of a view, which is read from the file again when next used;
-            the view must not have been written to.
+        release: frees the memory of a view, which is read from the file again when next used; the
+            view must not have been written to.
     """
 
     shape: tuple[int, ...]
@@ -65,21 +63,14 @@ class LazyTensor:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model read from a folder, independent of any model class.
+    """A model read from a folder, independent of any model class."""
 
-    Attributes:
-        format: a key of `FORMATS`.
-        folder: where it was read from.
-        config: the content of `config.json`, or its equivalent with the same keys.
-        tensors: by current Hugging Face name, always with the `bert.` prefix.
-        files: the config and weight files.
-    """
-
-    format: str
+    format: str  # a key of `FORMATS`
     folder: Path
-    config: dict[str, Any]
+    config: dict[str, Any]  # the content of `config.json`, or its equivalent with the same keys
+    # by current Hugging Face name, always with the `bert.` prefix
     tensors: Mapping[str, LazyTensor]
-    files: tuple[Path, ...]
+    files: tuple[Path, ...]  # the config and weight files
 
 
 def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
@@ -92,17 +83,11 @@ def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
 
 @dataclass(frozen=True)
 class MappedFile:
-    """A memory-mapped file of known size.
-
-    Attributes:
-        path: for messages.
-        size_bytes: of the file when it was opened.
-        memory: its bytes, copy-on-write.
-    """
+    """A memory-mapped file of known size."""
 
     path: Path
-    size_bytes: int
-    memory: mmap.mmap
+    size_bytes: int  # when it was opened
+    memory: mmap.mmap  # its bytes, copy-on-write
 
     @classmethod
     def open(cls, path: Path) -> "MappedFile":

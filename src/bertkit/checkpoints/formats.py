@@ -36,15 +36,7 @@ FORMATS = {
 def open_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint's config and the headers of its weights, in any known format.
 
-    Args:
-        path: a folder, or for TensorFlow the common prefix of the checkpoint's files.
-
-    Raises:
-        MissingFileError: there is no model, or one of its files is missing.
-        CheckpointError: tensor names conflict.
-        DamagedFileError: a file is truncated, altered or not in its format.
-        UnsafeFileError: a file exceeds a limit or asks for something forbidden.
-        StorageError: a file can't be read.
+    The path is a folder, or for TensorFlow the common prefix of the checkpoint's files.
     """
     for format_ in FORMATS.values():
         if format_.is_here(path):
@@ -80,10 +72,7 @@ def identify_checkpoint(
 ) -> dict[str, Any]:
     """Return revision, commit, and the SHA-256 of each file.
 
-    Args:
-        checkpoint: opened from `path`.
-        path: as returned by `resolve_model`.
-        revision: as the user gave it.
+    The path is that of `resolve_model`.
     """
     return {
         "revision": revision,

@@ -149,19 +149,12 @@ def list_heads(names: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NameTable:
-    """The tensor name rules of an architecture.
+    """The tensor name rules of an architecture."""
 
-    Attributes:
-        their_names: maps one of our names to the foreign names that it is made of.
-        find_part: maps a foreign name to the part of the model that it belongs to.
-        copies: maps copies that some files store to the original tensor.
-        dropped: names that aren't weights.
-    """
-
-    their_names: Callable[[str], tuple[str, ...]]
-    find_part: Callable[[str], str]
-    copies: Mapping[str, str]
-    dropped: Collection[str]
+    their_names: Callable[[str], tuple[str, ...]]  # of one of ours: those that it is made of
+    find_part: Callable[[str], str]  # of a foreign name: the part of the model that it belongs to
+    copies: Mapping[str, str]  # some files store them: copy → original tensor
+    dropped: Collection[str]  # names that aren't weights
 
 
 BERT = NameTable(their_names, find_part, COPIES, DROPPED)
@@ -170,12 +163,7 @@ BERT = NameTable(their_names, find_part, COPIES, DROPPED)
 def count_parameters(
     shapes: Mapping[str, tuple[int, ...]], names: NameTable = BERT
 ) -> dict[str, int]:
-    """Count parameters by part; tied copies aren't counted.
-
-    Args:
-        shapes: by foreign name, as `rename_tensors` returns it.
-        names: the name rules of the architecture.
-    """
+    """Count parameters by part, for shapes by foreign name; tied copies aren't counted."""
     parts: Counter[str] = Counter()
     for name, shape in shapes.items():
         if name not in names.dropped and names.copies.get(name) not in shapes:

@@ -37,15 +37,10 @@ DTYPES = {1: torch.float32, 3: torch.int8, 7: torch.int64}
 
 
 def open_onnx(path: Path) -> dict[str, LazyTensor]:
-    """Read and validate the initializers of an untrusted file.
+    """Read and validate the initializers of an untrusted file, as weights in float32.
 
-    Returns:
-        The weights by their names in Hugging Face's files, in float32.
-
-    Raises:
-        CheckpointError: another tool wrote the file.
-        DamagedFileError: the file is truncated or not in its format.
-        UnsafeFileError: it exceeds a limit, or names a file other than its own for weights.
+    A `CheckpointError` says that another tool wrote the file, an `UnsafeFileError` that it exceeds
+    a limit, or names a file other than its own for weights.
     """
     model = Message.parse(memoryview(MappedFile.open(path).memory), str(path))
     if bytes(model.content(PRODUCER_NAME)) != PRODUCER.encode():

@@ -60,15 +60,10 @@ class ByteReader:
 
 @dataclass(frozen=True)
 class Message:
-    """The fields of one message; nested messages are parsed on demand.
+    """The fields of one message; nested messages are parsed on demand."""
 
-    Attributes:
-        source: its name in error messages.
-        fields: values by field number, in file order.
-    """
-
-    source: str
-    fields: Mapping[int, Sequence[int | bytes | memoryview]]
+    source: str  # its name in error messages
+    fields: Mapping[int, Sequence[int | bytes | memoryview]]  # by number, in file order
 
     @classmethod
     def parse(

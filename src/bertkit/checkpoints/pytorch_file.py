@@ -118,13 +118,10 @@ _Content = tuple[dict[str, _View], dict[str, int]]  # and where each storage beg
 
 
 def open_pytorch(path: Path) -> dict[str, LazyTensor]:
-    """Read the header of an untrusted file; tensors are read on demand.
+    """Read the header of an untrusted file; tensors are read on demand, by their names in the file.
 
-    The pickle of an archive is verified against its CRC-32, but the tensors are not: that would
-    add half of the reading time again, and the older form has no checksums at all.
-
-    Returns:
-        Tensors by their names in the file, in file order.
+    The pickle of an archive is verified against its CRC-32, but the tensors are not: that would add
+    half of the reading time again, and the older form has no checksums at all.
     """
     file = MappedFile.open(path)
     try:

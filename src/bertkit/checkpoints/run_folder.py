@@ -52,13 +52,7 @@ def list_checkpoints(run: Path) -> list[Path]:
 
 
 def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) -> None:
-    """Write the manifest of a checkpoint whose other files are complete.
-
-    Args:
-        folder: the checkpoint's.
-        step: the number of steps that were trained.
-        files: all files in the folder, by name.
-    """
+    """Write the manifest of a checkpoint whose other files are complete."""
     CheckpointManifest(step=step, files=dict(files)).save(folder / MANIFEST)
 
 
@@ -114,9 +108,7 @@ def open_run(path: Path) -> "Checkpoint":
 def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
     """Return the folder of a run's newest checkpoint, or `path` if it is a model folder.
 
-    Args:
-        path: a run, one of its checkpoints, or any model folder.
-        reading: files that will be read; they are verified if there is a manifest.
+    The files in `reading` are verified if there is a manifest.
     """
     if not is_run(path):
         return path

@@ -43,11 +43,7 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def open_safetensors(path: Path) -> dict[str, LazyTensor]:
-    """Read and validate the header of an untrusted file.
-
-    Returns:
-        Tensors by their names in the file.
-    """
+    """Read and validate the header of an untrusted file."""
     file = MappedFile.open(path)
     header, data_start = _read_header(file)
     entries = {name: entry for name, entry in header.items() if name != "__metadata__"}

@@ -53,17 +53,11 @@ Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "la
 
 @dataclass(frozen=True)
 class Pooling:
-    """Pooling of a text's token vectors into one vector.
+    """Pooling of a text's token vectors into one vector."""
 
-    Attributes:
-        dimension: features of a token.
-        modes: pooling modes, values of `POOLING_FLAGS`; results are concatenated in this order.
-        include_prompt: whether the tokens of a prompt are pooled too.
-    """
-
-    dimension: int
-    modes: tuple[str, ...]
-    include_prompt: bool = True
+    dimension: int  # features of a token
+    modes: tuple[str, ...]  # values of `POOLING_FLAGS`; results are concatenated in this order
+    include_prompt: bool = True  # whether the tokens of a prompt are pooled too
 
 
 @dataclass(frozen=True)
@@ -73,17 +67,11 @@ class Normalize:
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer with an activation.
+    """A linear layer with an activation."""
 
-    Attributes:
-        weight: `[out_features, in_features]`.
-        bias: `[out_features]`, or None.
-        activation: a key of `ACTIVATIONS`.
-    """
-
-    weight: LazyTensor
-    bias: LazyTensor | None
-    activation: str
+    weight: LazyTensor  # `[out_features, in_features]`
+    bias: LazyTensor | None  # `[out_features]`, or None
+    activation: str  # a key of `ACTIVATIONS`
 
     @property
     def in_features(self) -> int:
@@ -142,12 +130,7 @@ class _DenseConfig(_Ends):
 
 
 def read_pooling(folder: Path, name: str) -> Pooling:
-    """Read a Pooling module.
-
-    Args:
-        folder: the model's.
-        name: the module's folder in it.
-    """
+    """Read a Pooling module."""
     path = folder / name / CONFIG_FILE
     content = read_config(folder, f"{name}/{CONFIG_FILE}")
     config = parse_config(_PoolingConfig, content, path)
@@ -226,11 +209,7 @@ def _find_activation(name: str, path: Path) -> str:
 
 
 def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecord]:
-    """Write a module's folder; Normalize has none.
-
-    Returns:
-        Size and checksums of each file, by name in the model's folder.
-    """
+    """Write a module's folder; Normalize has none. The files are by name in the model's folder."""
     if isinstance(module, Normalize):
         return {}
     make_folder(folder / name)

@@ -143,11 +143,6 @@ def find_length(home: Path, config: dict[str, Any], stated: int | None) -> int:
 
     Since version 5.4 it uses the tokenizer's `model_max_length`, which is a huge number if the
     length is unknown.
-
-    Args:
-        home: the encoder's folder.
-        config: its `config.json`.
-        stated: `max_seq_length` in the encoder's settings.
     """
     positions = read_size(home, config, "max_position_embeddings", DEFAULT_POSITIONS)
     if stated is not None:
@@ -193,26 +188,17 @@ READERS: dict[str, Callable[[Path, str], Module]] = {
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """Everything in a model's folder other than the encoder.
+    """Everything in a model's folder other than the encoder."""
 
-    Attributes:
-        modules: those after the encoder, pooling first.
-        max_seq_length: tokens per text, special tokens included; longer texts are truncated.
-        lowercase: whether text is lowercased before tokenization.
-        prompts: prefixes for texts, by name.
-        default_prompt: the name of the prompt used by default.
-        similarity: how two vectors are compared: cosine, dot, euclidean or manhattan.
-        truncate_dimension: number of leading features that are kept; None keeps all.
-        other: unused keys of `config_sentence_transformers.json`, preserved.
-    """
-
-    modules: tuple[Module, ...]
-    max_seq_length: int
-    lowercase: bool = False
-    prompts: dict[str, str] = field(default_factory=dict)
+    modules: tuple[Module, ...]  # those after the encoder, pooling first
+    max_seq_length: int  # special tokens included; longer texts are truncated
+    lowercase: bool = False  # whether text is lowercased before tokenization
+    prompts: dict[str, str] = field(default_factory=dict)  # prefixes for texts, by name
     default_prompt: str | None = None
-    similarity: str | None = None
+    similarity: str | None = None  # cosine, dot, euclidean or manhattan
+    # number of leading features that are kept; None keeps all
     truncate_dimension: int | None = None
+    # unused keys of `config_sentence_transformers.json`, preserved
     other: dict[str, Any] = field(default_factory=dict)
 
 
@@ -280,14 +266,7 @@ def read_sentence_model(folder: Path) -> SentenceModel:
 
 
 def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRecord]:
-    """Write everything except the encoder and its tokenizer, which go into the same folder.
-
-    Returns:
-        Size and checksums of each file, by name in the folder.
-
-    Source: the keys that text-embeddings-inference requires are those of `STConfig`, `NewSTConfig`
-        and `PoolConfig` in its router/src/lib.rs.
-    """
+    """Write everything except the encoder and its tokenizer, which go into the same folder."""
     make_folder(folder)
     records: dict[str, FileRecord] = {}
     entries = [{"idx": 0, "name": "0", "path": "", "type": f"{WRITTEN_TYPES}.Transformer"}]

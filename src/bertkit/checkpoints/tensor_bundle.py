@@ -177,14 +177,9 @@ class Entry(NamedTuple):
 
 
 def open_bundle(folder: Path, prefix: str) -> tuple[dict[str, LazyTensor], tuple[Path, ...]]:
-    """Read the index of an untrusted bundle.
+    """Read the index of an untrusted bundle: tensors by TensorFlow name, and files, index first.
 
-    Args:
-        folder: that of the model.
-        prefix: common prefix of the bundle's file names, such as `bert_model.ckpt`.
-
-    Returns:
-        The tensors by TensorFlow name, and the files, the index first.
+    `prefix` is the common one of the bundle's file names, such as `bert_model.ckpt`.
     """
     index = _find_file(folder, f"{prefix}{INDEX_SUFFIX}")
     table = read_table(index)

@@ -80,8 +80,7 @@ def is_tensorflow(path: Path) -> bool:
 def open_tensorflow(path: Path) -> Checkpoint:
     """Read the config and the index; tensors are read and their checksums verified on use.
 
-    Args:
-        path: a folder, or the common prefix of the checkpoint's files: `…/bert_model.ckpt`.
+    The path is a folder, or the common prefix of the checkpoint's files: `…/bert_model.ckpt`.
     """
     folder, prefix = (path, _find_prefix(path)) if path.is_dir() else (path.parent, path.name)
     if _is_old(folder / prefix):

@@ -45,11 +45,8 @@ def import_tensors(
     Names and shapes are checked before anything is read.
 
     Args:
-        foreign: tensors by foreign name, with the `bert.` prefix.
         expected: shapes by our name.
-        source: where they came from, for messages.
         unused_parts: heads that the model doesn't use; their tensors are ignored.
-        names: the name rules of the architecture.
     """
     problems = list_problems(foreign, expected, unused_parts, names)
     report(problems, source)

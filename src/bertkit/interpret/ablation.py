@@ -98,9 +98,7 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
 def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> Iterator[None]:
     """Multiply each head's context by its gate in all forward passes inside the `with` block.
 
-    Args:
-        encoder: the encoder of any model.
-        gates: the factors; they may require gradients.
+    The gates may require gradients.
     """
     with ExitStack() as hooks:
         for attention, gate in zip(list_attention(encoder), gates, strict=True):

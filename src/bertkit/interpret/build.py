@@ -42,9 +42,8 @@ def pack_vectors(
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
     """Quantize query, key and value of each layer to int8.
 
-    Returns:
-        The int8 bytes, keyed by the name that scripts use; and for each layer the scale of each
-        head for query, for key and for value.
+    The bytes are keyed by the name that scripts use; beside them is for each layer the scale of
+    each head for query, for key and for value.
     """
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
@@ -161,13 +160,11 @@ class Start:
 
     Attributes:
         layer: from 1; None for the first, or for the mean of all in views that offer it.
-        head: from 1; None for all heads of the layer.
-        token: from 0, as if it had been clicked; None for no token.
     """
 
     layer: int | None = None
-    head: int | None = None
-    token: int | None = None
+    head: int | None = None  # from 1; None for all heads of the layer
+    token: int | None = None  # from 0, as if it had been clicked; None for no token
 
 
 def build_page(

@@ -34,20 +34,17 @@ class AttentionHeads:
     """The heads of one layer on one sequence.
 
     Attributes:
-        query: the query of each token.
         key: the key of each attended token; in cross-attention these belong to another sequence
             than the queries.
-        value: the value of each attended token.
         context: each token's weighted sum of values, as the model's kernel computed it; None where
             the layer computed it only for the tokens that represent their sequences.
-        is_causal: whether a token attends only to itself and to earlier tokens.
     """
 
     query: Float[Tensor, "heads length features"]
     key: Float[Tensor, "heads attended features"]
     value: Float[Tensor, "heads attended features"]
     context: Float[Tensor, "heads length features"] | None
-    is_causal: bool = False
+    is_causal: bool = False  # whether a token attends only to itself and to earlier ones
 
     @property
     def scores(self) -> Float[Tensor, "heads length attended"]:
@@ -70,24 +67,17 @@ class LayerAttention:
     """The attention of one layer in one pass over a packed batch.
 
     Attributes:
-        query: of each token and head.
-        key: of each attended token and head.
-        value: of each attended token and head.
         context: of each token and head, or only of the tokens that represent their sequences where
             the layer computed no others.
-        lengths: the number of tokens of each sequence.
-        attended_lengths: the number of attended tokens of each sequence; equal to `lengths` in
-            self-attention.
-        is_causal: whether a token attends only to itself and to earlier tokens.
     """
 
     query: Float[Tensor, "tokens heads features"]
     key: Float[Tensor, "attended heads features"]
     value: Float[Tensor, "attended heads features"]
     context: Float[Tensor, "rows heads features"]
-    lengths: tuple[int, ...]
-    attended_lengths: tuple[int, ...]
-    is_causal: bool = False
+    lengths: tuple[int, ...]  # tokens of each sequence
+    attended_lengths: tuple[int, ...]  # equal to `lengths` in self-attention
+    is_causal: bool = False  # whether a token attends only to itself and to earlier ones
 
     def heads(self, sequence: int = 0) -> AttentionHeads:
         """Return all heads on one sequence of the batch, numbered from 0."""
@@ -159,9 +149,6 @@ def capture_states(
     """Capture the output of the embeddings and of each layer in a pass inside the `with` block.
 
     If the model has a final norm, its output counts as the last layer's, as in `hidden_states`.
-
-    Args:
-        half: the encoder or decoder of any model.
     """
     captured: list[Tensor] = []
 

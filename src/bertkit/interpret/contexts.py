@@ -32,19 +32,12 @@ TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the text in one batch
 
 @dataclass(frozen=True)
 class PlaceWords:
-    """The masked-LM predictions for one position.
+    """The masked-LM predictions for one position."""
 
-    Attributes:
-        place: the token's position, from 0.
-        candidates: the most likely words, in descending order of probability.
-        own_probability: the probability of the actual token, from 0 to 1.
-        own_rank: the rank of the actual token: the number of words at least as likely; 1 is best.
-    """
-
-    place: int
-    candidates: tuple[Candidate, ...]
-    own_probability: float
-    own_rank: int
+    place: int  # the token's position, from 0
+    candidates: tuple[Candidate, ...]  # the most likely words first
+    own_probability: float  # of the actual token
+    own_rank: int  # of the actual token, those at least as likely; 1 is best
 
 
 @torch.inference_mode()
@@ -121,15 +114,10 @@ def _choose(
 
 @dataclass(frozen=True, eq=False)
 class Occurrence:
-    """One occurrence of a word.
-
-    Attributes:
-        encoded: the text that contains it.
-        tokens: the positions of its tokens, from 0.
-    """
+    """One occurrence of a word."""
 
     encoded: EncodedText
-    tokens: range
+    tokens: range  # positions, from 0
 
     @property
     def span(self) -> tuple[int, int]:
@@ -211,11 +199,9 @@ def compare_contexts(inspected: InspectedModel, word: str, texts: Sequence[str])
 
 
 def find_word(encoded: EncodedText, ids: Sequence[int]) -> list[range]:
-    """Return the token positions of each occurrence of a word in a passage.
+    """Return the token positions of each occurrence of a word, by its pieces' ids, in a passage.
 
-    Args:
-        encoded: the text.
-        ids: the token ids of the word's pieces, the first of which begins a word.
+    The first piece begins a word.
     """
     found = []
     for start in range(1, len(encoded.words) - len(ids)):

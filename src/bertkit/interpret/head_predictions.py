@@ -48,23 +48,17 @@ class HeadPrediction:
     """Decisions of one kind about a text.
 
     Attributes:
-        question: a readable description of the decision.
-        about: a readable name of what each decision is about.
-        places: the token position of each decision, from 0; None for the whole text.
-        choices: the names of the possible choices.
-        log_probabilities: the natural log probability of each choice.
         predicted: the index of the predicted choice of each decision: the most likely, unless the
             task has a threshold or rules of its own.
-        answer: the decisions combined into one text, if they form one answer.
     """
 
-    question: str
-    about: tuple[str, ...]
-    places: tuple[int | None, ...]
-    choices: Sequence[str]
+    question: str  # a readable description of the decision
+    about: tuple[str, ...]  # what each decision is about
+    places: tuple[int | None, ...]  # token positions, from 0; None for the whole text
+    choices: Sequence[str]  # their names
     log_probabilities: Float[Tensor, "decisions choices"]
     predicted: Int[Tensor, " decisions"]
-    answer: str | None = None
+    answer: str | None = None  # the decisions combined into one text, if they form one answer
 
     @property
     def loss(self) -> Float[Tensor, ""]:
@@ -96,13 +90,7 @@ def predict_with_heads(
     encoded: EncodedText,
     states: Sequence[Float[Tensor, "length hidden"]],
 ) -> tuple[HeadPrediction, ...]:
-    """Return the predictions of a model's head for a text, the most relevant first.
-
-    Args:
-        inspected: the model.
-        encoded: the text.
-        states: as in `Observation`.
-    """
+    """Return the predictions of a model's head for a text, the most relevant first."""
     model, predictions = inspected.model, list[HeadPrediction]()
     places: Sequence[int]
     ids, mask_id = encoded.encoding.ids, inspected.tokenizer.mask_id
@@ -263,13 +251,12 @@ class Outcome:
     """The output of a model on a text.
 
     Attributes:
-        tokens: the last hidden state of each token, T_i.
         predictions: the decisions of the model's head, the most relevant first; empty for a plain
             encoder and for extractive summarization.
         number: the value that a regression predicts, or the score of one of several choices.
     """
 
-    tokens: Float[Tensor, "length hidden"]
+    tokens: Float[Tensor, "length hidden"]  # the last hidden state of each
     predictions: tuple[HeadPrediction, ...] = ()
     number: Float[Tensor, ""] | None = None
 
@@ -344,12 +331,7 @@ def _cosine_distance(first: Float[Tensor, " hidden"], second: Float[Tensor, " hi
 
 
 def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
-    """Convert an outcome to plain data.
-
-    Args:
-        outcome: the outcome.
-        before: an earlier outcome of the same text, to add the probability of its predictions.
-    """
+    """Convert an outcome to plain data, with the probability of the earlier one's predictions."""
     earlier: Sequence[HeadPrediction | None] = (
         before.predictions if before else (None,) * len(outcome.predictions)
     )

@@ -79,19 +79,12 @@ MODELS: dict[str, type[AnyBert]] = {
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text, or a pair of texts, tokenized for the model.
-
-    Attributes:
-        text: the first text.
-        pair: the second text, if there is one.
-        encoding: the tokens with their ids, segments and offsets into their text.
-        words: the word index of each token, from 0; −1 for [CLS] and [SEP].
-    """
+    """A text, or a pair of texts, tokenized for the model."""
 
     text: str
     pair: str | None
-    encoding: Encoding
-    words: tuple[int, ...]
+    encoding: Encoding  # offsets are into the token's own text
+    words: tuple[int, ...]  # word index of each token, from 0; −1 for [CLS] and [SEP]
 
     @property
     def tokens(self) -> list[str]:
@@ -118,23 +111,14 @@ class NextWords:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """The hidden states and attention of one forward pass over one text.
-
-    Attributes:
-        encoded: the text of the queries.
-        states: the output of the embeddings, then of each layer.
-        layers: the attention of each layer, first layer first.
-        config: the configuration of the encoder or decoder that computed them.
-        attended: the text of the keys in cross-attention; None for self-attention.
-        next_words: the next-token predictions; None for models that make none.
-    """
+    """The hidden states and attention of one forward pass over one text."""
 
     encoded: EncodedText
-    states: list[Float[Tensor, "length hidden"]]
+    states: list[Float[Tensor, "length hidden"]]  # of the embeddings, then of each layer
     layers: list[AttentionHeads]
-    config: BertConfig
-    attended: EncodedText | None = None
-    next_words: NextWords | None = None
+    config: BertConfig  # of the encoder or decoder that computed them
+    attended: EncodedText | None = None  # the text of the keys in cross-attention; else None
+    next_words: NextWords | None = None  # None for models that predict none
 
     @property
     def is_causal(self) -> bool:
@@ -154,18 +138,7 @@ class LoadsFromFolder(ABC):
         revision: str | None = None,
         precision: PrecisionName = "auto",
     ) -> Self:
-        """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub.
-
-        Args:
-            path: the folder, or the id of a model of the Hub.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
-            precision: of the weights and matrix products, as in `cast_whole`; what is
-                observed is float32.
-
-        Raises:
-            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
-        """
+        """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub."""
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         return cls.from_checkpoint(checkpoint, name_in_views(path), device, precision)
 
@@ -303,10 +276,7 @@ def find_log_probabilities(
 ) -> Float[Tensor, "places words"]:
     """Return the log probabilities of the vocabulary's entries, in float32.
 
-    Args:
-        name: the model's name, for errors.
-        scores: the logits of all output rows; there may be more rows than vocabulary entries.
-        tokenizer: the tokenizer with the vocabulary.
+    There may be more rows of logits than vocabulary entries.
     """
     check_finite(scores, f"the head of {name} gives scores")
     logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]

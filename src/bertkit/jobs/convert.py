@@ -65,12 +65,7 @@ def write_companions(
 ) -> Written:
     """Write everything beside config and weights; return the files by name, and remarks.
 
-    Args:
-        path: the model.
-        encoder: the folder in it that has the encoder and the tokenizer.
-        folder: the destination.
-        config: the model's config.
-        sentences: its sentence-embedding modules, if it has any.
+    `encoder` is the folder in the model's that has the encoder and the tokenizer.
     """
     files: dict[str, FileRecord] = {}
     if sentences is not None:
@@ -120,21 +115,13 @@ def copy_files(
 
 @dataclass(frozen=True)
 class ConvertedWeights:
-    """The parts of a checkpoint that will be written.
-
-    Attributes:
-        config: the model's sizes and labels.
-        architecture: the model's class, as `config.json` names it.
-        heads: all heads found, including those that the architecture doesn't use.
-        tensors: by current name; each is read, checked and converted lazily.
-        dropped: the source's tensors that are copies or not weights.
-    """
+    """The parts of a checkpoint that will be written."""
 
     config: BertConfig
-    architecture: str
-    heads: tuple[str, ...]
-    tensors: Mapping[str, LazyTensor]
-    dropped: tuple[str, ...]
+    architecture: str  # the model's class, as `config.json` names it
+    heads: tuple[str, ...]  # all found, including those that the architecture doesn't use
+    tensors: Mapping[str, LazyTensor]  # by current name; each is read, checked and converted lazily
+    dropped: tuple[str, ...]  # the source's tensors that are copies or not weights
 
     def describe(self) -> dict[str, Any]:
         """Return the content of `config.json`; its dtype is that of most of the weights."""
@@ -150,10 +137,8 @@ def convert_weights(
 ) -> ConvertedWeights:
     """Check each tensor against the config; only tied copies are read yet.
 
-    Args:
-        checkpoint: a checkpoint of any format.
-        dtype: dtype of the written weights; None keeps that of the source.
-        progress: advanced by the bytes of each tensor when it is read.
+    Without a dtype it is that of the source. The progress advances by the bytes of each tensor when
+    it is read.
     """
     heads = list_heads(checkpoint.tensors)
     architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
@@ -218,29 +203,17 @@ def _read_recast(
 
 @dataclass(frozen=True)
 class ConvertResult:
-    """The result of a conversion.
-
-    Attributes:
-        folder: the output folder.
-        format: the source format, a key of `FORMATS`.
-        architecture: the model's class.
-        heads: the heads that were found and kept.
-        num_parameters: of all parts; tied parameters count once.
-        dtypes: number of written tensors by dtype.
-        dropped: tensors of the source that are copies or not weights.
-        notes: further remarks for the user.
-        files: the written files, by name.
-    """
+    """The result of a conversion."""
 
     folder: Path
-    format: str
-    architecture: str
-    heads: tuple[str, ...]
-    num_parameters: int
-    dtypes: dict[str, int]
-    dropped: tuple[str, ...]
-    notes: tuple[str, ...]
-    files: dict[str, FileRecord]
+    format: str  # of the source, a key of `FORMATS`
+    architecture: str  # the model's class
+    heads: tuple[str, ...]  # found and kept
+    num_parameters: int  # tied parameters count once
+    dtypes: dict[str, int]  # number of written tensors by dtype
+    dropped: tuple[str, ...]  # tensors of the source that are copies or not weights
+    notes: tuple[str, ...]  # further remarks for the user
+    files: dict[str, FileRecord]  # by name
 
     @property
     def size_bytes(self) -> int:
@@ -255,25 +228,10 @@ def convert(
     *,
     revision: str | None = None,
 ) -> ConvertResult:
-    """Convert a checkpoint; only one tensor at a time is in memory.
+    """Convert a checkpoint into a new folder, atomically; only one tensor at a time is in memory.
 
-    Args:
-        source: a folder of any format, a run, or the id of a model of the Hub.
-        output: a new folder, written atomically.
-        settings: the settings of the conversion.
-        revision: a branch, tag or commit of a model of the Hub.
-
-    Raises:
-        SettingsError: `output` isn't empty or lies in the source, `max_shard_size` would make too
-            many files, or `revision` is given for a folder.
-        ResumeError: another process is converting into `output`.
-        MissingFileError: there is no such model, or a file of it is missing.
-        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
-            aren't finite, or are too large for the dtype.
-        DamagedFileError: a file was truncated, altered, or isn't in its format.
-        UnsafeFileError: a file is unsafe to read.
-        HubError: the Hub can't provide the model.
-        StorageError: writing failed.
+    A `CheckpointError` says that config and tensors don't match, need features that bertkit's BERT
+    lacks, aren't finite, or are too large for the dtype.
     """
     with open_output(output, "converting into", inputs=[source], check=check_output) as place:
         path = resolve_model(source, revision=revision)

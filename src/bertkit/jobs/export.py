@@ -27,21 +27,13 @@ from bertkit.models.bert.weights import describe_config
 
 @dataclass(frozen=True)
 class ExportResult:
-    """The result of an export.
-
-    Attributes:
-        folder: the output folder.
-        target: the target format, a key of `EXPORTERS`.
-        outputs: names of the exported model's outputs.
-        notes: further remarks for the user.
-        files: the written files, by name.
-    """
+    """The result of an export."""
 
     folder: Path
-    target: str
-    outputs: tuple[str, ...]
-    notes: tuple[str, ...]
-    files: dict[str, FileRecord]
+    target: str  # a key of `EXPORTERS`
+    outputs: tuple[str, ...]  # of the exported model
+    notes: tuple[str, ...]  # further remarks for the user
+    files: dict[str, FileRecord]  # by name
 
     @property
     def size_bytes(self) -> int:

@@ -50,11 +50,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Architecture(ABC):
-    """A checkpoint, to be compared with the kind of model that its config names.
-
-    Attributes:
-        checkpoint: the open checkpoint; it may have no tensors.
-    """
+    """A checkpoint, maybe without tensors, to compare with the kind of model its config names."""
 
     checkpoint: Checkpoint
 
@@ -206,40 +202,25 @@ class ModelDescription:
     """Everything known about a checkpoint without running it.
 
     Attributes:
-        folder: the folder of its files.
-        format: a key of `FORMATS`.
-        architecture: the model's class, as named in `config.json` or inferred from its heads.
-        config: the content of `config.json` or of its counterpart, completed with defaults if
-            bertkit supports it.
-        heads: the heads present, pooler included; none for an encoder-decoder.
-        labels: names of a classifier's labels, by id.
         num_attention_heads: total over all layers, counting both attentions of a decoder layer;
             None if the config can't be read.
-        parameters: number of parameters by part; without weights, those that the config requires.
-        dtypes: number of tensors by dtype.
-        tokenizer: vocabulary size and settings; None if there is no tokenizer.
-        sentences: the modules that turn token vectors into a sentence vector; None for others.
-        training: steps, tokens and the last evaluation; None if it isn't a run.
-        files: the config, the weights and related files.
-        dropped: tensors that are copies of others or aren't weights.
-        problems: what is wrong; a model without problems can be loaded.
     """
 
-    folder: Path
-    format: str
-    architecture: str
-    config: dict[str, Any]
-    heads: tuple[str, ...]
-    labels: tuple[str, ...]
+    folder: Path  # of its files
+    format: str  # a key of `FORMATS`
+    architecture: str  # named in `config.json` or inferred from its heads
+    config: dict[str, Any]  # completed with defaults if bertkit supports it
+    heads: tuple[str, ...]  # present, pooler included; none for an encoder-decoder
+    labels: tuple[str, ...]  # of a classifier, by id
     num_attention_heads: int | None
-    parameters: dict[str, int]
-    dtypes: dict[str, int]
-    tokenizer: dict[str, Any] | None
-    sentences: dict[str, Any] | None
-    training: dict[str, Any] | None
-    files: tuple[FileDescription, ...]
-    dropped: tuple[str, ...]
-    problems: tuple[str, ...]
+    parameters: dict[str, int]  # by part; without weights, those that the config requires
+    dtypes: dict[str, int]  # number of tensors by dtype
+    tokenizer: dict[str, Any] | None  # vocabulary size and settings
+    sentences: dict[str, Any] | None  # the modules that turn token vectors into a sentence vector
+    training: dict[str, Any] | None  # steps, tokens and the last evaluation; None if it isn't a run
+    files: tuple[FileDescription, ...]  # the config, the weights and related files
+    dropped: tuple[str, ...]  # tensors that are copies of others or aren't weights
+    problems: tuple[str, ...]  # what is wrong; a model without problems can be loaded
 
     @property
     def num_parameters(self) -> int:
@@ -267,10 +248,7 @@ def describe(
 ) -> ModelDescription:
     """Describe a checkpoint of any format.
 
-    Args:
-        path: a folder, a run, a TensorFlow checkpoint, or the id of a model on the Hub.
-        revision: a branch, tag or commit of a model on the Hub.
-        hashes: whether to compute the SHA-256 of each file, which reads all of it.
+    `hashes` computes the SHA-256 of each file, which reads all of it.
     """
     path = resolve_model(path, revision=revision)
     problems = _Problems()

@@ -27,18 +27,11 @@ class ExampleFile:
     """The rows of a file as unlabeled examples.
 
     Args:
-        task: the task, whose parser reads the rows.
-        source: a file, or - for standard input.
-        settings: how the file is read.
         columns: column names that override the model's own settings.
 
     Attributes:
         report: statistics and problems of the rows read so far.
         rows: the values of the rows whose predictions are still to come, by column.
-
-    Raises:
-        InputError: columns are missing, or the file isn't in its format.
-        BertkitError: the file can't be read.
     """
 
     def __init__(
@@ -75,40 +68,26 @@ class ExampleFile:
 
 
 class AnsweredRow(NamedTuple):
-    """An example with its prediction.
+    """An example with its prediction."""
 
-    Attributes:
-        number: of the row, from 1.
-        values: of the row by column; empty if there is no file.
-        example: the example.
-        prediction: the prediction.
-    """
-
-    number: int
-    values: Mapping[str, Any]
+    number: int  # of the row, from 1
+    values: Mapping[str, Any]  # of the row by column; empty if there is no file
     example: Any
     prediction: Any
 
 
 @dataclass
 class Answers:
-    """A stream of answers to examples, which can be read once.
-
-    Attributes:
-        predictor: the model.
-        examples: the examples to predict.
-        file: the file that the examples come from, if they do.
-        settings: which columns of the file to keep.
-        counts: statistics of the examples read so far.
-        elapsed_seconds: time without loading the model; 0 until all answers were read.
-    """
+    """A stream of answers to examples, which can be read once."""
 
     predictor: Predictor[Any, Any, Any]
     examples: Iterable[Any]
     file: ExampleFile | None = None
+    # which columns of the file to keep
     settings: PredictSettings = field(default_factory=PredictSettings)
+    # statistics of the examples read so far
     counts: PredictionCounts = field(default_factory=PredictionCounts)
-    elapsed_seconds: float = 0.0
+    elapsed_seconds: float = 0.0  # without loading the model; 0 until all answers were read
 
     @property
     def task(self) -> Task[Any, Any]:

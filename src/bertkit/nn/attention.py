@@ -2,7 +2,7 @@
 
 `attend_spelled_out` is the equation, optionally causal. `SelfAttention` projects tokens to queries,
 keys and values, and lets the batch attend: a packed batch within each of its sequences, a KV cache
-from the newest tokens to all before them. `attend_fused` and `attend_flash` compute the same result faster.
+from the newest tokens to all before them. `attend_fused` and `attend_flash` are faster.
 
 Source: Vaswani et al. 2017, section 3.2.
 """
@@ -42,12 +42,7 @@ class Dropout(nn.Module):
 
 
 def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shape"]:
-    """Zero elements at random from torch's default generator, and scale the others up.
-
-    Args:
-        values: a tensor of any shape.
-        rate: probability of zero, at least 0 and below 1.
-    """
+    """Zero elements at random from torch's default generator, and scale the others up."""
     if rate == 0.0:
         return values
     if values.device.type != "cpu":
@@ -91,16 +86,10 @@ class _Drop(torch.autograd.Function):
 
 @dataclass(frozen=True, eq=False)
 class HeadLayout:
-    """A mapping of rows to places; some places may stay empty.
-
-    Attributes:
-        place_of_row: the place of each row.
-        row_of_place: the row at each place; 0 at empty places.
-        empty_places: the places without a row.
-    """
+    """A mapping of rows to places; some places may stay empty."""
 
     place_of_row: Int[Tensor, " rows"]
-    row_of_place: Int[Tensor, " places"]
+    row_of_place: Int[Tensor, " places"]  # 0 at empty places
     empty_places: Int[Tensor, " empty"]
 
     @classmethod
@@ -190,12 +179,8 @@ def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
     """Group the indices of sequences of similar length, the longest group first.
 
     The cost of attention grows with the square of the padded length, and most of a short sequence's
-    row would be padding if it shared a block with a long one.
-
-    Args:
-        lengths: of the sequences.
-        min_share: a sequence's minimum length relative to the longest of its group; 0 makes one
-            group.
+    row would be padding if it shared a block with a long one. Its length relative to the longest is
+    at least `min_share`; 0 makes one group.
     """
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
@@ -218,11 +203,7 @@ def lay_out_heads(
     parts go to places 0 1 2 and 3 4, the second ones to 6 7 8 and 9 10; 5 and 11 stay empty.
 
     Args:
-        lengths: of the sequences.
-        groups: indices of the sequences that share a block.
         num_parts: parts of each head.
-        num_heads: heads of each token.
-        device: of the tokens.
     """
     shapes, masks, num_places = [], [], 0
     # For each sequence: the start of its group, the group's size, its row there, the row's width.
@@ -272,7 +253,6 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention within each sequence, bidirectional or causal.
 
     Args:
-        hidden_size: features of a token; a multiple of `num_heads`.
         num_heads: attention heads, each of hidden_size / num_heads features.
         dropout_rate: dropout on the attention weights.
         is_causal: whether a token attends only to itself and the tokens before it.
@@ -371,9 +351,6 @@ def attend_fused(
     """Attend with PyTorch's fused kernel.
 
     Args:
-        query: queries.
-        key: keys.
-        value: values, one for each key.
         mask: True for keys that may be attended to; None if there is no padding.
         is_causal: whether a token attends only to itself and those before it; needs mask=None.
     """
@@ -424,12 +401,8 @@ def attend_flash(
     """Attend with variable-length flash attention (CUDA, half precision).
 
     Args:
-        query: queries.
-        key: keys.
-        value: values, one for each key.
         offsets: where sequences start, and the last one ends, among queries and among keys.
         longest: length of the longest sequence of queries, and of keys.
-        is_causal: whether a token attends only to itself and those before it.
     """
     from torch.nn.attention.varlen import varlen_attn
 

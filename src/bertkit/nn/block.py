@@ -40,8 +40,6 @@ class FeedForward(nn.Module):
     """The position-wise feed-forward network: two linear layers, applied to each token separately.
 
     Args:
-        hidden_size: features of a token.
-        intermediate_size: features of the inner layer, usually four times as many.
         activation: a key of `ACTIVATIONS`.
     """
 
@@ -58,15 +56,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention and feed-forward, each followed by dropout, residual and layer normalization.
-
-    Args:
-        attention: the self-attention sub-layer.
-        feed_forward: the feed-forward sub-layer.
-        hidden_size: features of a token.
-        layer_norm_epsilon: added to the variance.
-        dropout_rate: dropout on the output of each sub-layer.
-    """
+    """Attention and feed-forward, each followed by dropout, residual and layer normalization."""
 
     def __init__(
         self,
@@ -102,14 +92,6 @@ class DecoderBlock(nn.Module):
     """Causal self-attention, cross-attention to the encoder's output, then feed-forward.
 
     Each is followed by dropout, residual and layer normalization.
-
-    Args:
-        attention: the self-attention sub-layer; causal.
-        cross_attention: the cross-attention sub-layer.
-        feed_forward: the feed-forward sub-layer.
-        hidden_size: features of a token.
-        layer_norm_epsilon: added to the variance.
-        dropout_rate: dropout on the output of each sub-layer.
     """
 
     def __init__(

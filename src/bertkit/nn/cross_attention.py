@@ -23,17 +23,11 @@ from bertkit.nn.packing import PackedBatch
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The encoder's output, with one source sequence for each target sequence.
+    """The encoder's output, with one source sequence for each target sequence."""
 
-    Attributes:
-        tokens: the encoder's states of all source sequences, end to end.
-        batch: the source sequences.
-        readers: the target sequences, as many.
-    """
-
-    tokens: Float[Tensor, "others hidden"]
+    tokens: Float[Tensor, "others hidden"]  # the encoder's states, source sequences end to end
     batch: PackedBatch
-    readers: PackedBatch
+    readers: PackedBatch  # the target sequences, as many
     _head_blocks: dict[int, HeadBlocks] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +69,6 @@ class CrossAttentionCache:
     Each layer's keys and values of the source are computed once; `KVCache` has the target's.
 
     Args:
-        tokens: the encoder's output, sequences end to end.
         batch: the source sequences; each has the same number of adjacent target rows.
 
     Attributes:
@@ -126,8 +119,6 @@ class CrossAttention(nn.Module):
     """Multi-head attention of each target token to all tokens of its source sequence.
 
     Args:
-        hidden_size: features of a token; a multiple of `num_heads`.
-        num_heads: attention heads, each of hidden_size / num_heads features.
         dropout_rate: dropout on the attention weights.
     """
 

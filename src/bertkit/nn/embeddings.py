@@ -13,16 +13,7 @@ from bertkit.nn.attention import Dropout, TokenBatch
 
 
 class Embeddings(nn.Module):
-    """The sum of token, position and segment embeddings, with layer norm and dropout.
-
-    Args:
-        vocab_size: entries of the vocabulary.
-        num_positions: tokens of the longest sequence.
-        num_segments: number of values of `token_type_ids`.
-        hidden_size: features of a token.
-        layer_norm_epsilon: added to the variance.
-        dropout_rate: dropout on the normalized sum.
-    """
+    """The sum of token, position and segment embeddings, with layer norm and dropout."""
 
     def __init__(
         self,

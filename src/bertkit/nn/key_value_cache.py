@@ -30,9 +30,6 @@ class KVCache:
     A model takes it in place of a packed batch. The first pass computes the prompts. Before each
     later pass, call `select` if rows change, then `extend`.
 
-    Args:
-        prompts: the beginnings of the sequences.
-
     Attributes:
         prompts: as given; None after the first `extend`.
         lengths: tokens of each sequence.
@@ -90,11 +87,7 @@ class KVCache:
     ) -> tuple[
         Float[Tensor, "rows heads longest features"], Float[Tensor, "rows heads longest features"]
     ]:
-        """Add a layer's keys and values of the tokens of this pass.
-
-        Returns:
-            The layer's keys and values of all tokens so far.
-        """
+        """Add a layer's keys and values of this pass's tokens; return those of all tokens."""
         if self.prompts is not None:
             kept = (self._lay_out(key), self._lay_out(value))
         else:
@@ -148,10 +141,7 @@ def find_sources(
 ) -> Int[Tensor, " left"] | None:
     """Return the sources that still have rows, each once; None if all have.
 
-    Args:
-        rows: indices of the kept rows; those of a source are adjacent.
-        num_rows: rows before, equally many for each source.
-        num_sources: sources before.
+    Rows of a source are adjacent, and before there were equally many of each.
     """
     left = torch.unique_consecutive(rows // (num_rows // num_sources))
     return None if len(left) == num_sources else left

@@ -93,8 +93,6 @@ class PackedBatch:
     """Sequences laid end to end.
 
     Attributes:
-        input_ids: token ids.
-        token_type_ids: 0 for segment A, 1 for segment B.
         position_ids: the position of each token in its sequence, from 0; for padded input, its
             column.
         lengths: tokens in each sequence, none of them 0; kept on the host, so that splitting the
@@ -102,7 +100,7 @@ class PackedBatch:
     """
 
     input_ids: Int[Tensor, " tokens"]
-    token_type_ids: Int[Tensor, " tokens"]
+    token_type_ids: Int[Tensor, " tokens"]  # 0 for segment A, 1 for segment B
     position_ids: Int[Tensor, " tokens"]
     lengths: tuple[int, ...]
     _head_blocks: dict[tuple[int, int], HeadBlocks] = field(

@@ -14,31 +14,19 @@ from bertkit.nn.packing import PackedBatch
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Token order by time step, as in PyTorch's `PackedSequence`; longest sequences first.
+    """Token order by time step, as in PyTorch's `PackedSequence`; longest sequences first."""
 
-    Attributes:
-        order: the index of the token at each place.
-        places: the place of each token.
-        rows: indices of the sequences, longest first.
-        batch_sizes: number of sequences that have a token, for each step; on the host.
-    """
-
-    order: Int[Tensor, " tokens"]
-    places: Int[Tensor, " tokens"]
-    rows: Int[Tensor, " sequences"]
+    order: Int[Tensor, " tokens"]  # the index of the token at each place
+    places: Int[Tensor, " tokens"]  # the place of each token
+    rows: Int[Tensor, " sequences"]  # indices of the sequences, longest first
+    # number of sequences that have a token, for each step; on the host
     batch_sizes: Int[Tensor, " steps"]
 
     @classmethod
     def of(
         cls, lengths: Sequence[int], device: torch.device, *, is_backwards: bool = False
     ) -> "Steps":
-        """Build the order for sequences of these lengths.
-
-        Args:
-            lengths: of the sequences.
-            device: of their tokens.
-            is_backwards: whether sequences are read from the last token to the first.
-        """
+        """Build the order for sequences of these lengths."""
         sizes = torch.tensor(lengths)
         rows = sizes.argsort(descending=True, stable=True)
         mask = length_mask(sizes[rows].tolist(), sizes.device).t()
@@ -58,11 +46,8 @@ def run_net(
 ) -> Float[Tensor, "tokens hidden"]:
     """Return the last layer's state after each token.
 
-    Args:
-        net: unidirectional, or bidirectional, which concatenates both states.
-        tokens: features of all sequences, end to end.
-        lengths: of the sequences.
-        is_backwards: whether a unidirectional network reads from the last token to the first.
+    A bidirectional net concatenates both states; `is_backwards` reads with a unidirectional one
+    from the last token to the first.
     """
     steps = Steps.of(lengths, tokens.device, is_backwards=is_backwards)
     states, _ = net(PackedSequence(tokens.index_select(0, steps.order), steps.batch_sizes))

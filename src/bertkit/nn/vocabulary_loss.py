@@ -32,10 +32,6 @@ def vocabulary_loss(
     """Compute the cross-entropy of the labels, and count correct predictions.
 
     Args:
-        features: vectors to be multiplied with the word embeddings.
-        weight: the word embeddings.
-        bias: of each word.
-        labels: the correct word at each position.
         smoothing: label smoothing: the share of the target probability that is spread evenly over
             all words (Szegedy et al. 2015, section 7).
 

@@ -37,11 +37,7 @@ ENTRY = "start.js"
 
 
 def join_modules(sources: Mapping[str, str]) -> str:
-    """Return one script that runs `start.js` and its dependencies, dependencies first.
-
-    Args:
-        sources: file names to source texts of the modules.
-    """
+    """Return one script that runs `start.js` and its dependencies, dependencies first."""
     sources = {name: with_plain_lines(source) for name, source in sources.items()}
     parts = [_wrap(name, sources[name]) for name in _order(sources)]
     return "\n".join(['"use strict";', "const modules = {};", *parts, ""])
@@ -109,19 +105,16 @@ class InteractivePage:
     """The content of an interactive page.
 
     Attributes:
-        title: the title of the window, also shown at the top of the page.
         modules: file names to source texts of the JavaScript modules, for `join_modules`; must
             include `page_modules()`.
-        styles: style sheets, in addition to those that every page has.
-        data: the data that scripts read with `readData()`, as JSON.
         arrays: bytes that scripts read with `readBytes(name)`, decompressed only then; names
             consist of lowercase letters, digits and hyphens.
     """
 
-    title: str
+    title: str  # of the window, also shown at the top of the page
     modules: Mapping[str, str]
-    styles: Sequence[str]
-    data: Any
+    styles: Sequence[str]  # in addition to those that every page has
+    data: Any  # that scripts read with `readData()`, as JSON
     arrays: Mapping[str, bytes]
 
     def render(self) -> str:

@@ -18,52 +18,30 @@ CHARACTERS_BEFORE = 80
 
 @dataclass(frozen=True)
 class Highlight:
-    """A span of a text, true or predicted.
+    """A span of a text, true or predicted."""
 
-    Attributes:
-        start: the offset of its first character.
-        stop: the offset after its last character; if equal to `start`, nothing is highlighted.
-        kind: whether the span is true or predicted.
-        label: the true or predicted label, if there is one.
-    """
-
-    start: int
-    stop: int
-    kind: Literal["true", "predicted"]
+    start: int  # in characters
+    stop: int  # after its last character; if equal to `start`, nothing is highlighted
+    kind: Literal["true", "predicted"]  # whether the span is true or predicted
     label: str = ""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text that is covered by the same highlights throughout.
-
-    Attributes:
-        text: its characters.
-        kinds: kinds of its highlights: "", "true", "predicted" or "true predicted".
-        words: the highlights that end with it, such as "true PER, predicted LOC".
-    """
+    """A stretch of text that is covered by the same highlights throughout."""
 
     text: str
-    kinds: str
-    words: str
+    kinds: str  # of its highlights: "", "true", "predicted" or "true predicted"
+    words: str  # the highlights that end with it, such as "true PER, predicted LOC"
 
 
 @dataclass(frozen=True)
 class MarkedText:
-    """One of the texts of an example.
-
-    Attributes:
-        text: the whole text.
-        name: its role, such as "question"; empty if the example has one text.
-        highlights: spans of the text; they may overlap.
-
-    Raises:
-        InputError: a highlight isn't within the text.
-    """
+    """One of the texts of an example."""
 
     text: str
-    name: str = ""
-    highlights: Sequence[Highlight] = ()
+    name: str = ""  # its role, such as "question"; empty if the example has one text
+    highlights: Sequence[Highlight] = ()  # may overlap
 
     def __post_init__(self) -> None:
         for highlight in self.highlights:
@@ -119,21 +97,13 @@ class MarkedText:
 
 @dataclass(frozen=True)
 class MistakeRow:
-    """An example that was predicted wrongly.
-
-    Attributes:
-        passages: its texts.
-        truth: the true label or answer.
-        predicted: the prediction.
-        confidence: the model's probability of the prediction, if there is one.
-        place: the source of the example, such as "dev.csv, line 12".
-    """
+    """An example that was predicted wrongly."""
 
     passages: Sequence[MarkedText]
-    truth: str
+    truth: str  # the true label or answer
     predicted: str
-    confidence: float | None = None
-    place: str = ""
+    confidence: float | None = None  # the model's probability of the prediction
+    place: str = ""  # such as "dev.csv, line 12"
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ def show_metrics(title: str, metrics: Mapping[str, float]) -> str:
 def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
     """Return rows as an HTML table, escaped: long texts shortened, at most `MAX_ROWS` rows.
 
-    Args:
-        rows: values by column; a column that a row lacks is empty there.
-        num_left_out: rows that aren't among them.
+    A column that a row lacks is empty there; `num_left_out` counts rows that aren't among these.
     """
     columns = list(dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row))
     body = [_show_row("td", [row.get(name) for name in columns]) for row in rows[:MAX_ROWS]]

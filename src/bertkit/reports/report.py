@@ -59,20 +59,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a bar chart.
-
-    Attributes:
-        name: what is measured.
-        share: the length of the bar, as a fraction of 1; negative values and NaN have length 0.
-        label: the value as text, shown beside the bar.
-        is_highlighted: whether the bar is emphasized.
-        extent: the interval (low, high) of the value, drawn as a whisker.
-    """
+    """One bar of a bar chart."""
 
     name: str
-    share: float
-    label: str
+    share: float  # the length, as a fraction of 1; negative values and NaN have length 0
+    label: str  # the value as text, shown beside the bar
     is_highlighted: bool = False
+    # the interval (low, high) of the value, drawn as a whisker
     extent: tuple[float, float] | None = None
 
 

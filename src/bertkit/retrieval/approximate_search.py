@@ -83,15 +83,8 @@ class Cells:
 class ApproximateSearch:
     """Finds most of the nearest rows in a fraction of the time of exact search.
 
-    Args:
-        cells: the cells of an index made by `build`.
-        vectors: float32 `[rows, features]`, the vectors that the cells were built from.
-        similarity: the measure that the cells were built for.
-
-    Raises:
-        MissingExtraError: faiss isn't installed.
-        SettingsError: the similarity is manhattan, which an approximate index doesn't support.
-        DamagedFileError: cells and vectors don't match.
+    The vectors are float32 `[rows, features]`, those that the cells were built from for the
+    similarity.
     """
 
     def __init__(self, cells: Cells, vectors: NDArray[np.float32], similarity: Similarity) -> None:
@@ -118,12 +111,9 @@ class ApproximateSearch:
     def build(
         cls, vectors: NDArray[np.float32], similarity: Similarity, exact: ExactSearch
     ) -> Self:
-        """Cluster vectors into cells, and tune how many cells a query must probe.
+        """Cluster vectors `[rows, features]`, and tune how many cells a query must probe.
 
-        Args:
-            vectors: float32 `[rows, features]`, at least one row.
-            similarity: cosine, dot or euclidean.
-            exact: exact search over the same vectors and similarity, to measure recall.
+        The exact search over the same vectors measures the recall.
         """
         check_approximate(similarity)
         faiss = load_faiss()
@@ -152,10 +142,8 @@ class ApproximateSearch:
     ) -> SearchCandidates:
         """Return the best rows found for each query, in order; may be fewer than `top_k`.
 
-        Args:
-            queries: float32 `[queries, features]`, finite.
-            top_k: rows per query.
-            num_probes: cells to search; by default the tuned number.
+        The queries are float32 `[queries, features]`, finite; `num_probes` is by default the tuned
+        number.
         """
         self._index.nprobe = num_probes or self.cells.num_probes
         num_candidates = min(len(self._vectors), CANDIDATES_PER_RESULT * top_k)

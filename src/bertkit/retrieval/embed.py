@@ -117,33 +117,19 @@ def choose_writer(output: Path) -> Writer | None:
 
 @dataclass(frozen=True)
 class EmbedResult:
-    """The result of an embedding job.
+    """The result of an embedding job."""
 
-    Attributes:
-        output: the file of vectors; None if they were printed.
-        num_rows: number of texts, and of vectors.
-        dimension: features per vector.
-        counts: statistics of all texts, including those of earlier calls.
-        engine: the inference engine.
-        precision: of its matrix products.
-        max_length: maximum number of tokens of a text, or of a part of it.
-        was_done: True if the output was already complete and nothing was computed.
-        num_resumed: rows computed by earlier calls.
-        elapsed_seconds: computing time of this call, without loading the model.
-        tokens_per_second: throughput of this call, special tokens included.
-    """
-
-    output: Path | None
+    output: Path | None  # None if they were printed
     num_rows: int
     dimension: int
-    counts: TextCounts
+    counts: TextCounts  # of all texts, including those of earlier calls
     engine: str
     precision: str
-    max_length: int
-    was_done: bool = False
-    num_resumed: int = 0
-    elapsed_seconds: float = 0.0
-    tokens_per_second: float = 0.0
+    max_length: int  # in tokens, of a text or of a part of it
+    was_done: bool = False  # whether the output was complete and nothing was computed
+    num_resumed: int = 0  # rows computed by earlier calls
+    elapsed_seconds: float = 0.0  # of this call, without loading the model
+    tokens_per_second: float = 0.0  # of this call, special tokens included
 
 
 def embed(
@@ -215,14 +201,7 @@ def embed_lines(
 ) -> EmbedResult:
     """Write the vector of each text of a file as a JSONL line, as soon as it is computed.
 
-    Args:
-        embedder: computes the vectors.
-        files: the file of texts, or several.
-        write_line: called with each line, without its newline.
-
-    Raises:
-        InputError: the input isn't a file of texts; the message names the row.
-        NonFiniteError: a row has NaN or infinity.
+    The line has no newline yet.
     """
     counts, num_rows, started = TextCounts(), 0, time.monotonic()
     for vectors, rows in embed_rows(embedder, files, counts):
@@ -243,11 +222,7 @@ def embed_rows(
 ) -> Iterator[tuple[Vectors, list[TextRow]]]:
     """Yield vectors of the texts of a file, some rows at a time, with these rows.
 
-    Args:
-        embedder: computes the vectors.
-        files: the file of texts, or several.
-        counts: updated before rows are yielded.
-        skip_rows: number of first rows to skip; they are read but not embedded.
+    The counts are updated before; the first `skip_rows` are read but not embedded.
     """
     rows = files.rows()
     num_skipped = sum(1 for _ in islice(rows, skip_rows))

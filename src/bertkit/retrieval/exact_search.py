@@ -25,17 +25,11 @@ NUM_ROWS_AT_ONCE = 8192  # 25 MB at 384 features
 
 @dataclass(frozen=True)
 class SearchCandidates:
-    """Candidate rows of all queries, concatenated.
-
-    Attributes:
-        queries: the query number of each candidate.
-        rows: the row number of each candidate.
-        scores: its score, as returned by `compare`.
-    """
+    """Candidate rows of all queries, concatenated."""
 
     queries: NDArray[np.int64]
     rows: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    scores: NDArray[np.float64]  # as returned by `compare`
 
     @classmethod
     def score(
@@ -106,14 +100,10 @@ def _rank(
 
 
 class ExactSearch:
-    """Searches by comparing queries with all vectors.
+    """Searches by comparing queries with all vectors, float32 `[rows, features]`.
 
-    Args:
-        vectors: float32 `[rows, features]`, in memory or memory-mapped.
-        similarity: the similarity measure.
-
-    Raises:
-        InputError: a vector isn't finite, or its norm overflows float32.
+    They may be memory-mapped. It is an `InputError` if one isn't finite, or its norm overflows
+    float32.
     """
 
     def __init__(self, vectors: NDArray[np.float32], similarity: Similarity) -> None:
@@ -128,11 +118,9 @@ class ExactSearch:
         self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
     def find(self, queries: NDArray[np.float32], top_k: int) -> SearchCandidates:
-        """Return the best rows of each query, in order.
+        """Return the best rows of each query, in order; all where there are fewer than `top_k`.
 
-        Args:
-            queries: float32 `[queries, features]`, at least one, each finite.
-            top_k: rows per query; fewer are returned if there are fewer vectors.
+        The queries are float32 `[queries, features]`, at least one, each finite.
         """
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)

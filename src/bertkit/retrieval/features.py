@@ -36,17 +36,11 @@ GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
 
 @dataclass(frozen=True)
 class OutputLayout:
-    """The layout of the output.
-
-    Attributes:
-        plan: the features to extract.
-        layout: bertkit or google.
-        identity: everything that the features depend on.
-    """
+    """The layout of the output."""
 
     plan: FeaturePlan
-    layout: str
-    identity: dict[str, Any]
+    layout: str  # bertkit or google
+    identity: dict[str, Any]  # everything that the features depend on
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -212,23 +206,14 @@ PAIR_SEPARATOR = " ||| "
 
 @dataclass(frozen=True)
 class FeaturesResult:
-    """The result of feature extraction.
+    """The result of feature extraction."""
 
-    Attributes:
-        output: the file of features; None if they were printed.
-        shape: the shape of one token's features.
-        counts: statistics of the texts.
-        identity: everything that the features depend on.
-        engine: the inference engine.
-        elapsed_seconds: time without loading the model.
-    """
-
-    output: Path | None
-    shape: tuple[int, ...]
+    output: Path | None  # None if they were printed
+    shape: tuple[int, ...]  # of one token's features
     counts: TextCounts
-    identity: dict[str, Any]
+    identity: dict[str, Any]  # everything that the features depend on
     engine: str
-    elapsed_seconds: float
+    elapsed_seconds: float  # without loading the model
 
     @property
     def tokens_per_second(self) -> float:
@@ -237,25 +222,7 @@ class FeaturesResult:
 
 
 class FeatureStream:
-    """A stream of the features of a file's texts.
-
-    Args:
-        model: a folder of any format, a run, or the id of a model of the Hub.
-        source: a file of texts, or - for standard input.
-        settings: the settings of the extraction.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
-
-    Attributes:
-        table: the texts.
-        settings: the settings of the extraction.
-        form: the layout of the output.
-
-    Raises:
-        MissingFileError: the file or the model doesn't exist.
-        SettingsError: the model has no such layer, or another setting doesn't fit it.
-        BertkitError: the model can't be loaded, as in `LoadedModel.load`.
-    """
+    """A stream of the features of a file's texts; a source - is standard input."""
 
     def __init__(
         self,
@@ -316,15 +283,8 @@ def print_features(stream: FeatureStream, write: Callable[[str], None]) -> Featu
 def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
     """Write features to a file, and the manifest to `OUTPUT.json`.
 
-    The file is written atomically. The caller must hold its lock.
-
-    Args:
-        stream: the texts and the model.
-        output: a file whose name ends as a key of `WRITERS`.
-
-    Raises:
-        StorageError: writing failed.
-        BertkitError: as in `FeatureStream.read`.
+    The file is written atomically; its name ends as a key of `WRITERS`. The caller must hold its
+    lock.
     """
     with (
         show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,

@@ -64,14 +64,7 @@ def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
 class StoredTexts:
     """The texts of a corpus on disk, with random access by row.
 
-    Args:
-        path: the file of texts, UTF-8, concatenated.
-        record: the size and checksums of that file.
-        ends: the byte offset where each text ends.
-
-    Raises:
-        MissingFileError: a file is missing.
-        DamagedFileError: a file has the wrong size.
+    They are UTF-8, concatenated; `ends` are the byte offsets where each ends.
     """
 
     def __init__(self, path: Path, record: FileRecord, ends: MappedArray) -> None:
@@ -113,11 +106,7 @@ class _TextWriter:
 def write_texts(
     rows: Iterator[tuple[int, TextRow]], folder: Path, has_ids: bool
 ) -> dict[str, FileRecord]:
-    """Write texts, their row numbers, and their ids if they have some.
-
-    Returns:
-        The records of the files, by name.
-    """
+    """Write texts, their row numbers, and ids if they have some; return the file records."""
     numbers = array("Q")
     with ExitStack() as stack:
         named = [TEXTS_FILE, *([IDS_FILE] if has_ids else [])]

@@ -28,27 +28,16 @@ PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """Everything that determines an index.
+    """Everything that determines an index."""
 
-    Attributes:
-        model: the model as the user named it.
-        corpus: the texts, without empty rows.
-        folder: the index folder, which may not exist yet.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
-        settings: the search settings, with the precision that was taken.
-        passage_prompt: the prompt prepended to each text of the corpus.
-        embedding: everything that the vectors of the corpus depend on.
-    """
-
-    model: str | Path
-    corpus: TextFiles
-    folder: Path
+    model: str | Path  # as the user named it
+    corpus: TextFiles  # the texts, without empty rows
+    folder: Path  # may not exist yet
     device: str
     revision: str | None
-    settings: SearchSettings
-    passage_prompt: str
-    embedding: dict[str, Any]
+    settings: SearchSettings  # with the precision that was taken
+    passage_prompt: str  # prepended to each text of the corpus
+    embedding: dict[str, Any]  # everything that the vectors depend on
 
     @property
     def reading(self) -> CorpusSettings:
@@ -159,16 +148,13 @@ class CorpusRecord(IndexPart):
     """The state of the corpus when it was embedded.
 
     Attributes:
-        name: the name of its file or folder.
-        reading: which columns were read, and how.
-        size_bytes: its size.
         stamp: the SHA-256 of the sizes and times of change of its files, and of several, the names.
         changed_ns: the time of change of the file, in records of older versions.
         sha256: the SHA-256 of the whole file, or of the names and contents of several.
     """
 
-    name: str
-    reading: CorpusSettings
+    name: str  # of its file or folder
+    reading: CorpusSettings  # which columns were read, and how
     size_bytes: NonNegativeInt
     stamp: str = ""
     changed_ns: int | None = None
@@ -197,43 +183,27 @@ class CorpusRecord(IndexPart):
 
 
 class CellsRecord(IndexPart):
-    """The approximate part of an index.
+    """The approximate part of an index."""
 
-    Attributes:
-        similarity: the measure that it was built for.
-        num_probes: cells searched per query.
-        recall: recall measured at build time.
-        files: its array files, by field of `Cells`.
-    """
-
-    similarity: Similarity
-    num_probes: PositiveInt
-    recall: float
-    files: Annotated[Files, _check_names(CELLS_ARRAYS)]
+    similarity: Similarity  # that it was built for
+    num_probes: PositiveInt  # cells searched per query
+    recall: float  # measured at build time
+    files: Annotated[Files, _check_names(CELLS_ARRAYS)]  # arrays, by field of `Cells`
 
 
 class IndexRecord(ChecksummedModel):
-    """A complete index.
-
-    Attributes:
-        corpus: the embedded corpus.
-        embedding: everything that the vectors depend on.
-        num_rows: number of texts, and of vectors; rows without text have none.
-        dimension: features per vector.
-        counts: statistics of the texts, by the names of `TextCounts`.
-        files: the files of vectors and texts, by file name.
-        cells: the approximate part, if it was built.
-    """
+    """A complete index."""
 
     description: ClassVar[str] = "the record of an index"
 
     corpus: CorpusRecord
-    embedding: dict[str, Any]
-    num_rows: PositiveInt
+    embedding: dict[str, Any]  # everything that the vectors depend on
+    num_rows: PositiveInt  # rows without text have no vector
     dimension: PositiveInt
-    counts: dict[str, NonNegativeInt]
+    counts: dict[str, NonNegativeInt]  # by the names of `TextCounts`
+    # of vectors and texts, by name
     files: Annotated[Files, _check_names(FILES, FILES_WITH_IDS, OLDER_FILES)]
-    cells: CellsRecord | None = None
+    cells: CellsRecord | None = None  # if it was built
 
     @property
     def is_older(self) -> bool:

@@ -195,15 +195,12 @@ class Hit(Tabular):
     """One search result.
 
     Attributes:
-        score: similarity to the query; higher is more similar.
-        row: its row in the corpus, from 0.
-        text: the whole text.
-        id: its id; of several files, else the name of its file and its row there, from 1; None:
-            it has none.
+        id: its id; of several files, else the name of its file and its row there, from 1; None: it
+            has none.
     """
 
-    score: float
-    row: int
+    score: float  # similarity to the query; higher is more similar
+    row: int  # in the corpus, from 0
     text: str
     id: str | None = None
 

@@ -43,24 +43,16 @@ ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
 
 class ResumeState(ChecksummedModel):
-    """The state from which an unfinished job resumes.
-
-    Attributes:
-        beginning: the fingerprint of the vectors.
-        num_rows: rows computed so far; those on disk once the record is written.
-        num_bytes: input bytes that these rows consumed.
-        rows_crc32: CRC-32 of these rows.
-        counts: statistics of their texts.
-    """
+    """The state from which an unfinished job resumes."""
 
     description: ClassVar[str] = "a progress record"
     limit_bytes: ClassVar[int] = LIMIT_BYTES
 
-    beginning: VectorsFingerprint
-    num_rows: NonNegativeInt = 0
-    num_bytes: NonNegativeInt = 0
+    beginning: VectorsFingerprint  # the fingerprint of the vectors
+    num_rows: NonNegativeInt = 0  # so far; those on disk once the record is written
+    num_bytes: NonNegativeInt = 0  # input bytes that these rows consumed
     rows_crc32: NonNegativeInt = 0
-    counts: Counts = Field(default_factory=dict)
+    counts: Counts = Field(default_factory=dict)  # of their texts
 
 
 def rows_path(output: Path) -> Path:
@@ -106,13 +98,7 @@ def find_resume_state(output: Path, fingerprint: VectorsFingerprint) -> ResumeSt
 
 
 class UnfinishedVectors:
-    """An append-only file of rows that survives interruption of the job.
-
-    Attributes:
-        path: the file of rows.
-        dimension: features per row.
-        state: the progress, including rows not yet saved.
-    """
+    """An append-only file of rows that survives interruption of the job."""
 
     def __init__(self, output: Path, state: ResumeState, dimension: int) -> None:
         self.path, self.dimension, self.state = rows_path(output), dimension, state
@@ -156,12 +142,10 @@ class UnfinishedVectors:
             vectors.close()
 
     def append(self, rows: Vectors, num_bytes: int, counts: dict[str, int]) -> None:
-        """Append rows; save every few seconds.
+        """Append rows, `[num_rows, dimension]`; save every few seconds.
 
-        Args:
-            rows: `[num_rows, dimension]`.
-            num_bytes: input bytes that these rows consumed.
-            counts: statistics of the texts of all rows so far.
+        `num_bytes` is the input that these rows consumed, `counts` the statistics of the texts of
+        all rows so far.
         """
         before = self.state
         check_finite(rows, before.num_rows)
@@ -271,12 +255,7 @@ class UnfinishedVectors:
 
 
 def check_finite(rows: Vectors, num_before: int) -> None:
-    """Raise NonFiniteError if a row has NaN or infinity.
-
-    Args:
-        rows: `[num_rows, dimension]`.
-        num_before: number of preceding rows, to name the row in the message.
-    """
+    """Raise NonFiniteError if a row has NaN or infinity. `num_before` rows precede, to name it."""
     is_finite = np.isfinite(rows).all(axis=1)
     if not is_finite.all():
         number = num_before + int(np.argmin(is_finite)) + 1

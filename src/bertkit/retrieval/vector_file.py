@@ -45,13 +45,12 @@ class VectorsFingerprint(BaseModel):
     """Everything that determines the vectors of a file.
 
     Attributes:
-        embedding: model, pooling, precision and everything else of the embedder that matters.
         input: identity of the input, to notice changes; None for input that can't be read again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    embedding: dict[str, Any]
+    embedding: dict[str, Any]  # everything of the embedder that matters
     input: dict[str, Any] | None
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
@@ -78,28 +77,18 @@ class VectorsFingerprint(BaseModel):
 
 
 class VectorsManifest(ChecksummedModel):
-    """The manifest of a finished file of vectors.
-
-    Attributes:
-        beginning: the fingerprint of the vectors.
-        num_rows: number of vectors, one per text.
-        dimension: features per vector.
-        counts: statistics of the texts, by the names of `TextCounts`.
-        rows_crc32: CRC-32 of all vectors as little-endian float32, row by row.
-        size_bytes: size of the file.
-        head_crc32: CRC-32 of its first 4 KiB.
-    """
+    """The manifest of a finished file of vectors."""
 
     description: ClassVar[str] = "the manifest of a file of vectors"
     limit_bytes: ClassVar[int] = LIMIT_BYTES
 
-    beginning: VectorsFingerprint
-    num_rows: NonNegativeInt
+    beginning: VectorsFingerprint  # the fingerprint of the vectors
+    num_rows: NonNegativeInt  # one per text
     dimension: PositiveInt
-    counts: Counts
-    rows_crc32: NonNegativeInt
+    counts: Counts  # by the names of `TextCounts`
+    rows_crc32: NonNegativeInt  # of all vectors as little-endian float32, row by row
     size_bytes: NonNegativeInt
-    head_crc32: NonNegativeInt
+    head_crc32: NonNegativeInt  # of the first 4 KiB
 
     def describes(self, output: Path) -> bool:
         """Whether a file matches the manifest, judged by its size and first 4 KiB."""
@@ -146,12 +135,7 @@ def find_finished(
 
 
 def keep_precision(settings: AnySettings, embedding: dict[str, Any]) -> AnySettings:
-    """Return the settings with the precision of existing vectors, unless one is asked for.
-
-    Args:
-        settings: the settings.
-        embedding: what the existing vectors depend on; empty if there are none.
-    """
+    """Return the settings with the precision of existing vectors, unless one is asked for."""
     found = embedding.get("precision")
     if found not in get_args(Precision) or settings.precision != "auto":
         return settings

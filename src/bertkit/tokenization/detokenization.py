@@ -42,15 +42,10 @@ DEFAULT_OF_CATEGORY: dict[str, Attachment] = {
 
 
 class SpacingRule(NamedTuple):
-    """How a mark is spaced in some context.
+    """How a mark is spaced in some context."""
 
-    Attributes:
-        attachment: the side or sides without a space; `none` has a space on both.
-        share: the share of occurrences that follow the rule, from 0 to 1.
-    """
-
-    attachment: Attachment
-    share: float
+    attachment: Attachment  # the sides without a space; `none` has a space on both
+    share: float  # of occurrences that follow the rule
 
 
 @lru_cache(maxsize=1 << 16)
@@ -107,11 +102,8 @@ def _find_kind(word: str, max_digits: int) -> str:
 def list_contexts(mark: str, is_second: bool, before: str, after: str) -> list[str]:
     """List a mark's contexts, the widest first; those after the third include a neighboring word.
 
-    Args:
-        mark: the mark, as `find_mark` returns it.
-        is_second: whether the same mark occurred before and is still unmatched.
-        before: the previous word; empty at the start of the text.
-        after: the next word; empty at the end of the text.
+    A word that isn't there is empty. `is_second` says whether the same mark occurred before and is
+    still unmatched.
     """
     occurrence = f"{mark} {int(is_second)}"
     kind_before, kind_after = _find_kind(before, 1), _find_kind(after, MAX_DIGITS)

@@ -111,30 +111,19 @@ OTHER_MARKS = "‘’“”–—…"  # the frequent multi-byte marks; the engi
 
 @dataclass(frozen=True)
 class Segments:
-    """Texts as segments that can be tokenized independently.
+    """Texts as segments that can be tokenized independently."""
 
-    Attributes:
-        distinct: the segments that occur, without trailing spaces, hence with a few duplicates.
-        numbers: `[segments]`, the index of each in `distinct`.
-        ends: `[texts]`, the end of each text, counted in segments.
-    """
-
-    distinct: list[str]
-    numbers: NDArray[np.int32]
-    ends: NDArray[np.int64]
+    distinct: list[str]  # without trailing spaces, hence with a few duplicates
+    numbers: NDArray[np.int32]  # `[segments]`, the index of each in `distinct`
+    ends: NDArray[np.int64]  # `[texts]`, the end of each text, counted in segments
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The token ids of several texts.
+    """The token ids of several texts."""
 
-    Attributes:
-        ids: `[tokens]`, of all texts, concatenated, without special tokens.
-        ends: `[texts]`, the end of each text, counted in tokens.
-    """
-
-    ids: NDArray[np.uint32]
-    ends: NDArray[np.int64]
+    ids: NDArray[np.uint32]  # `[tokens]`, of all texts, concatenated, without special tokens
+    ends: NDArray[np.int64]  # `[texts]`, the end of each text, counted in tokens
 
     def to_lists(self) -> list[list[int]]:
         """Return the ids of each text."""
@@ -197,20 +186,13 @@ def cut_segments(segments: Segments, known: KnownChunks) -> Pieces:
 
 @dataclass(frozen=True)
 class Encoding:
-    """One encoded text or pair: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
-
-    Attributes:
-        ids: token ids.
-        token_type_ids: 0 for `[CLS] A [SEP]`, 1 for `B [SEP]`.
-        offsets: the span of each token in its own text, as `text[start:stop]`; (0, 0) for special
-            tokens that encoding added.
-        tokens: the vocabulary entries.
-    """
+    """One encoded text or pair: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
 
     ids: list[int]
-    token_type_ids: list[int]
+    token_type_ids: list[int]  # 0 for `[CLS] A [SEP]`, 1 for `B [SEP]`
+    # `text[start:stop]`; (0, 0) for special tokens that encoding added
     offsets: list[tuple[int, int]]
-    tokens: list[str]
+    tokens: list[str]  # the vocabulary entries
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -218,17 +200,11 @@ class Encoding:
 
 @dataclass(frozen=True)
 class BatchEncoding:
-    """A padded batch of encodings, as int64 arrays of shape [batch, length].
+    """A padded batch of encodings, as int64 arrays of shape [batch, length]."""
 
-    Attributes:
-        input_ids: token ids, padded with [PAD].
-        token_type_ids: 0 for the first text and for padding, 1 for the second.
-        attention_mask: 1 for tokens, 0 for padding.
-    """
-
-    input_ids: npt.NDArray[np.int64]
-    token_type_ids: npt.NDArray[np.int64]
-    attention_mask: npt.NDArray[np.int64]
+    input_ids: npt.NDArray[np.int64]  # padded with [PAD]
+    token_type_ids: npt.NDArray[np.int64]  # 0 for the first text and for padding, 1 for the second
+    attention_mask: npt.NDArray[np.int64]  # 1 for tokens, 0 for padding
 
 
 def cut_longest_first(length_a: int, length_b: int, budget: int) -> tuple[int, int]:

@@ -68,9 +68,7 @@ def list_added(
 def check_added(added: Iterable[tuple[Path, Any, Any]], vocabulary: Iterable[str]) -> None:
     """Reject added tokens other than the special ones, because bertkit would split them.
 
-    Args:
-        added: file, token and id of each; an id that was a JSON key is a string.
-        vocabulary: the entries.
+    Each is file, token and id; an id that was a JSON key is a string.
     """
     ids = {token: str(index) for index, token in enumerate(vocabulary)}
     for path, content, index in added:

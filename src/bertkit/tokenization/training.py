@@ -35,21 +35,13 @@ MAX_PENDING_CHARS = 1 << 24
 
 @dataclass
 class WordCounts:
-    """Word counts and totals of a corpus.
+    """Word counts and totals of a corpus."""
 
-    Attributes:
-        counts: normalized word → occurrences.
-        num_texts: texts read.
-        num_characters: characters in them.
-        num_words: words in them, counting repeats.
-        num_forgotten: occurrences of rare words that were dropped to limit memory.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)  # normalized word → occurrences
     num_texts: int = 0
     num_characters: int = 0
-    num_words: int = 0
-    num_forgotten: int = 0
+    num_words: int = 0  # counting repeats
+    num_forgotten: int = 0  # occurrences of rare words that were dropped to limit memory
 
     def forget_rarest(self, max_words: int) -> None:
         """Drop the rarest words until at most half of `max_words` are left.
@@ -192,7 +184,6 @@ class Merges:
     are always too high and are corrected when popped.
 
     Args:
-        counts: word → occurrences.
         letters: characters to keep; words with any other character are [UNK] and left out.
     """
 

@@ -150,11 +150,8 @@ def gather(
 ) -> list[Example]:
     """Read all examples of a table into memory.
 
-    Args:
-        table: the table.
-        parse: converts a record to an example, or raises `BrokenRowError` to leave it out.
-        report: where rows, including broken ones, are counted.
-        max_broken: share of the rows that may be broken; None uses that of the settings.
+    To leave a record out, `parse` raises `BrokenRowError`. `max_broken` is by default that of the
+    settings.
     """
     examples = []
     for record in table.records(report):

@@ -132,17 +132,9 @@ class TextTable:
 
 
 def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
-    """Open a file of texts; no content is read yet.
+    """Open a file of texts, or - for standard input; no content is read yet.
 
-    Args:
-        source: a file (may be .gz, .bz2 or .zst), or - for standard input.
-        settings: its format, and the column that has the text.
-
-    Raises:
-        MissingFileError: the file doesn't exist.
-        InputError: `source` is a folder or a file type without rows of text, or standard input is
-            closed.
-        StorageError: the file can't be accessed.
+    The file may be .gz, .bz2 or .zst.
     """
     settings = settings or TableSettings()
     id_column = settings.id_column if isinstance(settings, CorpusSettings) else None

@@ -41,22 +41,18 @@ class View:
     """One view: a tab of the page.
 
     Attributes:
-        name: its key in `VIEWS`, and the name of its script beside this file.
-        title: the title of its tab.
         legend: paragraphs that explain in plain words what is shown, what the colors mean and what
             to try; see `paragraphs`.
         collect: returns the view's own data for JSON, without NaN and infinities; {} if the shared
             data is enough.
-        supports: returns whether the view can show the inputs.
-        cross_legend: the legend for cross-attention; if empty, `legend` is used.
     """
 
-    name: str
-    title: str
+    name: str  # of its script beside this file, and its key in `VIEWS`
+    title: str  # of its tab
     legend: tuple[str, ...]
     collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
-    supports: Callable[[ViewInputs], bool] = lambda _: True
-    cross_legend: tuple[str, ...] = ()
+    supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
+    cross_legend: tuple[str, ...] = ()  # for cross-attention; if empty, `legend` is used
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

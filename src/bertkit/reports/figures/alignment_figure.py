@@ -29,22 +29,12 @@ STRENGTH = 0.75  # opacity is weight ** STRENGTH: small weights stay faint
 
 @dataclass(frozen=True)
 class AlignmentFigure(WritablePicture):
-    """Attention from one text to another: one row per query token.
-
-    Attributes:
-        title: the title of the figure.
-        target: the target tokens, which name the rows.
-        source: the source tokens, which name the columns.
-        weights: [target, source], each from 0 to 1; each row sums to 1.
-
-    Raises:
-        InputError: the shape of `weights` doesn't match the tokens, or a text is too long.
-    """
+    """Attention from one text to another: one row per query token."""
 
     title: str
-    target: Sequence[str]
-    source: Sequence[str]
-    weights: Sequence[Sequence[float]]
+    target: Sequence[str]  # tokens, which name the rows
+    source: Sequence[str]  # tokens, which name the columns
+    weights: Sequence[Sequence[float]]  # [target, source], each from 0 to 1; each row sums to 1
     unit: str = "attention"
 
     def __post_init__(self) -> None:

@@ -33,40 +33,23 @@ NUM_NAMED = 3
 
 @dataclass(frozen=True)
 class Link:
-    """The attention weight from one token to another.
+    """The attention weight from one token to another."""
 
-    Attributes:
-        source: the index of the query token.
-        target: the index of the key token.
-        weight: from 0 to 1; the weights of all targets of a source sum to 1.
-    """
-
-    source: int
-    target: int
-    weight: float
+    source: int  # the index of the query token
+    target: int  # the index of the key token
+    weight: float  # from 0 to 1; those of a source sum to 1
 
 
 @dataclass(frozen=True)
 class AttentionFigure(WritablePicture):
-    """The attention of one head on one text, from all tokens or from one.
-
-    Attributes:
-        title: the title of the figure.
-        tokens: the query tokens; more than 128 can't be drawn.
-        weights: [tokens, attended tokens]; a row for each query token.
-        focus: the index of a token to show alone, with percentages; None shows all.
-        attended_tokens: the key tokens; `tokens` if None is given.
-
-    Raises:
-        InputError: the shape of `weights` doesn't match the tokens, or `focus` is out of range.
-    """
+    """The attention of one head on one text, from all tokens or from one."""
 
     title: str
-    tokens: Sequence[str]
-    weights: Sequence[Sequence[float]]
-    focus: int | None = None
+    tokens: Sequence[str]  # the query tokens; more than 128 can't be drawn
+    weights: Sequence[Sequence[float]]  # [tokens, attended tokens]
+    focus: int | None = None  # a token to show alone, with percentages; None shows all
     unit: str = "attention"
-    attended_tokens: Sequence[str] | None = None
+    attended_tokens: Sequence[str] | None = None  # the key tokens; `tokens` if None is given
 
     def __post_init__(self) -> None:
         length = len(self.tokens)
@@ -151,17 +134,11 @@ class AttentionFigure(WritablePicture):
 
 @dataclass(frozen=True)
 class _AttentionLayout:
-    """The positions of the two columns of tokens.
+    """The positions of the two columns of tokens."""
 
-    Attributes:
-        num_rows: the number of tokens in the longer column.
-        label_width: the width of a token's label.
-        number_width: the width of a percentage on the right.
-    """
-
-    num_rows: int
-    label_width: float
-    number_width: float
+    num_rows: int  # tokens in the longer column
+    label_width: float  # of a token
+    number_width: float  # of a percentage on the right
 
     @classmethod
     def of(

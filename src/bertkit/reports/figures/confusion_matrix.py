@@ -29,37 +29,21 @@ MARGIN = 30
 
 @dataclass(frozen=True)
 class Confusion:
-    """A true label that was predicted as another.
+    """A true label that was predicted as another."""
 
-    Attributes:
-        true: the true label of the examples.
-        predicted: their predicted label.
-        count: the number of such examples.
-        share: the count as a fraction of all examples whose label is `true`, from 0 to 1.
-    """
-
-    true: str
+    true: str  # the true label
     predicted: str
     count: int
-    share: float
+    share: float  # of all examples whose label is `true`
 
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
-    """Counts of examples by true and predicted label.
-
-    Attributes:
-        title: the title of the figure.
-        names: the names of the labels.
-        counts: (true label id, predicted label id) to count; absent pairs are 0, so that memory
-            doesn't grow with the square of the number of labels.
-
-    Raises:
-        InputError: a label id has no name, or a count is negative.
-    """
+    """Counts of examples by true and predicted label."""
 
     title: str
     names: Sequence[str]
+    # by ids of the true and the predicted label; absent pairs are 0
     counts: Mapping[tuple[int, int], int]
     unit: str = "examples"
 
@@ -152,23 +136,14 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True)
 class _MatrixLayout:
-    """The positions of the cells of a matrix.
-
-    Attributes:
-        num_labels: the number of rows and of columns.
-        left: the space for the row names.
-        top: the space for the column names.
-        width: the width of a cell.
-        height: the height of a cell.
-        is_slanted: whether column names are slanted because they are wider than the columns.
-    """
+    """The positions of the cells of a matrix."""
 
     num_labels: int
-    left: float
-    top: float
-    width: float
-    height: float
-    is_slanted: bool
+    left: float  # the space for the row names
+    top: float  # the space for the column names
+    width: float  # of a cell
+    height: float  # of a cell
+    is_slanted: bool  # whether column names are wider than the columns
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "_MatrixLayout":
@@ -198,10 +173,7 @@ def most_confused(
 ) -> list[Confusion]:
     """Return the pairs of labels that were confused most often, the most frequent first.
 
-    Args:
-        counts: (true label id, predicted label id) to count.
-        names: the names of the labels.
-        limit: the maximum number of pairs.
+    `counts` are by the ids of the true and the predicted label.
     """
     wrong = (
         (-count, true, predicted)

@@ -40,40 +40,25 @@ Values = TypeVar("Values", Point, Extent)
 
 @dataclass(frozen=True)
 class Series:
-    """A named line through points; values that aren't finite leave a gap.
+    """A named line through points; values that aren't finite leave a gap."""
 
-    Attributes:
-        name: the name in the legend.
-        points: (x, y), from left to right.
-        band: (x, lowest, highest), from left to right, such as the spread of several seeds.
-    """
-
-    name: str
-    points: Sequence[Point]
+    name: str  # in the legend
+    points: Sequence[Point]  # (x, y), from left to right
+    # (x, lowest, highest), from left to right, such as the spread of several seeds
     band: Sequence[Extent] = ()
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """One or more series over one horizontal axis.
-
-    Attributes:
-        title: the title of the figure.
-        x_label: the label of the x-axis, with its unit.
-        unit: the quantity on the y-axis, with its unit.
-        series: the lines; a series without a finite point is omitted.
-        is_percent: whether y values are fractions of 1, shown as percentages.
-        starts_at_zero: whether the y-axis starts at 0, or lower for negative values.
-        is_logarithmic: whether the x-axis is logarithmic; points at x ≤ 0 are then omitted.
-    """
+    """One or more series over one horizontal axis."""
 
     title: str
-    x_label: str
-    unit: str
-    series: Sequence[Series]
-    is_percent: bool = False
-    starts_at_zero: bool = False
-    is_logarithmic: bool = False
+    x_label: str  # with its unit
+    unit: str  # the quantity on the y-axis, with its unit
+    series: Sequence[Series]  # one without a finite point is omitted
+    is_percent: bool = False  # whether y values are fractions of 1, shown as percentages
+    starts_at_zero: bool = False  # whether the y-axis does, or begins lower for negative values
+    is_logarithmic: bool = False  # the x-axis; points at x ≤ 0 are then omitted
 
     def draw(self) -> str:
         """Return the chart as an SVG element for an HTML page."""

@@ -28,16 +28,10 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True)
 class Bin:
-    """The examples within one interval of confidence.
+    """The examples within one interval of confidence."""
 
-    Attributes:
-        confidence: the mean probability of the predictions; NaN if the bin is empty.
-        accuracy: the share of correct predictions; NaN if the bin is empty.
-        count: the number of examples.
-    """
-
-    confidence: float
-    accuracy: float
+    confidence: float  # mean probability of the predictions; NaN if empty
+    accuracy: float  # share of correct predictions; NaN if empty
     count: int
 
     @property

@@ -31,22 +31,12 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Scatter(WritablePicture):
-    """Points with names; both axes have the same scale, so that distances are comparable.
-
-    Attributes:
-        title: the title of the figure.
-        points: (x, y) pairs; more than 500 can't be drawn.
-        names: the names of the points; a name that doesn't fit is only in the table.
-        shares: the share of the variance that each axis explains, from 0 to 1.
-
-    Raises:
-        InputError: points and names differ in number, or a point isn't two finite numbers.
-    """
+    """Points with names; both axes have the same scale, so that distances are comparable."""
 
     title: str
-    points: Sequence[Sequence[float]]
-    names: Sequence[str]
-    shares: tuple[float, float]
+    points: Sequence[Sequence[float]]  # (x, y) pairs; more than 500 can't be drawn
+    names: Sequence[str]  # one that doesn't fit is only in the table
+    shares: tuple[float, float]  # of the variance that each axis explains, from 0 to 1
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.points):

@@ -126,20 +126,12 @@ TICK_MANTISSAS = ((1, 2, 5), (1, 3), (1,))
 
 @dataclass(frozen=True)
 class Axis:
-    """A mapping from values to coordinates in the drawing.
+    """A mapping from values to coordinates in the drawing."""
 
-    Attributes:
-        ticks: the labeled values in ascending order; the axis ends at the first and the last.
-        start: the coordinate of the first tick.
-        stop: the coordinate of the last tick.
-        is_percent: whether values are fractions of 1, shown as percentages.
-        is_logarithmic: whether the scale is logarithmic.
-    """
-
-    ticks: tuple[float, ...]
-    start: float
-    stop: float
-    is_percent: bool = False
+    ticks: tuple[float, ...]  # the labeled values in ascending order, first and last at the ends
+    start: float  # coordinate of the first tick
+    stop: float  # coordinate of the last tick
+    is_percent: bool = False  # whether values are fractions of 1, shown as percentages
     is_logarithmic: bool = False
 
     def place(self, value: float) -> float:
@@ -187,12 +179,7 @@ def round_ticks(low: float, high: float, num_intervals: int) -> tuple[float, ...
 
 
 def logarithmic_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Return about ten round ticks or fewer, nearly evenly spaced, that enclose low and high.
-
-    Args:
-        low: the lowest value, at least `SMALLEST`.
-        high: the highest value, at most `LARGEST`.
-    """
+    """Return about ten round ticks or fewer, nearly evenly spaced, that enclose low and high."""
     if high <= 1.1 * low:
         low, high = low / 2, high * 2
     for mantissas in TICK_MANTISSAS:

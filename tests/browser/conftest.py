@@ -1,6 +1,5 @@
 """A real browser in which pages are opened from disk, and which fails on any complaint."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ SIZE = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def browser():
     """Chromium, without a window."""
     path = find_chromium()
     if path is None:
@@ -28,7 +27,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Any]:
+def open_page(browser):
     """`open_page(path, script=None, **options)`: a page from disk, as Playwright's `Page`.
 
     The script runs before those of the page. Options are those of a browser context:

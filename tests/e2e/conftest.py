@@ -1,7 +1,5 @@
 """What the commands make of a small corpus, made once for all tests."""
 
-from pathlib import Path
-
 import pytest
 from tests.e2e.small import pretrain_words, write_corpus
 from tests.unit.inference.small import save_small
@@ -10,7 +8,7 @@ from bertkit.cli.main import main
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory):
     """A folder with a corpus, a tokenizer and shards."""
     folder = tmp_path_factory.mktemp("workshop")
     write_corpus(folder / "corpus.txt", 300)
@@ -36,7 +34,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained(workshop: Path) -> Path:
+def trained(workshop):
     """A run that has learned a little."""
     output = workshop / "trained"
     assert main(pretrain_words(workshop, output, steps=400)) == 0
@@ -44,7 +42,7 @@ def trained(workshop: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory):
     """The folder of a tiny model with random weights."""
     folder = tmp_path_factory.mktemp("models") / "small"
     save_small(folder)

@@ -56,7 +56,7 @@ LIMIT_SECONDS = 300  # of one that hangs
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory, workshop: Path) -> dict[str, Path]:
+def folders(tmp_path_factory, workshop):
     folder = tmp_path_factory.mktemp("benchmarks")
     write_benchmark_data(folder / "data")
     (folder / "corpus").mkdir()

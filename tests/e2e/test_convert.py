@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     save_small(tmp_path / "model")
     return tmp_path / "model"
 

@@ -1,7 +1,5 @@
 """Every command that computes, on a GPU. Runs only where there is one."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -22,7 +20,7 @@ def run(words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(workshop, tmp_path_factory):
     """A run in bf16 that was gone on with once, and texts."""
     folder = tmp_path_factory.mktemp("cuda")
     for steps in (4, 6):

@@ -120,7 +120,7 @@ def test_output_and_prose_are_no_commands():
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def shelf(tmp_path_factory):
     return Shelf(tmp_path_factory.mktemp("documented"))
 
 

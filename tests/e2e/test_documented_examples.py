@@ -7,7 +7,6 @@ is cut short, at the place where a budget becomes a number of steps.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,12 +101,12 @@ EXAMPLES = {
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def shelf(tmp_path_factory):
     return Shelf(tmp_path_factory.mktemp("documented"))
 
 
 @pytest.fixture
-def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_runs(monkeypatch):
     """Budgets of minutes, and of thousands of steps, are a few steps; no speed is measured."""
     for module in (pretraining, baselines):
         monkeypatch.setattr(module, "count_steps", lambda *_: NUM_STEPS)
@@ -116,7 +115,7 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_short_runs")
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_the_examples_of_a_page_run(page, shelf, tmp_path: Path, monkeypatch):
+def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
     given = GIVEN.get(page, Given())
     shelf.lay_out(given.files, tmp_path)
     if given.is_quick:

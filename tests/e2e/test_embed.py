@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,7 +16,7 @@ TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat " * 
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("".join(f"{text}\n" for text in TEXTS))
     return path

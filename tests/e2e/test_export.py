@@ -33,7 +33,7 @@ def run(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     save_small(tmp_path / "model")
     return tmp_path / "model"
 

@@ -13,7 +13,7 @@ from bertkit.training import loop
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finetune")
     save_model(folder / "model")
     write_tables(folder)

@@ -3,7 +3,6 @@
 import json
 import random
 import sys
-from pathlib import Path
 from subprocess import run
 
 import pytest
@@ -16,7 +15,7 @@ NUM_ROWS = 24
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     save_model(folder / "model")
     return folder

@@ -20,7 +20,7 @@ TEXT = "The first sentence. The second one.\nA third.\n\nAnother document. It en
 
 
 @pytest.fixture
-def tokenizer(tmp_path: Path) -> Path:
+def tokenizer(tmp_path):
     letters = [*string.ascii_lowercase, "."]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     folder = tmp_path / "tokenizer"

@@ -33,7 +33,7 @@ def read_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def begun(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun(workshop, tmp_path_factory):
     """A run that has hardly begun."""
     folder = tmp_path_factory.mktemp("begun")
     assert main(pretrain_words(workshop, folder, steps=2)) == 0
@@ -41,7 +41,7 @@ def begun(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(begun, tmp_path_factory):
     """Its model as a folder of its own."""
     folder = tmp_path_factory.mktemp("model")
     assert main(["convert", str(begun), str(folder)]) == 0
@@ -49,7 +49,7 @@ def model(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def words_only(model: Path, tmp_path: Path) -> Path:
+def words_only(model, tmp_path):
     """The same with the head for masked words alone."""
     folder = tmp_path / "words-only"
     BertForMaskedLM.from_pretrained(model).save_pretrained(folder)

@@ -39,14 +39,14 @@ def read_error(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def causal(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def causal(workshop, tmp_path_factory):
     run = tmp_path_factory.mktemp("causal") / "run"
     assert begin(workshop, run, "causal") == 0
     return run
 
 
 @pytest.fixture(scope="module")
-def masked(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def masked(workshop, tmp_path_factory):
     run = tmp_path_factory.mktemp("masked") / "run"
     assert begin(workshop, run, "mlm") == 0
     return run

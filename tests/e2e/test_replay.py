@@ -23,7 +23,7 @@ STEP, PARTS = 4, 2
 
 
 @pytest.fixture(scope="module")
-def dumped(workshop: Path) -> Path:
+def dumped(workshop):
     """A run that ended because at step 4 a weight became so large that products overflow."""
     output = workshop / "dumped"
     words = pretrain_words(workshop, output, "--accumulate", str(PARTS), "--dropout", "0.3")

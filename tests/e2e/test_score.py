@@ -22,7 +22,7 @@ PAIRS = [
 
 
 @pytest.fixture(params=[save_causal, save_small])
-def model(request, tmp_path) -> Path:
+def model(request, tmp_path):
     request.param(tmp_path / "model")
     return tmp_path / "model"
 

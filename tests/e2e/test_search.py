@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from tests.e2e.small import without_precision
@@ -17,7 +16,7 @@ TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     path = tmp_path / "passages.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     return path

@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from tests.e2e.small import without_precision
@@ -14,7 +13,7 @@ TEXT = "the cat saw a dog. a dog lost the hat!\n\nthe hat\n\na cat saw the hat. 
 
 
 @pytest.fixture
-def article(tmp_path: Path) -> Path:
+def article(tmp_path):
     path = tmp_path / "article.txt"
     path.write_text(TEXT)
     return path

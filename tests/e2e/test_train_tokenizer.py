@@ -18,7 +18,7 @@ Mats are what cats sit on, and the cats know that.
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     folder = tmp_path / "books"
     folder.mkdir()
     (folder / "one.txt").write_text(TEXT)
@@ -30,9 +30,7 @@ def run(*words: str | Path) -> int:
     return main(["train-tokenizer", *map(str, words)])
 
 
-def test_a_folder_of_text_becomes_a_tokenizer(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_text_becomes_a_tokenizer(corpus, tmp_path, capsys):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--vocab-size", "55", "--output", output) == 0
     shown = capsys.readouterr().out
@@ -51,9 +49,7 @@ def test_a_folder_of_text_becomes_a_tokenizer(
         verify_file(output / name, FileRecord.model_validate(manifest["files"][name]))
 
 
-def test_a_book_in_another_encoding_is_refused_until_it_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_book_in_another_encoding_is_refused_until_it_is_named(tmp_path, capsys):
     text = (
         "A plain line of prose, as most are.\n" * 200 + "Die Bücher läßt er fröhlich liegen.\n" * 4
     )
@@ -70,9 +66,7 @@ def test_a_book_in_another_encoding_is_refused_until_it_is_named(
     assert "ß" in Tokenizer.load(output).vocabulary
 
 
-def test_json_is_all_that_is_printed(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_all_that_is_printed(corpus, tmp_path, capsys):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--no-lowercase", "--vocab-size", "9999", "--output", output, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
@@ -82,32 +76,26 @@ def test_json_is_all_that_is_printed(
     assert "The" in Tokenizer.load(output).vocabulary
 
 
-def test_a_smaller_vocabulary_than_asked_is_said_so(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_smaller_vocabulary_than_asked_is_said_so(corpus, tmp_path, capsys):
     assert run(corpus, "--output", tmp_path / "tokenizer") == 0
     assert "30,522: no other pieces occur at least" in capsys.readouterr().out
 
 
-def test_forgotten_words_are_said_so(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forgotten_words_are_said_so(corpus, tmp_path, capsys):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--max-distinct-words", "10", "--output", output) == 0
     assert "of rare words" in capsys.readouterr().out
     assert json.loads((output / "training.json").read_text())["counts"]["forgotten_words"] > 0
 
 
-def test_the_same_input_gives_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+def test_the_same_input_gives_the_same_bytes(corpus, tmp_path):
     for name in ("first", "second"):
         assert run(corpus, "--output", tmp_path / name) == 0
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
-def test_an_older_tokenizer_stays_unless_asked(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_older_tokenizer_stays_unless_asked(corpus, tmp_path, capsys):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--output", output) == 0
     before = (output / "vocab.txt").read_bytes()
@@ -118,9 +106,7 @@ def test_an_older_tokenizer_stays_unless_asked(
     assert Tokenizer.load(output).vocab_size == 50
 
 
-def test_other_peoples_folders_are_never_replaced(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_peoples_folders_are_never_replaced(corpus, tmp_path, capsys):
     assert run(corpus, "--output", corpus, "--overwrite") == 2
     assert "is the input, and would be overwritten" in capsys.readouterr().err
     assert (corpus / "one.txt").read_text() == TEXT
@@ -138,11 +124,8 @@ def test_other_peoples_folders_are_never_replaced(
 
 
 def test_an_output_that_cant_be_written_is_refused_before_the_work(
-    corpus: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    corpus, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bertkit.recipes.train_tokenizer.open_corpus", None)
     (tmp_path / "file").write_text("")
@@ -168,13 +151,7 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
         (["--no-such-flag"], "no-such-flag"),
     ],
 )
-def test_what_cant_be_meant_is_one_line_and_exit_2(
-    corpus: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    message: str,
-) -> None:
+def test_what_cant_be_meant_is_one_line_and_exit_2(corpus, tmp_path, capsys, words, message):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--output", output, *words) == 2
     captured = capsys.readouterr()
@@ -184,9 +161,7 @@ def test_what_cant_be_meant_is_one_line_and_exit_2(
     assert not output.exists()
 
 
-def test_no_input_and_no_text_are_errors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_input_and_no_text_are_errors(tmp_path, capsys):
     assert run(tmp_path / "nothing.txt", "--output", tmp_path / "tokenizer") == 2
     assert "nothing.txt" in capsys.readouterr().err
     (tmp_path / "empty.txt").write_text("")
@@ -198,9 +173,7 @@ def test_no_input_and_no_text_are_errors(
     assert not (tmp_path / "tokenizer").exists()
 
 
-def test_oddities_of_the_input_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_oddities_of_the_input_are_shown(tmp_path, capsys):
     path = tmp_path / "bad.txt"
     path.write_bytes(b"good line\nbad \xff line\n")
     assert run(path, "--output", tmp_path / "tokenizer") == 0

@@ -19,7 +19,7 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translate")
     write_files(folder)
     with pytest.MonkeyPatch.context() as patch:

@@ -32,7 +32,7 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def opened(monkeypatch) -> list[str]:
+def opened(monkeypatch):
     """Addresses for which the browser was started."""
     addresses: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda url: addresses.append(url) or True)
@@ -157,7 +157,7 @@ def test_what_cannot_be_done_is_told_in_a_line(model, capsys, words, message):
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory) -> Path:
+def writer(tmp_path_factory):
     """An encoder-decoder of two layers that read, and three that write."""
     folder = tmp_path_factory.mktemp("writer") / "de-en"
     save_encoder_decoder(folder)

@@ -1,10 +1,8 @@
 """Shards, and a run that nothing disturbed, made once for all tests of faults."""
 
-from pathlib import Path
-
 import pytest
 from tests.e2e.small import write_corpus
-from tests.faults.children import SEED, Ending, Workshop, send
+from tests.faults.children import SEED, Workshop, send
 
 from bertkit.cli.main import main
 
@@ -15,7 +13,7 @@ def pytest_report_collectionfinish() -> str:
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+def workshop(tmp_path_factory):
     """A folder with small shards and a model's sizes."""
     folder = tmp_path_factory.mktemp("faults")
     (folder / "books").mkdir()  # what is held out follows from this name too
@@ -32,9 +30,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(
-    workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Ending]:
+def undisturbed(workshop, tmp_path_factory):
     """A run from its beginning to its end, and all places that it passed."""
     run = tmp_path_factory.mktemp("undisturbed") / "run"
     ending = send(workshop.words(run), run)

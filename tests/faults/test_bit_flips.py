@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.small import write_corpus
-from tests.faults.children import SEED, Ending, Workshop
+from tests.faults.children import SEED
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
@@ -59,9 +59,7 @@ class Target:
 
 
 @pytest.fixture(scope="module")
-def targets(
-    workshop: Workshop, undisturbed: tuple[Path, Ending], tmp_path_factory: pytest.TempPathFactory
-) -> list[Target]:
+def targets(workshop, undisturbed, tmp_path_factory):
     """All files that are read again, but for the empty lock and what TensorBoard writes."""
     folder = tmp_path_factory.mktemp("flips")
     shutil.copytree(undisturbed[0], folder / "run")

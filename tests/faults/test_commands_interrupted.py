@@ -55,7 +55,7 @@ STUDY |= {"study.json", "report.html", "table.md"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """What the commands read."""
     folder = tmp_path_factory.mktemp("commands")
     save_model(folder / "model")

@@ -39,7 +39,7 @@ def _quick(monkeypatch):
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path):
     choose = random.Random(0)
     lines = [" ".join(choose.choices(WORDS, k=5)) for _ in range(NUM_TEXTS)]
     path = tmp_path / "texts.txt"

@@ -148,7 +148,7 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Trained:
+def trained():
     return Trained()
 
 

@@ -28,7 +28,7 @@ class WorkshopWithSource(Workshop):
 
 
 @pytest.fixture
-def with_source(workshop: Workshop, tmp_path: Path) -> WorkshopWithSource:
+def with_source(workshop, tmp_path):
     """Its source is for one test alone, which may remove it."""
     run, source = tmp_path / "first", tmp_path / "source"
     ending = send(workshop.words(run, "--steps 2"), run)

@@ -38,7 +38,7 @@ class Stop(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Files, two a unit, and a tokenizer of letters."""
     folder = tmp_path_factory.mktemp("prepare")
     write_letters(folder / "corpus", FILES, 20)
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> tuple[dict[str, bytes], list[Place]]:
+def whole(folder):
     """What an undisturbed call writes, and all places that it passes."""
     errand = make_errand(folder, folder / "whole")
     assert run_child(carry_out, errand) == 0

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.small import write_corpus
-from tests.faults.children import Workshop
 
 from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
 from bertkit.recipes.prepare import work_unit
@@ -23,9 +22,7 @@ Change = Callable[[Path, Path], None]
 
 
 @pytest.fixture(scope="module")
-def originals(
-    workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path, Path]:
+def originals(workshop, tmp_path_factory):
     """Shards of several parts, those of another text, and those of another tokenizer."""
     folder = tmp_path_factory.mktemp("wrong")
     train_tokenizer(

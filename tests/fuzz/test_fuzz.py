@@ -7,9 +7,8 @@ time of computing. The output names the seed; inputs that fail are kept in `BERT
 import os
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from tests.fuzz import folder_target, modules_target, records_target
@@ -34,9 +33,7 @@ def run_target(target: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def endings(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, "Future[subprocess.CompletedProcess[str]]"]:
+def endings(tmp_path_factory):
     """How each target's process ends; all of them run side by side, two at a time."""
     named = os.environ.get("BERTKIT_FUZZ_FOLDER")
     folder = Path(named).resolve() if named else tmp_path_factory.mktemp("fuzz")
@@ -46,11 +43,7 @@ def endings(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_mutated_files_come_to_errors_of_ours(
-    target: str,
-    endings: dict[str, "Future[subprocess.CompletedProcess[str]]"],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mutated_files_come_to_errors_of_ours(target, endings, capsys):
     ending = endings[target].result()
     with capsys.disabled():
         sys.stdout.write(f"\n{ending.stdout}")
@@ -58,12 +51,12 @@ def test_mutated_files_come_to_errors_of_ours(
 
 
 @pytest.mark.parametrize("data", records_target.FAILED)
-def test_files_that_failed_come_to_errors_of_ours(data: bytes, tmp_path: Path) -> None:
+def test_files_that_failed_come_to_errors_of_ours(data, tmp_path):
     records_target.run(data, tmp_path)
 
 
 @pytest.mark.parametrize("target", [folder_target, modules_target, records_target])
-def test_the_good_examples_are_read_to_the_end(target: ModuleType, tmp_path: Path) -> None:
+def test_the_good_examples_are_read_to_the_end(target, tmp_path):
     seeds = target.seeds()
     assert len(seeds) == len(set(seeds)) > 1
     for data in seeds:

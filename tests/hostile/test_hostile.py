@@ -44,24 +44,22 @@ def run_modules(folder: Path, modules: str, *bug: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def outcomes(tmp_path_factory):
     """What came of each case."""
     return run_modules(tmp_path_factory.mktemp("hostile"), ",".join(MODULES))
 
 
-def test_each_case_comes_to_its_own_error_or_is_accepted(outcomes: list[dict[str, Any]]) -> None:
+def test_each_case_comes_to_its_own_error_or_is_accepted(outcomes):
     problems = [f"{row['name']}: {row['problem']}" for row in outcomes if row["problem"]]
     assert not problems, "\n".join(problems)
 
 
-def test_no_case_takes_much_time_or_memory(outcomes: list[dict[str, Any]]) -> None:
+def test_no_case_takes_much_time_or_memory(outcomes):
     assert not [row for row in outcomes if row["seconds"] > MAX_SECONDS]
     assert not [row for row in outcomes if row["extra_bytes"] > MAX_EXTRA_BYTES]
 
 
-def test_there_are_many_defects_and_not_many_cases_of_each(
-    outcomes: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_there_are_many_defects_and_not_many_cases_of_each(outcomes, capsys):
     counts = Counter(row["defect"] for row in outcomes)
     slowest = max(outcomes, key=lambda row: row["seconds"])
     largest = max(outcomes, key=lambda row: row["extra_bytes"])
@@ -84,14 +82,12 @@ def test_there_are_many_defects_and_not_many_cases_of_each(
         ("names lead anywhere", "folder_files", "out of the folder", "was accepted"),
     ],
 )
-def test_a_planted_bug_shows(
-    bug: str, module: str, defect: str, problem: str, tmp_path: Path
-) -> None:
+def test_a_planted_bug_shows(bug, module, defect, problem, tmp_path):
     found = run_modules(tmp_path, module, bug, defect)
     assert found
     assert any(problem in row["problem"] for row in found)
 
 
-def test_memory_that_is_taken_shows(tmp_path: Path) -> None:
+def test_memory_that_is_taken_shows(tmp_path):
     found = run_modules(tmp_path, "safetensors_files", "takes memory", "metadata")
     assert min(row["extra_bytes"] for row in found) > MAX_EXTRA_BYTES

@@ -1,7 +1,6 @@
 """A Base-sized checkpoint in each format: hidden states are those of transformers."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ LENGTHS = [5, 48, 31]
 
 
 @pytest.fixture(scope="module")
-def theirs() -> transformers.BertModel:
+def theirs():
     model = transformers.BertModel(transformers.BertConfig()).eval()
     randomize(model, standard_deviation=0.02)
     with torch.no_grad():
@@ -48,7 +47,7 @@ def write_tensorflow(model: transformers.BertModel, folder: Path) -> None:
 
 
 @pytest.fixture
-def emptied(tmp_path: Path) -> Iterator[Path]:
+def emptied(tmp_path):
     """A folder whose 440 MB don't stay."""
     yield tmp_path
     for path in tmp_path.iterdir():
@@ -57,11 +56,7 @@ def emptied(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("write", [write_safetensors, write_shards, write_bin, write_tensorflow])
-def test_hidden_states_agree(
-    theirs: transformers.BertModel,
-    emptied: Path,
-    write: Callable[[transformers.BertModel, Path], None],
-) -> None:
+def test_hidden_states_agree(theirs, emptied, write):
     write(theirs, emptied)
     ours = BertModel.from_pretrained(emptied)
     ids, segments, mask = random_batch(LENGTHS)

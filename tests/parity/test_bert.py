@@ -17,7 +17,7 @@ LENGTHS = [1, 2, 3, 5, 17, 64, 128, 511, 512]
 
 
 @pytest.fixture(scope="module")
-def theirs() -> TheirModel:
+def theirs():
     """A model whose every weight, biases and norms included, is random and not zero."""
     model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
     randomize(model)
@@ -25,7 +25,7 @@ def theirs() -> TheirModel:
 
 
 @pytest.fixture(scope="module")
-def ours(theirs: TheirModel, tmp_path_factory: pytest.TempPathFactory) -> BertForPreTraining:
+def ours(theirs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
     theirs.save_pretrained(folder)
     return BertForPreTraining.from_pretrained(folder)

@@ -18,7 +18,7 @@ WORDS = [f"w{number}" for number in range(SIZES["vocab_size"] - len(SPECIAL_TOKE
 
 
 @pytest.fixture(scope="module")
-def theirs() -> TheirModel:
+def theirs():
     model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
     randomize(model)
     return model

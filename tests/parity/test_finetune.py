@@ -133,7 +133,7 @@ def test_every_task_is_among_the_cases():
 
 
 @pytest.fixture(scope="module")
-def sentence_encoder(tmp_path_factory) -> Path:
+def sentence_encoder(tmp_path_factory):
     """A small folder of sentence-transformers, which averages tokens."""
     folder = tmp_path_factory.mktemp("encoder") / "model"
     save_model(folder, num_hidden_layers=4)

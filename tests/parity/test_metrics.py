@@ -236,16 +236,16 @@ def official_f1(text: str, gold: str, version: str) -> float:
 
 def test_answers_score_as_in_squad_1():
     generator = random.Random(6)
-    texts = draw_texts(generator, NUM_CASES, NUM_CASES)
-    golds = [draw_texts(generator, 1, 3) for _ in texts]
-    scores = texts.score_answers(texts, golds, "1.1")
+    answers = draw_texts(generator, NUM_CASES, NUM_CASES)
+    golds = [draw_texts(generator, 1, 3) for _ in answers]
+    scores = texts.score_answers(answers, golds, "1.1")
     exact = [
         max(float(bare_words(text) == bare_words(gold)) for gold in choices)
-        for text, choices in zip(texts, golds, strict=True)
+        for text, choices in zip(answers, golds, strict=True)
     ]
     f1 = [
         max(official_f1(text, gold, "1.1") for gold in choices)
-        for text, choices in zip(texts, golds, strict=True)
+        for text, choices in zip(answers, golds, strict=True)
     ]
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
@@ -255,14 +255,14 @@ def test_answers_score_as_in_squad_1():
 
 def test_answers_score_as_in_squad_2():
     generator = random.Random(7)
-    texts = draw_texts(generator, NUM_CASES, NUM_CASES)
-    golds = [draw_texts(generator, 0, 2) for _ in texts]
+    answers = draw_texts(generator, NUM_CASES, NUM_CASES)
+    golds = [draw_texts(generator, 0, 2) for _ in answers]
     exact, f1 = [], []
-    for text, choices in zip(texts, golds, strict=True):
+    for text, choices in zip(answers, golds, strict=True):
         choices = [gold for gold in choices if bare_words(gold)] or [""]
         exact.append(float(any(bare_words(text) == bare_words(gold) for gold in choices)))
         f1.append(max(official_f1(text, gold, "2.0") for gold in choices))
-    scores = texts.score_answers(texts, golds, "2.0")
+    scores = texts.score_answers(answers, golds, "2.0")
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
 

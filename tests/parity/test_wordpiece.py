@@ -79,9 +79,7 @@ def is_composed(text: str) -> bool:
 
 
 @pytest.mark.parametrize(("lowercase", "strip_accents", "split_cjk"), SWITCHES)
-def test_ids_equal_googles_in_fifteen_scripts(
-    lowercase: bool, strip_accents: bool, split_cjk: bool, tmp_path: Path
-) -> None:
+def test_ids_equal_googles_in_fifteen_scripts(lowercase, strip_accents, split_cjk, tmp_path):
     ours = train(
         TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents, split_cjk=split_cjk)
     )
@@ -125,8 +123,8 @@ def compose(text: str) -> str:
 
 @pytest.mark.parametrize(("lowercase", "strip_accents", "split_cjk"), SWITCHES)
 def test_the_saved_folder_gives_the_same_ids_in_autotokenizer(
-    lowercase: bool, strip_accents: bool, split_cjk: bool, tmp_path: Path
-) -> None:
+    lowercase, strip_accents, split_cjk, tmp_path
+):
     settings = TokenizerSettings(
         lowercase=lowercase, strip_accents=strip_accents, split_cjk=split_cjk
     )
@@ -149,14 +147,14 @@ def test_the_saved_folder_gives_the_same_ids_in_autotokenizer(
     assert masked.ids.count(ours.mask_id) == 1
 
 
-def test_what_transformers_saves_is_loaded(tmp_path: Path) -> None:
+def test_what_transformers_saves_is_loaded(tmp_path):
     ours = train(TokenizerSettings(lowercase=False, strip_accents=False))
     ours.save(tmp_path / "ours")
     AutoTokenizer.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
     assert Tokenizer.load(tmp_path / "theirs").fingerprint == ours.fingerprint
 
 
-def test_pairs_are_cut_as_google_cuts_them(tmp_path: Path) -> None:
+def test_pairs_are_cut_as_google_cuts_them(tmp_path):
     ours = train(TokenizerSettings())
     reference = legacy_tokenizer(ours, tmp_path)
     texts = ["the", "the family is fine", SENTENCES["greek"]]
@@ -167,7 +165,7 @@ def test_pairs_are_cut_as_google_cuts_them(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_cased", [False, True])
-def test_ids_equal_googles_on_random_strings(is_cased: bool, tmp_path: Path) -> None:
+def test_ids_equal_googles_on_random_strings(is_cased, tmp_path):
     ours = train(TokenizerSettings(lowercase=not is_cased, strip_accents=not is_cased))
     reference = legacy_tokenizer(ours, tmp_path)
     generator = random.Random(7)
@@ -192,7 +190,7 @@ def random_strings(generator: random.Random, count: int) -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED_CORPUS.is_dir(), reason="../shared/data isn't here")
 @pytest.mark.parametrize("is_cased", [False, True])
-def test_ids_equal_googles_on_the_corpus(is_cased: bool, tmp_path: Path) -> None:
+def test_ids_equal_googles_on_the_corpus(is_cased, tmp_path):
     """A sample of each file; all of it with BERTKIT_FULL=1."""
     is_full = os.environ.get("BERTKIT_FULL") == "1"
     wanted = VocabularySettings(vocab_size=8000, lowercase=not is_cased, strip_accents=not is_cased)

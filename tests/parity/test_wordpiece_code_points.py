@@ -89,9 +89,7 @@ def show(characters: set[str]) -> list[str]:
     reason=f"the lists are those of Unicode {UNICODE_VERSION}, which Python 3.11 has",
 )
 @pytest.mark.parametrize(("lowercase", "strip_accents"), [*product((True, False), repeat=2)])
-def test_every_code_point_but_those_listed_is_split_as_google_does(
-    lowercase: bool, strip_accents: bool
-) -> None:
+def test_every_code_point_but_those_listed_is_split_as_google_does(lowercase, strip_accents):
     ours = WordSplitter(TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents))
     reference = BasicTokenizer(do_lower_case=lowercase, strip_accents=strip_accents)
     found = find_differences(ours, reference, ALONE) | find_differences(
@@ -103,7 +101,7 @@ def test_every_code_point_but_those_listed_is_split_as_google_does(
 
 
 @pytest.fixture(scope="module", params=SWITCHES, ids=str)
-def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+def tokenizer(request):
     """One that knows each character, alone and within a word."""
     lowercase, strip_accents, split_cjk = request.param
     entries = [x for x in CHARACTERS if x.isprintable() and x != " "]
@@ -128,9 +126,7 @@ def write_blocks(characters: list[str], form: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("nanotoken") is None, reason="nanotoken isn't installed")
 @pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
-def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(
-    tokenizer: Tokenizer, form: str
-) -> None:
+def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(tokenizer, form):
     encode = find_fast_encoder(tokenizer._engine)
     assert encode is not None
     # two of the four have all: the other two are there for how the switches meet
@@ -140,9 +136,7 @@ def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
-def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(
-    tokenizer: Tokenizer, form: str
-) -> None:
+def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(tokenizer, form):
     texts = write_blocks(ASSIGNED, form)
     segments = find_segments(texts)
     known = KnownChunks(tokenizer._engine)  # filled at once, which is sooner
@@ -153,7 +147,7 @@ def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(
 
 
 @pytest.mark.slow
-def test_unassigned_code_points_are_kept_and_google_drops_them() -> None:
+def test_unassigned_code_points_are_kept_and_google_drops_them():
     ours, reference = WordSplitter(TokenizerSettings()), BasicTokenizer()
     for start in range(0, len(UNASSIGNED), BLOCK_SIZE):
         words = [WITHIN_WORD.format(x) for x in UNASSIGNED[start : start + BLOCK_SIZE]]
@@ -170,9 +164,7 @@ def test_unassigned_code_points_are_kept_and_google_drops_them() -> None:
         ("a\u2e5db", True, True, ["a\u2e5db"], ["a", "\u2e5d", "b"]),  # newer punctuation
     ],
 )
-def test_a_listed_difference_is_as_the_guide_says(
-    text: str, lowercase: bool, strip_accents: bool, ours: list[str], google: list[str]
-) -> None:
+def test_a_listed_difference_is_as_the_guide_says(text, lowercase, strip_accents, ours, google):
     settings = TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents)
     reference = BasicTokenizer(do_lower_case=lowercase, strip_accents=strip_accents)
     assert WordSplitter(settings).split(text) == ours

@@ -26,7 +26,7 @@ LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 
 
 @pytest.fixture(scope="module")
-def model() -> BertModel:
+def model():
     torch.manual_seed(0)
     model = BertModel(CONFIG).double().eval()
     for parameter in model.parameters():

@@ -33,7 +33,7 @@ def read(shard: Shard) -> list[list[list[int]]]:
 
 @settings(max_examples=40)
 @given(corpus=corpora(), shard_tokens=st.integers(1, 200))
-def test_shards_hold_what_was_written(tmp_path_factory, corpus, shard_tokens) -> None:
+def test_shards_hold_what_was_written(tmp_path_factory, corpus, shard_tokens):
     vocab_size, documents = corpus
     folder: Path = tmp_path_factory.mktemp("shards")
     (folder / "parts").mkdir()

@@ -39,7 +39,7 @@ def cutters(tokenizer: Tokenizer) -> list[Callable[[Sequence[str]], Pieces]]:
 
 
 @given(tokenizers, st.lists(texts, max_size=4))
-def test_the_fast_paths_equal_the_engine(tokenizer: Tokenizer, many: list[str]) -> None:
+def test_the_fast_paths_equal_the_engine(tokenizer, many):
     expected = [tokenizer.encode(text).ids[1:-1] for text in many]
     assert tokenizer.piece_ids(many) == expected
     for cut in cutters(tokenizer):
@@ -47,7 +47,7 @@ def test_the_fast_paths_equal_the_engine(tokenizer: Tokenizer, many: list[str]) 
 
 
 @given(tokenizers, st.text(st.characters(categories=["Cs", "Ll", "Zs"]), max_size=20))
-def test_no_text_is_refused(tokenizer: Tokenizer, text: str) -> None:
+def test_no_text_is_refused(tokenizer, text):
     expected = [tokenizer.encode(text).ids[1:-1]]
     assert tokenizer.piece_ids([text]) == expected
     for cut in cutters(tokenizer):
@@ -55,7 +55,7 @@ def test_no_text_is_refused(tokenizer: Tokenizer, text: str) -> None:
 
 
 @given(tokenizers, texts)
-def test_offsets_lie_in_the_text_and_in_order(tokenizer: Tokenizer, text: str) -> None:
+def test_offsets_lie_in_the_text_and_in_order(tokenizer, text):
     previous = 0
     for start, stop in tokenizer.encode(text).offsets[1:-1]:
         assert previous <= start < stop <= len(text)
@@ -63,9 +63,7 @@ def test_offsets_lie_in_the_text_and_in_order(tokenizer: Tokenizer, text: str) -
 
 
 @given(tokenizers, texts, texts, st.integers(3, 40))
-def test_cut_pairs_are_beginnings_and_fill_the_length(
-    tokenizer: Tokenizer, text: str, pair: str, max_length: int
-) -> None:
+def test_cut_pairs_are_beginnings_and_fill_the_length(tokenizer, text, pair, max_length):
     whole = tokenizer.piece_ids([text, pair])
     cut = tokenizer.encode(text, pair, max_length=max_length)
     num_second = sum(cut.token_type_ids) - 1
@@ -76,9 +74,7 @@ def test_cut_pairs_are_beginnings_and_fill_the_length(
 
 
 @given(tokenizers, st.lists(st.tuples(texts, texts), min_size=1, max_size=4), st.integers(3, 30))
-def test_a_batch_is_its_rows(
-    tokenizer: Tokenizer, pairs: list[tuple[str, str]], length: int
-) -> None:
+def test_a_batch_is_its_rows(tokenizer, pairs, length):
     firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
     batch = tokenizer.encode_batch(firsts, seconds, pad_to=length)
     for row, (first, second) in enumerate(pairs):
@@ -90,7 +86,7 @@ def test_a_batch_is_its_rows(
 
 
 @given(tokenizers, texts)
-def test_splitting_a_text_is_splitting_its_chunks(tokenizer: Tokenizer, text: str) -> None:
+def test_splitting_a_text_is_splitting_its_chunks(tokenizer, text):
     splitter = WordSplitter(tokenizer.settings)
     words = [word for chunk in text.split(" ") for word in splitter.split(chunk)]
     assert splitter.split(text) == words
@@ -98,7 +94,7 @@ def test_splitting_a_text_is_splitting_its_chunks(tokenizer: Tokenizer, text: st
 
 @settings(max_examples=30)
 @given(st.lists(texts, min_size=1, max_size=6))
-def test_a_trained_vocabulary_knows_all_it_was_trained_on(many: list[str]) -> None:
+def test_a_trained_vocabulary_knows_all_it_was_trained_on(many):
     many = [*many, "a"]
     wanted = VocabularySettings(vocab_size=2000, min_frequency=1)
     tokenizer = Tokenizer(train_vocabulary(many, wanted))
@@ -107,7 +103,7 @@ def test_a_trained_vocabulary_knows_all_it_was_trained_on(many: list[str]) -> No
 
 
 @given(tokenizers, st.one_of(texts, st.text(st.characters(categories=["Cs", "Ll", "Mn", "Zs"]))))
-def test_words_have_the_pieces_of_their_text(tokenizer: Tokenizer, text: str) -> None:
+def test_words_have_the_pieces_of_their_text(tokenizer, text):
     spans = tokenizer.find_words(text)
     ends = [0, *(stop for _, stop in spans)]
     assert all(end <= start < stop for end, (start, stop) in zip(ends, spans, strict=False))
@@ -119,6 +115,6 @@ def test_words_have_the_pieces_of_their_text(tokenizer: Tokenizer, text: str) ->
 
 
 @given(tokenizers, st.text(st.characters(min_codepoint=32, max_codepoint=126)))
-def test_the_fast_path_for_words_equals_the_engine(tokenizer: Tokenizer, text: str) -> None:
+def test_the_fast_path_for_words_equals_the_engine(tokenizer, text):
     # What isn't ASCII takes the slow path; the sign behind the blank is a word of its own.
     assert tokenizer.find_words(f"{text} é")[:-1] == tokenizer.find_words(text)

@@ -48,7 +48,7 @@ def known_peak(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def shards(tmp_path_factory) -> Path:
+def shards(tmp_path_factory):
     """Two shards to learn from and one to measure."""
     folder = tmp_path_factory.mktemp("recurrent") / "shards"
     (folder / "parts").mkdir(parents=True)

@@ -41,7 +41,7 @@ def write_told(path: Path, num_documents: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shards(tmp_path_factory):
     folder = tmp_path_factory.mktemp("told")
     write_told(folder / "corpus.txt", 120)
     words = f"train-tokenizer {folder}/corpus.txt --vocab-size 120 --output {folder}/tokenizer"
@@ -55,7 +55,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch):
     monkeypatch.setitem(pretrained_arms.SCALES, "small", SMALLEST)
     monkeypatch.setattr(Steps, "scales", pretrained_arms.SCALES)
 

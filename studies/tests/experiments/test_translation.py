@@ -11,7 +11,6 @@ from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.inference.generation import seq2seq_generator
-from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.run import PairFiles, gather
 from bertkit.training.budget import StepPace
 from bertkit_studies.baselines import translators
@@ -28,7 +27,7 @@ def build(**changes) -> Translation:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqContext:
+def context(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     files = PairFiles(
         write_sides(folder, "train", make_pairs(40, 1)),

@@ -13,7 +13,7 @@ both_kinds = pytest.mark.parametrize("is_workplace", [False, True])
 
 
 @both_kinds
-def test_a_held_output_is_refused_and_let_go_at_the_end(tmp_path: Path, is_workplace: bool) -> None:
+def test_a_held_output_is_refused_and_let_go_at_the_end(tmp_path, is_workplace):
     output = tmp_path / "new" / "output"
     with (
         open_output(output, "writing", is_workplace=is_workplace),

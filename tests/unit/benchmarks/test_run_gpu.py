@@ -6,7 +6,6 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
@@ -25,7 +24,7 @@ STOP_THE_PARENT = f"import os, signal; os.kill(os.getppid(), signal.SIGINT); {FO
 
 
 @pytest.fixture
-def gpu(monkeypatch) -> ModuleType:
+def gpu(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("run_gpu")
 

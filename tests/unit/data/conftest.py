@@ -1,12 +1,10 @@
 """A folder for a corpus."""
 
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     path = tmp_path / "in"
     path.mkdir()
     return path

@@ -47,7 +47,7 @@ def write_shard(folder: Path, name: str, seed: int) -> ShardRecord:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "parts").mkdir()
     names = ["train-00000-000", "train-00001-000", "held-out-00000-000"]
     shards = [write_shard(tmp_path, name, seed) for seed, name in enumerate(names)]

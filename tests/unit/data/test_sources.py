@@ -13,7 +13,7 @@ from bertkit.data.readers.sources import find_format, find_sources
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Path:
+def books(tmp_path):
     for name in ("books/b.txt", "books/a.txt", "books/sub.txt/c.jsonl.gz", "books/.hidden/d.txt"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

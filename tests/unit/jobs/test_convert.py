@@ -32,14 +32,14 @@ ENGINE = "tokenizer.json"
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     folder = tmp_path / "source"
     save_small(folder)
     return folder
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Path:
+def output(tmp_path):
     return tmp_path / "output"
 
 

@@ -30,13 +30,13 @@ TOKENIZER = {"vocab.txt", "tokenizer.json", "tokenizer_config.json", "tokenizer_
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     save_small(tmp_path / "source")
     return tmp_path / "source"
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Path:
+def output(tmp_path):
     return tmp_path / "output"
 
 

@@ -21,7 +21,7 @@ BACKBONE = ["encoder.embeddings", "encoder.layers", "pooler"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     save_small(tmp_path)
     return tmp_path
 

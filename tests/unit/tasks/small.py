@@ -28,13 +28,15 @@ def record_of(**values: object) -> Record:
     return Record(values, "t.csv, line 2")
 
 
-def train(task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40) -> FineTunedBert:
+def train(
+    task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40, tokenizer=TOKENIZER
+) -> FineTunedBert:
     """A model that has learned the examples."""
     torch.manual_seed(0)
     config = BertConfig.from_dict(
         {
             "model_type": "bert",
-            "vocab_size": TOKENIZER.vocab_size,
+            "vocab_size": tokenizer.vocab_size,
             "hidden_size": 16,
             "num_hidden_layers": 1,
             "num_attention_heads": 2,
@@ -49,7 +51,7 @@ def train(task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40) ->
     )
     model = task.model_kind(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
-    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
+    batch = TaskBatch.collate(task.encode(examples, tokenizer), range(len(examples)))
     for _ in range(num_steps):
         loss = task.loss(model.scores(batch.packed), batch).losses["task"]
         optimizer.zero_grad()

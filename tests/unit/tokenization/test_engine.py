@@ -1,10 +1,8 @@
 import random
 import sys
 import tracemalloc
-from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.vocabularies import train_vocabulary
@@ -13,7 +11,6 @@ from bertkit.tokenization import engine
 from bertkit.tokenization.engine import (
     MAX_KNOWN_CHUNKS,
     SPECIAL_TOKENS,
-    Pieces,
     cut_segments,
     find_segments,
 )
@@ -47,12 +44,12 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def tokenizer():
     return Tokenizer(train_vocabulary([*TEXTS, "[SEP]"], VocabularySettings(min_frequency=1)))
 
 
 @pytest.fixture(params=["table", "nanotoken"])
-def cut(request: Any, tokenizer: Tokenizer) -> Callable[[Sequence[str]], Pieces]:
+def cut(request, tokenizer):
     if request.param == "table":
         return lambda texts: cut_segments(find_segments(texts), tokenizer._known_chunks)
     encoder = engine.find_fast_encoder(tokenizer._engine)
@@ -61,7 +58,7 @@ def cut(request: Any, tokenizer: Tokenizer) -> Callable[[Sequence[str]], Pieces]
     return encoder
 
 
-def test_each_distinct_stretch_is_found_with_its_place() -> None:
+def test_each_distinct_stretch_is_found_with_its_place():
     found = find_segments(["the cat, the", "", "dog "])
     assert [found.distinct[number] for number in found.numbers] == [
         *("the", "cat", ",", "the", "\n", "\n", "dog"),
@@ -70,7 +67,7 @@ def test_each_distinct_stretch_is_found_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], TEXTS, TEXTS[::-1], [" ".join(TEXTS)]])
-def test_arrays_are_what_the_engine_gives(tokenizer, cut, texts) -> None:
+def test_arrays_are_what_the_engine_gives(tokenizer, cut, texts):
     pieces = cut(texts)
     assert pieces.to_lists() == [tokenizer.encode(text).ids[1:-1] for text in texts]
     assert pieces.ids.dtype == "uint32"
@@ -78,18 +75,18 @@ def test_arrays_are_what_the_engine_gives(tokenizer, cut, texts) -> None:
 
 
 @pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
-def test_hostile_text_is_cut_as_any_other(tokenizer, cut, unit) -> None:
+def test_hostile_text_is_cut_as_any_other(tokenizer, cut, unit):
     text = unit * (100_000 // len(unit))
     assert cut([text, "the", text]).to_lists() == tokenizer.piece_ids([text, "the", text])
 
 
-def test_random_bytes_are_cut_as_any_other(tokenizer, cut) -> None:
+def test_random_bytes_are_cut_as_any_other(tokenizer, cut):
     content = random.Random(0).randbytes(50_000)
     texts = [content.decode(code, "replace") for code in ("utf-8", "latin-1", "utf-16")]
     assert cut(texts).to_lists() == [tokenizer.encode(text).ids[1:-1] for text in texts]
 
 
-def test_another_version_of_the_fast_encoder_isnt_used(tokenizer, monkeypatch) -> None:
+def test_another_version_of_the_fast_encoder_isnt_used(tokenizer, monkeypatch):
     monkeypatch.setattr(engine, "version", lambda _: "0.1.1")
     assert engine.find_fast_encoder(tokenizer._engine) is None
     monkeypatch.undo()
@@ -120,14 +117,14 @@ def stub(refusal: Exception | None = None, cache_entries: int = 0) -> SimpleName
 
 
 @pytest.mark.parametrize("module", [None, stub(UnicodeError("unsupported"))])
-def test_a_fast_encoder_that_cant_be_used_is_left_aside(monkeypatch, module) -> None:
+def test_a_fast_encoder_that_cant_be_used_is_left_aside(monkeypatch, module):
     monkeypatch.setattr(engine, "version", lambda _: engine.TESTED_VERSION)
     monkeypatch.setitem(sys.modules, "nanotoken", module)  # None: importing it fails
     assert Tokenizer(SPECIAL_TOKENS).piece_arrays(["a"]).to_lists() == [[1]]
 
 
 @pytest.mark.parametrize(("before", "after"), [(1 << 20, MAX_KNOWN_CHUNKS), (1000, 1000)])
-def test_the_fast_encoders_table_is_made_no_larger(monkeypatch, tokenizer, before, after) -> None:
+def test_the_fast_encoders_table_is_made_no_larger(monkeypatch, tokenizer, before, after):
     module = stub(cache_entries=before)
     monkeypatch.setattr(engine, "version", lambda _: engine.TESTED_VERSION)
     monkeypatch.setitem(sys.modules, "nanotoken", module)
@@ -135,7 +132,7 @@ def test_the_fast_encoders_table_is_made_no_larger(monkeypatch, tokenizer, befor
     assert module.cache_entries == after
 
 
-def test_memory_is_a_small_multiple_of_the_text() -> None:
+def test_memory_is_a_small_multiple_of_the_text():
     text = "word, and another " * 100_000
     tracemalloc.start()
     try:

@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ def write_vocabulary(path: Path, entries: tuple[str, ...]) -> Path:
     return path
 
 
-def test_a_folder_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+def test_a_folder_comes_back_as_it_was_saved(tmp_path):
     saved = Tokenizer(VOCABULARY, CASED)
     saved.save(tmp_path / "new" / "tokenizer")
     loaded = Tokenizer.load(str(tmp_path / "new" / "tokenizer"))
@@ -36,7 +35,7 @@ def test_a_folder_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert loaded.fingerprint == saved.fingerprint
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_entry(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_entry(tmp_path):
     marked = write_vocabulary(tmp_path / "vocab.txt", ("\ufeff[PAD]", *VOCABULARY[1:]))
     assert Tokenizer.load(marked).vocabulary == VOCABULARY
 
@@ -47,7 +46,7 @@ def save_without_manifest(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "tokenizer.json", "tokenizer_config.json"])
-def test_a_file_that_was_altered_cut_or_lost_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_that_was_altered_cut_or_lost_is_named(tmp_path, name):
     Tokenizer(VOCABULARY, CASED).save(tmp_path)
     path = tmp_path / name
     content = path.read_bytes()
@@ -63,7 +62,7 @@ def test_a_file_that_was_altered_cut_or_lost_is_named(tmp_path: Path, name: str)
         Tokenizer.load(tmp_path)
 
 
-def test_vocab_txt_alone_is_held_against_the_manifest_beside_it(tmp_path: Path) -> None:
+def test_vocab_txt_alone_is_held_against_the_manifest_beside_it(tmp_path):
     Tokenizer(VOCABULARY).save(tmp_path)
     path = write_vocabulary(tmp_path / "vocab.txt", (*VOCABULARY, "new"))
     with pytest.raises(DamagedFileError, match=r"vocab\.txt has 5. bytes"):
@@ -72,16 +71,14 @@ def test_vocab_txt_alone_is_held_against_the_manifest_beside_it(tmp_path: Path) 
     assert Tokenizer.load(other).vocab_size == len(VOCABULARY) + 1
 
 
-def test_a_vocabulary_that_was_changed_on_purpose_is_read_without_the_manifest(
-    tmp_path: Path,
-) -> None:
+def test_a_vocabulary_that_was_changed_on_purpose_is_read_without_the_manifest(tmp_path):
     save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     write_vocabulary(tmp_path / "vocab.txt", (*VOCABULARY, "new"))
     assert Tokenizer.load(tmp_path).vocabulary[-1] == "new"
 
 
-def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_of_another_version_is_refused(tmp_path):
     Tokenizer(VOCABULARY).save(tmp_path)
     write_checksummed_json(tmp_path / "tokenizer_manifest.json", {"format_version": 7, "files": {}})
     with pytest.raises(DamagedFileError, match=r"format_version: Input should be 1 \(got 7\)"):
@@ -89,7 +86,7 @@ def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [["vocab.txt"], ["vocab.txt", "tokenizer_config.json"]])
-def test_tokenizer_json_alone_is_enough(tmp_path: Path, missing: list[str]) -> None:
+def test_tokenizer_json_alone_is_enough(tmp_path, missing):
     saved = Tokenizer(VOCABULARY, CASED)
     save_without_manifest(saved, tmp_path)
     for name in missing:
@@ -97,23 +94,21 @@ def test_tokenizer_json_alone_is_enough(tmp_path: Path, missing: list[str]) -> N
     assert Tokenizer.load(tmp_path).fingerprint == saved.fingerprint
 
 
-def test_vocab_txt_alone_is_uncased(tmp_path: Path) -> None:
+def test_vocab_txt_alone_is_uncased(tmp_path):
     path = write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     for loaded in (Tokenizer.load(path), Tokenizer.load(tmp_path)):
         assert loaded.vocabulary == VOCABULARY
         assert loaded.settings == TokenizerSettings()
 
 
-def test_windows_line_ends_and_no_final_one_are_read(tmp_path: Path) -> None:
+def test_windows_line_ends_and_no_final_one_are_read(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes("\r\n".join(VOCABULARY).encode())
     assert Tokenizer.load(path).vocabulary == VOCABULARY
 
 
 @pytest.mark.parametrize(("lowercase", "expected"), [(True, True), (False, False)])
-def test_open_accent_stripping_follows_lower_casing(
-    tmp_path: Path, lowercase: bool, expected: bool
-) -> None:
+def test_open_accent_stripping_follows_lower_casing(tmp_path, lowercase, expected):
     write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     config = {"do_lower_case": lowercase, "strip_accents": None, "other": 1}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
@@ -131,9 +126,7 @@ def test_open_accent_stripping_follows_lower_casing(
         ((*SPECIAL_TOKENS, "x" * 1001), "entry 5 is 1,001 characters long"),
     ],
 )
-def test_a_vocabulary_that_cant_be_meant_is_refused(
-    tmp_path: Path, entries: tuple[str, ...], message: str
-) -> None:
+def test_a_vocabulary_that_cant_be_meant_is_refused(tmp_path, entries, message):
     path = write_vocabulary(tmp_path / "vocab.txt", entries)
     with pytest.raises(InputError, match=message) as caught:
         Tokenizer.load(path)
@@ -142,17 +135,17 @@ def test_a_vocabulary_that_cant_be_meant_is_refused(
         Tokenizer(entries)
 
 
-def test_half_a_character_as_an_entry_is_refused() -> None:
+def test_half_a_character_as_an_entry_is_refused():
     with pytest.raises(InputError, match="which contains half a character"):
         Tokenizer((*SPECIAL_TOKENS, "\ud800"))
 
 
-def test_a_line_end_in_an_entry_is_refused() -> None:
+def test_a_line_end_in_an_entry_is_refused():
     with pytest.raises(InputError, match="contains a line end"):
         Tokenizer((*SPECIAL_TOKENS, "a\nb"))
 
 
-def test_limits_come_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_come_before_the_work(tmp_path, monkeypatch):
     path = write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     monkeypatch.setattr(folder_module, "MAX_ENTRIES", 6)
     with pytest.raises(InputError, match="at most 6 are allowed"):
@@ -162,7 +155,7 @@ def test_limits_come_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Tokenizer.load(path)
 
 
-def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
+def test_files_that_arent_what_they_should_be(tmp_path):
     with pytest.raises(MissingFileError, match="has neither vocab"):
         Tokenizer.load(tmp_path)
     path = tmp_path / "vocab.txt"
@@ -208,8 +201,8 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("has_vocabulary", [True, False])
 def test_a_foreign_tokenizer_json_is_refused_by_name(
-    tmp_path: Path, has_vocabulary: bool, part: str, value: Any, message: str
-) -> None:
+    tmp_path, has_vocabulary, part, value, message
+):
     save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     if not has_vocabulary:
         (tmp_path / "vocab.txt").unlink()
@@ -251,8 +244,8 @@ SPECIAL_DECODER = {str(index): {"content": token} for index, token in enumerate(
     ],
 )
 def test_what_a_folder_of_the_first_years_adds_to_its_vocabulary_is_refused(
-    tmp_path: Path, name: str, content: Any, message: str
-) -> None:
+    tmp_path, name, content, message
+):
     write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(InputError, match=message):
@@ -260,7 +253,7 @@ def test_what_a_folder_of_the_first_years_adds_to_its_vocabulary_is_refused(
 
 
 @pytest.mark.parametrize("tokenizer_class", [None, "BertTokenizer", "ElectraTokenizerFast"])
-def test_special_tokens_may_be_listed_as_added(tmp_path: Path, tokenizer_class: str | None) -> None:
+def test_special_tokens_may_be_listed_as_added(tmp_path, tokenizer_class):
     write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
     config = {"tokenizer_class": tokenizer_class, "added_tokens_decoder": SPECIAL_DECODER}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
@@ -268,7 +261,7 @@ def test_special_tokens_may_be_listed_as_added(tmp_path: Path, tokenizer_class: 
     assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
 
 
-def test_what_a_tokenizer_json_does_it_says_itself_whatever_its_class(tmp_path: Path) -> None:
+def test_what_a_tokenizer_json_does_it_says_itself_whatever_its_class(tmp_path):
     save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     path = tmp_path / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -276,14 +269,14 @@ def test_what_a_tokenizer_json_does_it_says_itself_whatever_its_class(tmp_path: 
     assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
 
 
-def test_two_vocabularies_must_agree(tmp_path: Path) -> None:
+def test_two_vocabularies_must_agree(tmp_path):
     save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, *VOCABULARY[:4:-1]))
     with pytest.raises(InputError, match=r"vocab\.txt and tokenizer\.json have different entries"):
         Tokenizer.load(tmp_path)
 
 
-def test_an_early_tokenizer_json_names_no_model_type(tmp_path: Path) -> None:
+def test_an_early_tokenizer_json_names_no_model_type(tmp_path):
     save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -292,7 +285,7 @@ def test_an_early_tokenizer_json_names_no_model_type(tmp_path: Path) -> None:
     assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
 
 
-def test_a_path_that_the_system_refuses_is_an_error(tmp_path: Path) -> None:
+def test_a_path_that_the_system_refuses_is_an_error(tmp_path):
     with pytest.raises(StorageError, match="can't be read: File name too long"):
         Tokenizer.load(tmp_path / ("a" * 300))
 
@@ -308,8 +301,8 @@ def test_a_path_that_the_system_refuses_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_vocabulary_without_switches_is_cased_where_its_words_have_capitals(
-    tmp_path: Path, entries: tuple[str, ...], is_cased: bool
-) -> None:
+    tmp_path, entries, is_cased
+):
     path = write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, *entries))
     for source in (tmp_path, path):
         settings = Tokenizer.load(source).settings
@@ -317,9 +310,7 @@ def test_a_vocabulary_without_switches_is_cased_where_its_words_have_capitals(
         assert settings.split_cjk
 
 
-def test_what_is_written_about_the_switches_wins_over_what_the_vocabulary_shows(
-    tmp_path: Path,
-) -> None:
+def test_what_is_written_about_the_switches_wins_over_what_the_vocabulary_shows(tmp_path):
     write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, "The"))
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     assert Tokenizer.load(tmp_path).settings == TokenizerSettings()

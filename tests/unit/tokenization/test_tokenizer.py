@@ -1,5 +1,4 @@
 import time
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,11 @@ ABSOLUTE_LIMIT_SECONDS = 30.0
 
 
 @pytest.fixture
-def tokenizer() -> Tokenizer:
+def tokenizer():
     return Tokenizer(VOCABULARY)
 
 
-def test_single_and_pair_have_types_and_offsets(tokenizer: Tokenizer) -> None:
+def test_single_and_pair_have_types_and_offsets(tokenizer):
     encoding = tokenizer.encode("The cats", "A.")
     assert encoding.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", ".", "[SEP]"]
     assert encoding.token_type_ids == [0, 0, 0, 0, 0, 1, 1, 1]
@@ -28,7 +27,7 @@ def test_single_and_pair_have_types_and_offsets(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("The cats").token_type_ids == [0, 0, 0, 0, 0]
 
 
-def test_offsets_count_characters_of_the_original_text(tokenizer: Tokenizer) -> None:
+def test_offsets_count_characters_of_the_original_text(tokenizer):
     text = "e\u0301 \x00中👍 the"
     encoding = tokenizer.encode(text)
     found = [text[start:stop] for start, stop in encoding.offsets[1:-1]]
@@ -52,24 +51,22 @@ def test_offsets_count_characters_of_the_original_text(tokenizer: Tokenizer) -> 
         ("", []),
     ],
 )
-def test_words_stand_where_they_were_written(
-    tokenizer: Tokenizer, text: str, words: list[str]
-) -> None:
+def test_words_stand_where_they_were_written(tokenizer, text, words):
     assert [text[start:stop] for start, stop in tokenizer.find_words(text)] == words
 
 
-def test_a_mark_of_a_tokenizer_with_accents_is_what_its_pieces_are() -> None:
+def test_a_mark_of_a_tokenizer_with_accents_is_what_its_pieces_are():
     cased = Tokenizer(VOCABULARY, TokenizerSettings(lowercase=False, strip_accents=False))
     assert cased.find_words("e\u0301 !\u0301") == [(0, 2), (3, 4), (4, 5)]
 
 
-def test_special_tokens_in_a_text_are_text(tokenizer: Tokenizer) -> None:
+def test_special_tokens_in_a_text_are_text(tokenizer):
     encoding = tokenizer.encode("[MASK] [SEP]")
     assert tokenizer.special_ids.isdisjoint(set(encoding.ids[1:-1]) - {tokenizer.unk_id})
     assert encoding.tokens[1] == "["
 
 
-def test_only_read_mask_reads_the_mask(tokenizer: Tokenizer) -> None:
+def test_only_read_mask_reads_the_mask(tokenizer):
     encoding = tokenizer.encode("the [MASK]. [SEP]", read_mask=True)
     assert encoding.tokens[1:5] == ["the", "[MASK]", ".", "["]
     assert encoding.offsets[2] == (4, 10)
@@ -92,13 +89,11 @@ def test_only_read_mask_reads_the_mask(tokenizer: Tokenizer) -> None:
         (4, 4, 0, (0, 0)),
     ],
 )
-def test_the_longer_text_is_cut_first(
-    length_a: int, length_b: int, budget: int, kept: tuple[int, int]
-) -> None:
+def test_the_longer_text_is_cut_first(length_a, length_b, budget, kept):
     assert cut_longest_first(length_a, length_b, budget) == kept
 
 
-def test_max_length_counts_special_tokens(tokenizer: Tokenizer) -> None:
+def test_max_length_counts_special_tokens(tokenizer):
     assert tokenizer.encode("a b c d", max_length=4).tokens == ["[CLS]", "a", "b", "[SEP]"]
     cut = tokenizer.encode("a b c d", "x y", max_length=6)
     assert cut.tokens == ["[CLS]", "a", "b", "[SEP]", "x", "[SEP]"]
@@ -106,7 +101,7 @@ def test_max_length_counts_special_tokens(tokenizer: Tokenizer) -> None:
         tokenizer.encode("a", "b", max_length=2)
 
 
-def test_a_batch_is_padded_with_its_mask(tokenizer: Tokenizer) -> None:
+def test_a_batch_is_padded_with_its_mask(tokenizer):
     batch = tokenizer.encode_batch(["the cat", "a"], ["b", "c d e"], pad_to=7)
     assert batch.input_ids.dtype == np.int64
     assert batch.input_ids.shape == (2, 7)
@@ -115,27 +110,27 @@ def test_a_batch_is_padded_with_its_mask(tokenizer: Tokenizer) -> None:
     assert batch.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
 
 
-def test_a_batch_without_padding_length_is_as_long_as_its_longest(tokenizer: Tokenizer) -> None:
+def test_a_batch_without_padding_length_is_as_long_as_its_longest(tokenizer):
     assert tokenizer.encode_batch(["a b", "a"]).input_ids.shape == (2, 4)
     assert tokenizer.encode_batch(["a b", "a"], pad_to=9).input_ids.shape == (2, 9)
     assert tokenizer.encode_batch(["a b", "a"], max_length=9).input_ids.shape == (2, 4)
     assert tokenizer.encode_batch([]).input_ids.shape == (0, 0)
 
 
-def test_a_batch_is_cut_to_pad_to(tokenizer: Tokenizer) -> None:
+def test_a_batch_is_cut_to_pad_to(tokenizer):
     batch = tokenizer.encode_batch(["a b c d e", "a"], pad_to=4)
     assert batch.input_ids.shape == (2, 4)
     assert batch.input_ids[0].tolist() == tokenizer.encode("a b c d e", max_length=4).ids
     assert tokenizer.encode_batch(["a b c", "a"], max_length=4).input_ids.shape == (2, 4)
 
 
-def test_a_batch_needs_as_many_pairs(tokenizer: Tokenizer) -> None:
+def test_a_batch_needs_as_many_pairs(tokenizer):
     with pytest.raises(InputError, match="as many pairs as texts \\(2\\), got 1"):
         tokenizer.encode_batch(["a", "b"], ["c"])
 
 
 @pytest.mark.parametrize("values", [(None,), (b"the",), ("the", 5)])
-def test_what_isnt_a_text_is_refused(tokenizer: Tokenizer, values: tuple[Any, ...]) -> None:
+def test_what_isnt_a_text_is_refused(tokenizer, values):
     with pytest.raises(InputError, match=r"expected a text, got (None|b'the'|5) \((None|byt|int)"):
         tokenizer.encode(*values)
     with pytest.raises(InputError, match="expected a text, got"):
@@ -145,19 +140,19 @@ def test_what_isnt_a_text_is_refused(tokenizer: Tokenizer, values: tuple[Any, ..
 @pytest.mark.parametrize(
     "texts", [5, b"the", {"text": ["the"]}, {"the"}, pd.DataFrame({"text": ["the"]})]
 )
-def test_what_isnt_a_list_of_texts_is_refused(tokenizer: Tokenizer, texts: Any) -> None:
+def test_what_isnt_a_list_of_texts_is_refused(tokenizer, texts):
     message = f"^expected a list of texts, got {type(texts).__name__}$"
     with pytest.raises(InputError, match=message):
         tokenizer.encode_batch(texts)
 
 
-def test_a_batch_isnt_one_text(tokenizer: Tokenizer) -> None:
+def test_a_batch_isnt_one_text(tokenizer):
     for values in (("the cat",), (["a", "b"], "ab")):
         with pytest.raises(InputError, match="got one text; put it into a list"):
             tokenizer.encode_batch(*values)
 
 
-def test_three_switches_are_independent() -> None:
+def test_three_switches_are_independent():
     vocabulary = (*SPECIAL_TOKENS, "é", "e", "É", "E", "中", "##中")
     found = {}
     for lowercase in (True, False):
@@ -171,14 +166,14 @@ def test_three_switches_are_independent() -> None:
     assert Tokenizer(vocabulary).encode("中中").tokens[1:-1] == ["中", "中"]
 
 
-def test_half_a_character_is_dropped(tokenizer: Tokenizer) -> None:
+def test_half_a_character_is_dropped(tokenizer):
     text = "a\ud800b the"
     assert tokenizer.encode(text).tokens[-2] == "the"
     assert tokenizer.encode(text).offsets[-2] == (4, 7)
     assert tokenizer.piece_ids([text]) == [tokenizer.encode(text).ids[1:-1]]
 
 
-def test_decode_joins_pieces_and_skips_special_tokens(tokenizer: Tokenizer) -> None:
+def test_decode_joins_pieces_and_skips_special_tokens(tokenizer):
     assert tokenizer.decode(tokenizer.encode("The cats, a cat.").ids) == "the cats, a cat."
     with pytest.raises(InputError, match="token ids go from 0 to"):
         tokenizer.decode([len(VOCABULARY)])
@@ -186,24 +181,24 @@ def test_decode_joins_pieces_and_skips_special_tokens(tokenizer: Tokenizer) -> N
         tokenizer.decode([-1])
 
 
-def test_continuations_are_marked(tokenizer: Tokenizer) -> None:
+def test_continuations_are_marked(tokenizer):
     marked = [VOCABULARY[index] for index in np.flatnonzero(tokenizer.is_continuation)]
     assert marked == ["##s", "##er"]
     assert tokenizer.is_continuation.shape == (tokenizer.vocab_size,)
 
 
-def test_marks_and_special_tokens_are_no_characters_of_the_text(tokenizer: Tokenizer) -> None:
+def test_marks_and_special_tokens_are_no_characters_of_the_text(tokenizer):
     encoding = tokenizer.encode("The cats")
     assert tokenizer.token_lengths[encoding.ids].tolist() == [0, 3, 3, 1, 0]
 
 
-def test_the_fingerprint_tells_vocabulary_and_switches_apart(tokenizer: Tokenizer) -> None:
+def test_the_fingerprint_tells_vocabulary_and_switches_apart(tokenizer):
     others = [Tokenizer(VOCABULARY[:-1]), Tokenizer(VOCABULARY, TokenizerSettings(lowercase=False))]
     assert len({tokenizer.fingerprint, *(other.fingerprint for other in others)}) == 3
     assert Tokenizer(VOCABULARY).fingerprint == tokenizer.fingerprint
 
 
-def test_known_chunks_stay_bounded_and_right() -> None:
+def test_known_chunks_stay_bounded_and_right():
     engine = build_engine(VOCABULARY, UNCASED)
     table = KnownChunks(engine, max_chunks=3)
     chunks = ["the", "cat", "cats.", "a,b", "the", "x" * 200, "[cat]"]
@@ -218,7 +213,7 @@ def test_known_chunks_stay_bounded_and_right() -> None:
     ["a", "\u0301", "a\u0323\u0301", ".", "中", " ", "a ", "\x00", "\ud800"],
     ids=["word", "marks", "stacked", "punctuation", "cjk", "blanks", "letters", "nul", "half"],
 )
-def test_time_is_linear_in_the_text(tokenizer: Tokenizer, unit: str) -> None:
+def test_time_is_linear_in_the_text(tokenizer, unit):
     whole = unit * (1_000_000 // len(unit.encode("utf-8", "surrogatepass")))
     part, whole_seconds = (measure(tokenizer, text) for text in (whole[: len(whole) // 16], whole))
     assert whole_seconds < 64 * part + 0.1  # 16, were every second alike, and 256 for a square

@@ -31,7 +31,7 @@ def settings(**values: object) -> VocabularySettings:
     return VocabularySettings.model_validate({"vocab_size": 100, **values})
 
 
-def test_special_tokens_then_characters_then_merges_in_order() -> None:
+def test_special_tokens_then_characters_then_merges_in_order():
     vocabulary = train_vocabulary(["hug hug hug pug pug hugs."], settings())
     assert vocabulary[:5] == list(SPECIAL_TOKENS)
     assert vocabulary[5:11] == [".", "g", "h", "p", "s", "u"]
@@ -40,28 +40,28 @@ def test_special_tokens_then_characters_then_merges_in_order() -> None:
     assert vocabulary[16:] == ["##ug", "hug", "pug"]
 
 
-def test_equal_counts_are_decided_by_the_text() -> None:
+def test_equal_counts_are_decided_by_the_text():
     vocabulary = train_vocabulary(["zy zy ab ab", "mn mn"], settings())
     assert vocabulary[-3:] == ["ab", "mn", "zy"]
 
 
-def test_vocabulary_ends_at_the_size_asked() -> None:
+def test_vocabulary_ends_at_the_size_asked():
     full = train_vocabulary(["hug hug hug pug pug hugs."], settings())
     cut = train_vocabulary(["hug hug hug pug pug hugs."], settings(vocab_size=17))
     assert cut == full[:17]
 
 
-def test_min_frequency_is_of_the_merge() -> None:
+def test_min_frequency_is_of_the_merge():
     assert "ab" in train_vocabulary(["ab"], settings(min_frequency=1))
     assert "ab" not in train_vocabulary(["ab"], settings(min_frequency=2))
 
 
-def test_overlapping_pairs_are_counted_once_merged() -> None:
+def test_overlapping_pairs_are_counted_once_merged():
     vocabulary = train_vocabulary(["aaaaa " * 4], settings())
     assert vocabulary[-3:] == ["##aa", "##aaaa", "aaaaa"]
 
 
-def test_an_outdated_count_is_put_right_before_it_wins() -> None:
+def test_an_outdated_count_is_put_right_before_it_wins():
     # merging ##b ##c first takes ten of the sixteen a ##b away, and eight m ##n win
     text = "abc " * 10 + "ab " * 6 + "zbc " * 10 + "mn " * 8
     vocabulary = train_vocabulary([text], settings())
@@ -71,25 +71,25 @@ def test_an_outdated_count_is_put_right_before_it_wins() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_entry_comes_twice(seed: int) -> None:
+def test_no_entry_comes_twice(seed):
     generator = random.Random(seed)
     words = ["".join(generator.choices("aab", k=generator.randint(2, 12))) for _ in range(30)]
     vocabulary = train_vocabulary([" ".join(words)], settings(min_frequency=1, vocab_size=400))
     assert len(set(vocabulary)) == len(vocabulary)
 
 
-def test_equally_frequent_characters_are_kept_by_code_point() -> None:
+def test_equally_frequent_characters_are_kept_by_code_point():
     assert train_vocabulary(["bb aa"], settings(alphabet_limit=1))[5:] == ["a", "##a"]
 
 
-def test_rare_characters_are_left_out_with_their_words() -> None:
+def test_rare_characters_are_left_out_with_their_words():
     vocabulary = train_vocabulary(["aa " * 9, "bb " * 5, "xa " * 2], settings(alphabet_limit=2))
     assert vocabulary[5:] == ["a", "b", "##a", "##b", "aa", "bb"]
     tokenizer = Tokenizer(vocabulary)
     assert tokenizer.encode("xa").tokens[1:-1] == ["[UNK]"]
 
 
-def test_words_are_those_of_the_tokenizer() -> None:
+def test_words_are_those_of_the_tokenizer():
     text = "L'Été... 中文 naïve—ΟΔΟΣ a\u200bb wait... '(No)'?!"
     for switches in ({}, {"lowercase": False}, {"strip_accents": False}, {"split_cjk": False}):
         wanted = settings(min_frequency=1, **switches)
@@ -100,35 +100,35 @@ def test_words_are_those_of_the_tokenizer() -> None:
         assert set(words) <= set(tokenizer.encode(text).tokens)
 
 
-def test_overlong_words_dont_count() -> None:
+def test_overlong_words_dont_count():
     assert count_words(["x" * 101, "ab"], settings()).counts == {"ab": 1}
 
 
-def test_too_small_a_size_for_the_characters_is_refused() -> None:
+def test_too_small_a_size_for_the_characters_is_refused():
     with pytest.raises(SettingsError, match=r"vocab_size \(8\) can't hold .* at least 11"):
         train_vocabulary(["abc"], settings(vocab_size=8))
 
 
-def test_words_that_were_all_forgotten_are_said_so() -> None:
+def test_words_that_were_all_forgotten_are_said_so():
     message = r"all 3 words were forgotten to stay within max_distinct_words \(2\); raise it"
     with pytest.raises(SettingsError, match=message):
         train_vocabulary(["a b c"], settings(max_distinct_words=2))
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["  \x00 "]])
-def test_no_words_is_an_error(texts: list[str]) -> None:
+def test_no_words_is_an_error(texts):
     with pytest.raises(InputError, match="has no words"):
         train_vocabulary(texts, settings())
 
 
-def test_progress_counts_each_entry_once() -> None:
+def test_progress_counts_each_entry_once():
     told: list[int] = []
     counts = count_words(["hug hug hug pug pug hugs."], settings())
     vocabulary = build_vocabulary(counts, settings(), told.append)
     assert sum(told) == len(vocabulary)
 
 
-def test_the_same_bytes_under_any_hash_seed() -> None:
+def test_the_same_bytes_under_any_hash_seed():
     digests = set()
     for seed in ("0", "1", "4242"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
@@ -139,7 +139,7 @@ def test_the_same_bytes_under_any_hash_seed() -> None:
     assert len(digests) == 1
 
 
-def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch):
     texts = ["The cat, the DOG.", "a cat—the dog", "dog"] * 3
     expected = count_words(texts, settings())
     monkeypatch.setattr(training, "MAX_PENDING_CHUNKS", 2)
@@ -150,14 +150,14 @@ def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch: pytest.Mo
     assert expected.num_texts == 9
 
 
-def test_the_rarest_words_are_forgotten_together() -> None:
+def test_the_rarest_words_are_forgotten_together():
     found = WordCounts(Counter(a=5, b=3, c=3, d=1, e=1, f=1))
     found.forget_rarest(5)
     assert found.counts == {"a": 5}  # with b and c there would be more than half of five
     assert found.num_forgotten == 9
 
 
-def test_memory_is_bounded_and_frequent_words_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_and_frequent_words_survive(monkeypatch):
     monkeypatch.setattr(training, "MAX_PENDING_CHUNKS", 50)
     texts = (f"the word{index} of{index % 7}" for index in range(2000))
     found = count_words(texts, settings(max_distinct_words=100))
@@ -167,7 +167,7 @@ def test_memory_is_bounded_and_frequent_words_survive(monkeypatch: pytest.Monkey
     assert found.counts.total() + found.num_forgotten == found.num_words
 
 
-def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch):
     held: list[int] = []
 
     def spy(found: WordCounts, max_words: int) -> None:
@@ -184,7 +184,7 @@ def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch: pytest.Mon
     assert found.counts.total() + found.num_forgotten == found.num_words == 9999
 
 
-def test_chunks_that_wait_are_bounded_by_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_that_wait_are_bounded_by_their_length(monkeypatch):
     monkeypatch.setattr(training, "MAX_PENDING_CHARS", 1 << 20)
     tracemalloc.start()
     try:

@@ -1,7 +1,5 @@
 """What the tests of the loop share."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -10,12 +8,12 @@ from bertkit.training.run import Run, RunRecord
 
 
 @pytest.fixture
-def machine() -> Machine:
+def machine():
     return Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     run = Run(tmp_path / "run")
     run.write_record(
         RunRecord(settings={}, data_fingerprint="", model={}, num_steps=0, versions={})

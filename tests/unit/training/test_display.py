@@ -1,6 +1,5 @@
 import io
 
-import pytest
 from rich.console import Console
 
 from bertkit.training import display
@@ -21,7 +20,7 @@ def test_without_a_terminal_it_writes_plain_lines(capsys):
     assert event == "careful [bold]"
 
 
-def test_on_a_terminal_it_shows_a_table_and_the_time_left(monkeypatch: pytest.MonkeyPatch):
+def test_on_a_terminal_it_shows_a_table_and_the_time_left(monkeypatch):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=100, highlight=False)
     monkeypatch.setattr(display, "open_console", lambda: console)
@@ -50,7 +49,7 @@ def test_a_watched_metric_that_is_shown_already_has_no_second_column(capsys):
         assert capsys.readouterr().err == "step 4/10  loss 2.000  right 50.0%  held-out\n"
 
 
-def test_the_best_evaluation_stays_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
+def test_the_best_evaluation_stays_on_a_terminal(monkeypatch):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=100, highlight=False)
     monkeypatch.setattr(display, "open_console", lambda: console)

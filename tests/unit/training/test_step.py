@@ -238,7 +238,7 @@ def test_a_flipped_bit_in_a_dump_is_named(run, machine, name):
         read_dump(path)
 
 
-def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, machine, tmp_path: Path):
+def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, machine, tmp_path):
     train(run, machine, 3, poison=lambda step: step == 1)
     with pytest.raises(MissingFileError, match=r"run isn't a dump.*dumps/step-00000002"):
         read_dump(run.folder)

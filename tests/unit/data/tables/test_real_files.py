@@ -1,7 +1,5 @@
 """Labeled files that others made are read to the last row, with nothing left out."""
 
-from pathlib import Path
-
 import pytest
 from tests.unit.data.tables.labeled import read, read_values
 
@@ -11,7 +9,7 @@ pytestmark = pytest.mark.shared_data
 
 
 @pytest.mark.parametrize(("split", "count"), [("train", 6920), ("dev", 872), ("test", 1821)])
-def test_sst2(shared_data: Path, split: str, count: int) -> None:
+def test_sst2(shared_data, split, count):
     values = read_values(shared_data / "tasks" / "sst2" / f"{split}.csv")
     assert len(values) == count
     assert {cells["label"] for cells in values} == {"negative", "positive"}
@@ -19,7 +17,7 @@ def test_sst2(shared_data: Path, split: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(("split", "count"), [("train", 8551), ("dev", 516)])
-def test_cola(shared_data: Path, split: str, count: int) -> None:
+def test_cola(shared_data, split, count):
     values = read_values(shared_data / "tasks" / "cola" / f"{split}.tsv", header=False)
     assert len(values) == count
     assert {cells["2"] for cells in values} == {"0", "1"}
@@ -31,7 +29,7 @@ def test_cola(shared_data: Path, split: str, count: int) -> None:
     ("split", "num_sentences", "num_words"),
     [("train", 3394, 62730), ("dev", 1009, 15733), ("test", 1287, 23394)],
 )
-def test_wnut17(shared_data: Path, split: str, num_sentences: int, num_words: int) -> None:
+def test_wnut17(shared_data, split, num_sentences, num_words):
     values = read_values(shared_data / "tasks" / "wnut17" / f"{split}.conll")
     assert len(values) == num_sentences
     assert sum(len(cells["tokens"]) for cells in values) == num_words
@@ -40,7 +38,7 @@ def test_wnut17(shared_data: Path, split: str, num_sentences: int, num_words: in
 
 
 @pytest.mark.parametrize(("split", "count"), [("train", 925), ("dev", 265)])
-def test_squad(shared_data: Path, split: str, count: int) -> None:
+def test_squad(shared_data, split, count):
     path = shared_data / "tasks" / "squad" / f"{split}.json"
     assert open_records(path).format == "json"
     values = read_values(path)

@@ -1,7 +1,5 @@
 """A small model and its tables, made once; machines aren't measured."""
 
-from pathlib import Path
-
 import pytest
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
@@ -9,7 +7,7 @@ from bertkit.recipes.finetune.run import Sources
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with a model and tables."""
     folder = tmp_path_factory.mktemp("made")
     save_model(folder / "model")
@@ -18,12 +16,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sources(made: Path) -> Sources:
+def sources(made):
     """What a classifier is made of."""
     return Sources("classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv"))
 
 
 @pytest.fixture(autouse=True)
-def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+def _unmeasured(monkeypatch):
     """The machine's peak, which takes a second to measure."""
     monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)

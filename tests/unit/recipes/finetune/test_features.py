@@ -37,7 +37,7 @@ BRIEF = BILSTM.model_copy(update={"epochs": 2.0})
 
 
 @pytest.fixture(scope="module")
-def deep(made, tmp_path_factory) -> Path:
+def deep(made, tmp_path_factory):
     """A model with four layers."""
     folder = tmp_path_factory.mktemp("deep")
     save_model(folder, num_hidden_layers=4)
@@ -45,12 +45,12 @@ def deep(made, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def deep_sources(sources, deep) -> Sources:
+def deep_sources(sources, deep):
     return Sources("classify", str(deep), sources.train, sources.dev)
 
 
 @pytest.fixture(scope="module")
-def whole(made, deep, tmp_path_factory) -> Path:
+def whole(made, deep, tmp_path_factory):
     """A BiLSTM on four layers that nothing interrupted; it has learned little."""
     output = tmp_path_factory.mktemp("features") / "model"
     sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))

@@ -26,7 +26,7 @@ DEFAULT = FineTuneSettings(device="cpu")
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory) -> Path:
+def encoder(tmp_path_factory):
     """A folder of sentence-transformers that averages tokens."""
     folder = tmp_path_factory.mktemp("sentences") / "encoder"
     folder.mkdir()

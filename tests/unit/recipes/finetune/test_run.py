@@ -43,7 +43,7 @@ def contents(output: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
-def whole(made, tmp_path_factory) -> Path:
+def whole(made, tmp_path_factory):
     """A model that nothing interrupted."""
     output = tmp_path_factory.mktemp("whole") / "model"
     sources = recipe.Sources(

@@ -1,7 +1,5 @@
 """A small corpus and a tokenizer of letters."""
 
-from pathlib import Path
-
 import pytest
 from tests.letters import letters_tokenizer, write_letters
 
@@ -14,13 +12,13 @@ def small_units(monkeypatch):
 
 
 @pytest.fixture
-def tokenizer(tmp_path: Path) -> Path:
+def tokenizer(tmp_path):
     letters_tokenizer().save(tmp_path / "tokenizer")
     return tmp_path / "tokenizer"
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     """Six files of twenty documents of three sentences."""
     write_letters(tmp_path / "corpus", "abcdef", 20)
     return tmp_path / "corpus"

@@ -1,22 +1,19 @@
 """Small files, made once; machines aren't measured."""
 
-from pathlib import Path
-
 import pytest
 from tests.unit.recipes.seq2seq.small import QUICK, SHORT, write_files
 
 from bertkit.recipes.seq2seq import run as recipe
-from bertkit.recipes.seq2seq.run import PairFiles
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> PairFiles:
+def files(tmp_path_factory):
     """Pairs to learn from, and held-out ones."""
     return write_files(tmp_path_factory.mktemp("pairs"))
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _unmeasured() -> object:
+def _unmeasured():
     """The machine's peak, which takes a second to measure."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
@@ -24,7 +21,7 @@ def _unmeasured() -> object:
 
 
 @pytest.fixture(scope="session")
-def whole(files: PairFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(files, tmp_path_factory):
     """A model that has learned."""
     output = tmp_path_factory.mktemp("whole") / "model"
     recipe.train_seq2seq(files, output, QUICK)
@@ -32,7 +29,7 @@ def whole(files: PairFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def short(files: PairFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def short(files, tmp_path_factory):
     """A model of a few steps that nothing interrupted."""
     output = tmp_path_factory.mktemp("short") / "model"
     recipe.train_seq2seq(files, output, SHORT)

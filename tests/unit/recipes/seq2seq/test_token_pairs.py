@@ -15,12 +15,12 @@ TARGETS = ["a dog", "the cat lost the hat.", "cat", "a", "dog dog"]
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def tokenizer():
     return Tokenizer([*SPECIAL_TOKENS, *WORDS])
 
 
 @pytest.fixture(scope="module")
-def pairs(tokenizer: Tokenizer) -> TokenPairs:
+def pairs(tokenizer):
     return TokenPairs(TokenTexts.encode(TEXTS, tokenizer), TokenTexts.encode(TARGETS, tokenizer))
 
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 import torch
+from tests.unit.tasks.small import train
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.batch import TaskBatch, compute_logits
+from bertkit.tasks.batch import compute_logits
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -37,38 +37,11 @@ def list_examples(*, has_impossible=True):
     return found
 
 
-def train(task, examples, num_steps=40):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=TOKENIZER.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=16,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        initializer_range=0.2,
-        **task.config_changes,
-    )
-    model = BertForQuestionAnswering(config)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
-    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
-    assert batch.target_counts == {"task": len(batch.packed.lengths)}
-    for _ in range(num_steps):
-        scores = task.loss(model.scores(batch.packed), batch)
-        optimizer.zero_grad()
-        scores.losses["task"].backward()
-        optimizer.step()
-    assert int(scores.hits["task"]) == len(batch.labels)
-    return model.eval()
-
-
 def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     examples = list_examples()
     task = AnswerQuestions.from_examples(SETTINGS, examples)
     assert task.settings.version == "2.0"
-    model = train(task, examples)
+    model = train(task, examples, tokenizer=TOKENIZER)
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
     logits = compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)

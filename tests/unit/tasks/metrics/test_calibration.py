@@ -35,17 +35,6 @@ def test_the_error_is_the_mean_gap():
     assert expected_calibration_error(find_reliability([1.0, 0.0], [True, False])) == 0.0
 
 
-def test_probabilities_add_up_to_one_at_any_size():
-    probabilities = softmax([[1e4, 0.0, -1e4], [1.0, 1.0, 1.0]])
-    assert probabilities.tolist() == [[1.0, 0.0, 0.0], pytest.approx([1 / 3] * 3)]
-    assert softmax([[2.0, 0.0]], 2.0)[0, 0] == pytest.approx(1 / (1 + np.exp(-1)))
-
-
-def test_likelihood_is_in_nats():
-    assert negative_log_likelihood([[0.0, 0.0]], [1]) == pytest.approx(np.log(2))
-    assert negative_log_likelihood([[1000.0, 0.0]], [1], 100.0) == pytest.approx(10.0, abs=1e-4)
-
-
 def test_no_other_temperature_is_likelier():
     generator = np.random.default_rng(0)
     grid = np.geomspace(LEAST_TEMPERATURE, GREATEST_TEMPERATURE, 150)

@@ -96,42 +96,12 @@ def test_an_interval_needs_examples_and_a_confidence(changes, message):
 METRICS = [pearson, spearman, mean_squared_error, mean_absolute_error]
 
 
-def test_a_straight_line_is_one_and_its_fall_minus_one():
-    assert pearson([1, 2, 3], [10, 20, 30]) == pytest.approx(1.0)
-    assert pearson([1, 2, 3], [0.3, 0.2, 0.1]) == pytest.approx(-1.0)
-    assert spearman([1, 2, 3, 4], [1, 10, 100, 1000]) == pytest.approx(1.0)
-
-
-def test_equal_numbers_share_the_mean_of_their_ranks():
-    # ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4
-    assert spearman([0, 5, 5, 9], [1, 2, 3, 4]) == pytest.approx(4.5 / np.sqrt(4.5 * 5))
-
-
-@pytest.mark.parametrize("metric", [pearson, spearman])
-@pytest.mark.parametrize(
-    ("truth", "predictions"),
-    [
-        ([0.1] * 10, range(10)),  # whose mean isn't quite 0.1
-        (range(3), [7, 7, 7]),
-        ([1], [2]),
-        ([0, 0], [1, 1]),
-    ],
-)
-def test_what_is_always_the_same_has_no_correlation(metric, truth, predictions):
-    assert np.isnan(metric(list(truth), list(predictions)))
-
-
 def test_numbers_that_hardly_differ_have_one():
     assert pearson([1, 1 + 2**-52, 1], [0, 1, 0]) == pytest.approx(1.0)
 
 
 def test_squares_that_vanish_have_none():
     assert np.isnan(pearson([0, 1e-200], [0, 1e-200]))
-
-
-def test_errors_are_means():
-    assert mean_squared_error([1, 2], [1, 5]) == 4.5
-    assert mean_absolute_error([1, 2], [1, -1]) == 1.5
 
 
 @pytest.mark.parametrize("metric", METRICS)

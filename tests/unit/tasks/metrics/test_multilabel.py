@@ -10,15 +10,6 @@ LABELS = np.array([[True, False, False], [True, True, False], [False, False, Fal
 PREDICTIONS = np.array([[True, True, False], [True, True, False], [False, False, False]])
 
 
-def test_each_label_is_counted_in_each_example():
-    counts = count_label_sets(LABELS, PREDICTIONS)
-    assert counts.correct.tolist() == [[1, 0, 0], [1, 1, 0], [0, 0, 0]]
-    total = counts.add_up()
-    assert total.f1.tolist() == pytest.approx([1.0, 2 / 3, 0.0])
-    assert total.pool().precision == pytest.approx(3 / 4)
-    assert total.pool().recall == 1.0
-
-
 def test_all_labels_of_an_example_must_be_right():
     assert subset_accuracy(LABELS, PREDICTIONS) == pytest.approx(2 / 3)
     assert subset_accuracy(LABELS, PREDICTIONS, np.array([[3.0, 1, 0]])).tolist() == [0.25]

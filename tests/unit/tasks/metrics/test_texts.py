@@ -12,40 +12,9 @@ from bertkit.tasks.metrics.texts import (
     find_bits_per_character,
     find_null_threshold,
     find_perplexity,
-    normalize_answer,
     score_answers,
-    total_squad_1,
     total_squad_2,
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The  Cat.", "cat"),
-        ("an-other", "another"),
-        ("a theatre", "theatre"),
-        ("U.S. and\tthe\u00a0UK", "us and uk"),
-        ("“the” end…", "“ ” end…"),  # only ASCII punctuation goes
-        ("the a an", ""),
-        ("É", "é"),
-        ("", ""),
-    ],
-)
-def test_articles_punctuation_and_case_do_not_count(text, expected):
-    assert normalize_answer(text) == expected
-
-
-def test_the_best_gold_answer_counts():
-    scores = score_answers(["the cat sat", "dog"], [["a dog", "cat sat down"], ["dog"]], "1.1")
-    assert scores.exact.tolist() == [0.0, 1.0]
-    assert scores.f1.tolist() == pytest.approx([0.8, 1.0])
-    assert total_squad_1(scores) == pytest.approx({"exact_match": 50.0, "f1": 90.0})
-
-
-def test_a_word_counts_as_often_as_it_is_there():
-    scores = score_answers(["x x y", "x x y"], [["x z"], ["x x"]], "1.1")
-    assert scores.f1.tolist() == pytest.approx([2 / 5, 4 / 5])
 
 
 @pytest.mark.parametrize(
@@ -72,37 +41,6 @@ def test_answers_without_a_word(prediction, golds, old, new):
 
 SCORES = AnswerScores(exact=np.array([1.0, 0, 0, 1]), f1=np.array([1.0, 0.5, 0, 1]))
 HAS_ANSWER = [True, True, False, False]
-
-
-def test_totals_tell_the_two_kinds_of_questions_apart():
-    assert total_squad_2(SCORES, HAS_ANSWER) == {
-        "exact": 50.0,
-        "f1": 62.5,
-        "total": 4,
-        "HasAns_exact": 50.0,
-        "HasAns_f1": 75.0,
-        "HasAns_total": 2,
-        "NoAns_exact": 50.0,
-        "NoAns_f1": 50.0,
-        "NoAns_total": 2,
-    }
-    only = AnswerScores(SCORES.exact[:2], SCORES.f1[:2])
-    assert set(total_squad_2(only, [True, True])) == {
-        "exact",
-        "f1",
-        "total",
-        "HasAns_exact",
-        "HasAns_f1",
-        "HasAns_total",
-    }
-
-
-def test_above_the_threshold_there_is_no_answer():
-    scores = apply_threshold(SCORES, HAS_ANSWER, [0.0, 2.0, 2.0, 3.0], 2.0)
-    assert scores.f1.tolist() == [1, 0.5, 0, 1]
-    scores = apply_threshold(SCORES, HAS_ANSWER, [0.0, 2.0, 2.0, 3.0], 1.9)
-    assert scores.f1.tolist() == [1, 0, 1, 1]
-    assert scores.exact.tolist() == [1, 0, 1, 1]
 
 
 def test_the_best_threshold_gives_its_score():

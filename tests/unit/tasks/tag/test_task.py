@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
+from tests.unit.tasks.small import train
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.inference.predictor import Tagger
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch, compute_logits
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tasks.table import TASKS
@@ -40,43 +40,11 @@ def list_examples():
     return found
 
 
-def build_model(task, **changes):
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=TOKENIZER.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=16,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        initializer_range=0.2,
-        **{**task.config_changes, **changes},
-    )
-    return BertForTokenClassification(config)
-
-
-def train(task, examples, num_steps=30):
-    model = build_model(task)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
-    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
-    num_words = sum(len(example.words) for example in examples)
-    assert batch.target_counts == {"task": num_words}
-    for _ in range(num_steps):
-        scores = task.loss(model.scores(batch.packed), batch)
-        optimizer.zero_grad()
-        scores.losses["task"].backward()
-        optimizer.step()
-    assert int(scores.hits["task"]) == num_words
-    return model.eval()
-
-
 def test_it_learns_names_and_is_saved(tmp_path):
     examples = list_examples()
     task = Tag.from_examples(SETTINGS, examples)
     assert (task.labels, task.scheme, task.metric) == (LABELS, "BIO", "f1")
-    model = train(task, examples)
+    model = train(task, examples, 30, TOKENIZER)
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
     assert not any(one.is_cut for one in encoded)

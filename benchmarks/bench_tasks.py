@@ -33,10 +33,8 @@ from typing import Any
 
 import torch
 
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.inference.loading import hash_model
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
 from program import build_parser, describe_machine
@@ -179,8 +177,7 @@ def list_done(rows: Sequence[Row], hashes: dict[str, str]) -> set[Cell]:
 
 def hash_encoder(encoder: Path) -> str:
     """SHA-256 of an encoder's files, in whatever folder they lie."""
-    path = resolve_model(encoder)
-    return hash_model(path, open_checkpoint(path))
+    return OpenModel.open(encoder).sha256
 
 
 def write_random_encoder(folder: Path) -> None:

@@ -29,7 +29,6 @@ from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, MappedArray, ShardSet
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.loading import TOKENIZER_FILES
 from bertkit.jobs.inspect import describe
 from bertkit.recipes.prepare import run as prepare_module
 from bertkit.recipes.prepare.plan import is_finished, make_plan
@@ -37,6 +36,7 @@ from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.work_unit import UNITS_FOLDER, read_unit
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization import folder as tokenizer_folder
+from bertkit.tokenization.folder import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import read_log
 from bertkit.training.run import Run

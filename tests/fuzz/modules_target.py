@@ -13,7 +13,7 @@ from tests.hostile.sentence_files import (
 )
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.sentence_transformers import read_sentence_model
+from bertkit.models.open_model import OpenModel
 
 NUM_INPUTS = 2_000
 FILES = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)
@@ -31,7 +31,7 @@ def read(data: bytes, folder: Path) -> None:
     for file, content in {**WHOLE, name: data[1:]}.items():
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_bytes(content)
-    read_sentence_model(folder)
+    _ = OpenModel.open(folder).sentences
 
 
 def run(data: bytes, folder: Path) -> None:

@@ -30,9 +30,9 @@ from tests.waiting import end_when_stuck
 import bertkit
 from bertkit.base.errors import BertkitError
 from bertkit.checkpoints import huggingface, safetensors_file
-from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.inference.loading import LoadedModel
 from bertkit.jobs.inspect import describe
+from bertkit.models.open_model import OpenModel
 
 MAX_MESSAGE_CHARS = 2000
 ADDRESS_SPACE_BYTES = 600 << 20  # beside the files: less than what is refused shows as an error
@@ -132,7 +132,7 @@ def find_doors(case: Case) -> list[Callable[[Path], object]]:
                 lambda path: LoadedModel.load(bertkit.BertForPreTraining, path, device="cpu")
             )
     if "modules.json" in (*case.files, *case.links):
-        doors.append(read_sentence_model)
+        doors.append(lambda path: OpenModel.open(path).sentences)
     return [*doors, describe]
 
 

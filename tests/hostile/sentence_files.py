@@ -1,6 +1,6 @@
 """Sentence-transformers folders that are broken or hostile, made of a whole one.
 
-What is wrong in `modules.json` is told by every door; the rest by `read_sentence_model`, since an
+What is wrong in `modules.json` is told by every door; the rest by `OpenModel.sentences`, since an
 encoder that is loaded by itself has no use for it.
 """
 

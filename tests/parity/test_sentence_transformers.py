@@ -16,11 +16,11 @@ from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Den
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
     open_sentence_transformers,
-    read_sentence_model,
     write_sentence_model,
 )
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.settings import UNCASED
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -93,7 +93,7 @@ def rewrite(source: Path, folder: Path) -> SentenceModel:
     checkpoint = open_sentence_transformers(source)
     tensors = {name: tensor.read() for name, tensor in checkpoint.tensors.items()}
     write_huggingface(folder, checkpoint.config, tensors)
-    model = read_sentence_model(source)
+    model = OpenModel.open(source).sentences
     write_sentence_model(folder, model)
     for name in TOKENIZER_FILES:
         if (checkpoint.folder / name).exists():
@@ -177,7 +177,7 @@ def test_settings_of_the_whole_come_back(encoder, tmp_path):
 
 def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
     source = build(encoder, tmp_path / "theirs", modules.Pooling(8))
-    model = replace(read_sentence_model(source), max_seq_length=6)
+    model = replace(OpenModel.open(source).sentences, max_seq_length=6)
     rewrite(source, tmp_path / "ours")
     write_sentence_model(tmp_path / "ours", model)
     loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu")

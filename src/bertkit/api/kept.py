@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bertkit.base.errors import SettingsError, StoppedError, storage_errors
-from bertkit.checkpoints.hub import resolve_model
+from bertkit.models.open_model import OpenModel
 from bertkit.training.signals import interruptible
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -106,7 +106,7 @@ def take_model(
     **options: Any,
 ) -> Loaded:
     """Load a model, or take that of the last call; errors as in `resolve_model` and `load`."""
-    folder = resolve_model(model, revision=revision)
+    folder = OpenModel.open(model, revision=revision).path
     return LAST_LOADED.take(load, [folder], *arguments, **options)
 
 

@@ -17,7 +17,7 @@ from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
-from bertkit.checkpoints.hub import find_bundled, resolve_model
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.data.tables.text_files import name_beside
@@ -31,6 +31,7 @@ from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
 from bertkit.jobs.predict import answer_file
 from bertkit.jobs.settings import PredictSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.held_out import HeldOutResult, evaluate_held_out
 from bertkit.recipes.evaluate.run import EvaluatedModel, EvaluateResult
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
@@ -216,7 +217,7 @@ def search(
     names = name_files(corpus)
     if names is not None:
         index = _open_index(
-            resolve_model(place, revision=revision), names, chosen, index_folder, device
+            OpenModel.open(place, revision=revision).path, names, chosen, index_folder, device
         )
         found = index.search(asked, top_k)
     else:

@@ -1,18 +1,25 @@
 """All checkpoint formats, in the order in which they are tried, and `open_checkpoint`."""
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import MissingFileError
+from bertkit.base.errors import MissingFileError, storage_errors
+from bertkit.base.files import check_is_file
+from bertkit.base.members import find_member, has_member
+from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import DESCRIPTIONS, WEIGHTS
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
 from bertkit.checkpoints.sentence_transformers import (
     is_sentence_transformers,
+    list_module_folders,
     open_sentence_transformers,
 )
 from bertkit.checkpoints.tensorflow import is_tensorflow, open_tensorflow
@@ -67,22 +74,8 @@ def name_model(path: str | Path) -> str:
     return f"{parent}/{name}" if parent and name == RUN_FOLDER else name
 
 
-def identify_checkpoint(
-    checkpoint: Checkpoint, path: Path, revision: str | None = None
-) -> dict[str, Any]:
-    """Return revision, commit, and the SHA-256 of each file.
-
-    The path is that of `resolve_model`.
-    """
-    return {
-        "revision": revision,
-        "commit": path.name if path.parent.name == SNAPSHOTS else None,
-        "sha256": hash_files(checkpoint),
-    }
-
-
 def hash_files(checkpoint: Checkpoint) -> dict[str, str]:
-    """Return the SHA-256 of each file by name; errors as in `identify_checkpoint`."""
+    """Return the SHA-256 of config and weight files, by name."""
     return {file.name: record_file(file).sha256 for file in checkpoint.files}
 
 
@@ -91,3 +84,70 @@ def is_same_model(name: str, sha256: dict[str, str]) -> bool:
     if not os.path.exists(name):  # noqa: PTH110 - Path.exists raises if a name is too long
         return False
     return hash_files(open_checkpoint(Path(name))) == sha256
+
+
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class FileDescription:
+    """A file of a checkpoint.
+
+    Attributes:
+        name: relative to the model's folder.
+        size_bytes: its length.
+        sha256: SHA-256 of its content; None if it wasn't computed.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str | None
+
+
+def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Path, ...]]:
+    """List the files of a model, weights and metadata, with the folder that holds them.
+
+    Args:
+        path: path that the checkpoint was opened from.
+        checkpoint: the opened checkpoint.
+    """
+    home, prefixes = checkpoint.folder, [""]
+    if checkpoint.format == "sentence_transformers":
+        home, prefixes = path, ["", *list_module_folders(path)]
+    lacks_weights = len(checkpoint.files) == 1  # they couldn't be opened
+    others = [
+        find_member(home, prefix + name)
+        for prefix in prefixes
+        for name in (*DESCRIPTIONS, *WEIGHTS)
+        if has_member(home, prefix + name) and (name in DESCRIPTIONS or prefix or lacks_weights)
+    ]
+    return home, tuple(dict.fromkeys((*checkpoint.files, *others)))
+
+
+def describe_files(
+    folder: Path, paths: Iterable[Path], *, hashes: bool
+) -> tuple[FileDescription, ...]:
+    """Return the size of each file, and with `hashes` its SHA-256."""
+    sizes = {}
+    for path in dict.fromkeys(paths):
+        check_is_file(path)
+        with storage_errors(path, "read"):
+            sizes[path] = path.stat().st_size
+    with show_progress("Hashing", sum(sizes.values()), is_bytes=True) as progress:
+        return tuple(
+            FileDescription(
+                path.relative_to(folder).as_posix(),
+                size,
+                _hash(path, progress) if hashes else None,
+            )
+            for path, size in sizes.items()
+        )
+
+
+def _hash(path: Path, progress: ProgressBar) -> str:
+    digest = hashlib.sha256()
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        while data := stream.read(PIECE_BYTES):
+            digest.update(data)
+            progress.advance(len(data))
+    return digest.hexdigest()

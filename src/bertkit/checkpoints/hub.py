@@ -97,7 +97,7 @@ WAIT_SECONDS = 1.0
 
 
 def resolve_model(
-    text: str | Path, *, revision: str | None = None, for_weights: bool = True
+    text: str | Path | None, *, revision: str | None = None, for_weights: bool = True
 ) -> Path:
     """Return the local folder or file of that name, or else fetch the Hub model of that id.
 

@@ -235,8 +235,8 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
     return replace(checkpoint, format="sentence_transformers", files=files)
 
 
-def read_sentence_model(folder: Path) -> SentenceModel:
-    """Read everything except the encoder."""
+def read_sentence_model(folder: Path, encoder: Checkpoint) -> SentenceModel:
+    """Read everything except the encoder, which `open_sentence_transformers` opened."""
     settings = read_settings(folder)
     entries = _read_entries(folder)
     kinds = [MODULE_TYPES[entry.type] for entry in entries]
@@ -249,14 +249,13 @@ def read_sentence_model(folder: Path) -> SentenceModel:
         READERS[kind](folder, str(PurePosixPath(entry.path)))
         for kind, entry in zip(kinds[1:], entries[1:], strict=True)
     )
-    home = _find_encoder(folder, entries)
-    config = read_config(home)
+    home, config = encoder.folder, encoder.config
     _check_sizes(folder, modules, read_size(home, config, "hidden_size", DEFAULT_HIDDEN_SIZE))
-    encoder = read_encoder_settings(home)
+    encoding = read_encoder_settings(home)
     return SentenceModel(
         modules=modules,
-        max_seq_length=find_length(home, config, encoder.max_seq_length),
-        lowercase=encoder.do_lower_case,
+        max_seq_length=find_length(home, config, encoding.max_seq_length),
+        lowercase=encoding.do_lower_case,
         prompts={name: text for name, text in settings.prompts.items() if text is not None},
         default_prompt=settings.default_prompt_name,
         similarity=settings.similarity_fn_name,

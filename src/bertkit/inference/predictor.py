@@ -11,18 +11,15 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.base.settings import Settings, validate
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.inference.stream import cut_windows, encode_ahead
-from bertkit.models.bert.architectures import FEATURE_BASED, find_architecture
-from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.architectures import FEATURE_BASED
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import ResultList, show_metrics
 from bertkit.tasks.answer.examples import AnswerExample
@@ -162,27 +159,24 @@ class Predictor(Generic[Input, Example, Prediction]):
                 task's max_length.
             BertkitError: it can't be loaded, as in `LoadedModel.load`.
         """
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
-        heads = list_heads(checkpoint.tensors)
-        architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-        task = load_task(checkpoint.folder, config, architecture)
+        opened = OpenModel.open(path, revision=revision)
+        task = load_task(opened.folder, opened.config, opened.architecture)
         if cls.task_kind is not None and not isinstance(task, cls.task_kind):
             raise CheckpointError(
-                f"{checkpoint.folder} is a model for the task {task.name}, not"
+                f"{opened.folder} is a model for the task {task.name}, not"
                 f" {cls.task_kind.name}; load it with Predictor, or use `bertkit {task.name}`"
             )
-        limit = config.max_position_embeddings
+        limit = opened.config.max_position_embeddings
         if task.settings.max_length > limit:
             raise CheckpointError(
-                f"{checkpoint.folder}: the task's max_length is {task.settings.max_length:,}, and"
+                f"{opened.folder}: the task's max_length is {task.settings.max_length:,}, and"
                 f" the model takes at most {limit:,} tokens; its files don't belong together"
             )
-        kind = BertFeatureBased if architecture == FEATURE_BASED else task.model_kind
-        loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
+        kind = BertFeatureBased if opened.architecture == FEATURE_BASED else task.model_kind
+        loaded = LoadedModel.load(kind, opened, device)
         model = loaded.model
         chosen = choose_engine(engine, model, model.head_layers, precision)
-        return cls(task, loaded, chosen, read_metrics(checkpoint.folder))
+        return cls(task, loaded, chosen, read_metrics(opened.folder))
 
     def giving(self, answers: Settings) -> Self:
         """Return the predictor with these settings of what a prediction gives."""

@@ -18,8 +18,6 @@ import torch
 
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.base.progress import show_progress
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import find_bundled, resolve_model
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import gather, open_records
 from bertkit.data.tables.settings import RecordSettings
@@ -30,6 +28,7 @@ from bertkit.inference.predictor import NamedText, name_texts
 from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, BertLMHeadModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.reports.notebook import ResultList, Row, Tabular
 from bertkit.tasks.metrics.classification import Numbers
@@ -196,11 +195,9 @@ class TextScorer:
 
         Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
         """
-        checkpoint = open_checkpoint(
-            resolve_model(path or find_bundled("words"), revision=revision)
-        )
-        kind = BertLMHeadModel if checkpoint.config.get("is_decoder") is True else BertForMaskedLM
-        return cls(LoadedModel.from_checkpoint(kind, checkpoint, device), engine, precision)
+        opened = OpenModel.open(path, revision=revision, bundled="words")
+        kind = BertLMHeadModel if opened.is_causal else BertForMaskedLM
+        return cls(LoadedModel.load(kind, opened, device), engine, precision)
 
     @property
     def is_left_to_right(self) -> bool:

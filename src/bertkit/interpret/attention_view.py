@@ -12,9 +12,6 @@ from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
 from bertkit.interpret.build import (
@@ -27,11 +24,12 @@ from bertkit.interpret.build import (
 )
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import InspectedModel, Observation, name_in_views
+from bertkit.interpret.inspected_model import InspectedModel, Observation
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
 from bertkit.interpret.views.view import ViewInputs
+from bertkit.models.open_model import OpenModel
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
@@ -262,9 +260,9 @@ def load_inspected_model(
     precision: PrecisionName = "auto",
 ) -> InspectedModel | InspectedEncoderDecoder:
     """Load a model of any kind; arguments and errors as in `InspectedModel.load`."""
-    checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-    kind = InspectedEncoderDecoder if is_encoder_decoder(checkpoint.config) else InspectedModel
-    return kind.from_checkpoint(checkpoint, name_in_views(path), device, precision)
+    opened = OpenModel.open(path, revision=revision)
+    kind = InspectedEncoderDecoder if opened.is_encoder_decoder else InspectedModel
+    return kind.load(opened, device, precision=precision)
 
 
 def _check_size(scenes: Iterable[ViewInputs]) -> None:

@@ -6,7 +6,6 @@ from typing import Self
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
-from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.inference.decoding.beam import DecodingLimits
 from bertkit.inference.decoding.search import decode
@@ -19,7 +18,7 @@ from bertkit.inference.generation.settings import (
     is_seq2seq_model,
     read_seq2seq_file,
 )
-from bertkit.inference.loading import find_max_length, load_tokenizer
+from bertkit.inference.loading import find_max_length
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.interpret.inspected_model import (
@@ -32,6 +31,7 @@ from bertkit.interpret.inspected_model import (
     number_words,
 )
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.cross_attention import Memory
 from bertkit.tokenization.detokenization import Spacing
@@ -57,31 +57,20 @@ class InspectedEncoderDecoder(LoadsFromFolder):
     saved: Seq2SeqSettingsFile | None = None
 
     @classmethod
-    def from_checkpoint(
-        cls,
-        checkpoint: Checkpoint,
-        name: str,
-        device: str = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load an open checkpoint; arguments and errors as in `load`."""
+    def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
         place = choose_device(device)
-        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(place)
+        model = EncoderDecoderModel.from_pretrained(opened).to(place)
         cast_whole(model, precision, place)
-        halves = (model.config.encoder, model.config.decoder)
-        smaller = min(halves, key=lambda half: half.vocab_size)
-        tokenizer = load_tokenizer(checkpoint, smaller)
+        tokenizer, folder = opened.tokenizer, opened.folder
         if max(model.config.decoder_start_token_id, model.config.eos_token_id) >= (
             tokenizer.vocab_size
         ):
             raise CheckpointError(
-                f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and the"
+                f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and the"
                 " start or end token isn't among them"
             )
-        folder = checkpoint.folder
-        return cls(
-            name, model, tokenizer, read_seq2seq_file(folder) if is_seq2seq_model(folder) else None
-        )
+        saved = read_seq2seq_file(folder) if is_seq2seq_model(folder) else None
+        return cls(opened.name, model, tokenizer, saved)
 
     @property
     def device(self) -> torch.device:

@@ -8,7 +8,6 @@ Source: Pearson 1901, "On lines and planes of closest fit to systems of points i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
-from bertkit.inference.loading import LoadedModel
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.figures.scatter import Scatter
 
@@ -107,7 +105,7 @@ def nearest_by_layer(
         layers: 0 for the word embeddings, 1 for the first block, -1 for the last; all if None.
         top_k: the number of neighbors.
     """
-    loaded = LoadedModel[Any](inspected.model, inspected.tokenizer)
+    loaded = inspected.loaded
     if layers is None:
         layers = range(inspected.model.config.num_hidden_layers + 1)
     return [

@@ -10,21 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, pluralize
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import name_model, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.huggingface import is_encoder_decoder
-from bertkit.checkpoints.names import list_heads
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.inference.engines.choice import cast_whole, find_device
-from bertkit.inference.loading import (
-    describe_limit,
-    find_max_length,
-    load_tokenizer_and_length,
-)
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
-from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -41,12 +31,12 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
     BertLMHeadModel,
 )
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
 from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import choose_device
 
 AnyBert = (
     BertModel
@@ -132,26 +122,19 @@ class LoadsFromFolder(ABC):
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        model: str | Path | OpenModel,
         device: str = "auto",
         *,
         revision: str | None = None,
         precision: PrecisionName = "auto",
     ) -> Self:
         """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub."""
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, name_in_views(path), device, precision)
+        return cls._load(OpenModel.open(model, revision=revision), device, precision)
 
     @classmethod
     @abstractmethod
-    def from_checkpoint(
-        cls,
-        checkpoint: Checkpoint,
-        name: str,
-        device: str = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load an open checkpoint; `name` is the model's name in views."""
+    def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
+        """Load an open model."""
 
 
 @dataclass(frozen=True)
@@ -163,39 +146,34 @@ class InspectedModel(LoadsFromFolder):
         model: the model, on its device.
         tokenizer: its tokenizer.
         task: the task of a fine-tuned model; None for any other model.
-        model_max_length: the maximum number of tokens that the model's folder declares, as in
-            `bertkit.inference.loading.load_tokenizer_and_length`.
+        opened: where it came from; None for a model made in memory.
     """
 
     name: str
     model: AnyBert
     tokenizer: Tokenizer
     task: Task[Any, Any] | None = None
-    model_max_length: int | None = None
+    opened: OpenModel | None = None
 
     @classmethod
-    def from_checkpoint(
-        cls,
-        checkpoint: Checkpoint,
-        name: str,
-        device: str = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load an open checkpoint; arguments and errors as in `load`."""
-        if is_encoder_decoder(checkpoint.config):
+    def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
+        if opened.is_encoder_decoder:
             raise CheckpointError(
-                f"{checkpoint.folder} is an encoder-decoder, and this needs a BERT; `bertkit view`"
+                f"{opened.folder} is an encoder-decoder, and this needs a BERT; `bertkit view`"
                 " and `bertkit.AttentionView` show its attention"
             )
-        heads = list_heads(checkpoint.tensors)
-        architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-        place = choose_device(device)
-        model = MODELS[architecture].from_checkpoint(checkpoint).to(place)
-        cast_whole(model, precision, place)
-        tokenizer, model_max_length = load_tokenizer_and_length(checkpoint, model.config)
-        is_fine_tuned = isinstance(model, FineTunedBert)
-        task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        return cls(name, model, tokenizer, task, model_max_length)
+        loaded = LoadedModel.load(MODELS[opened.architecture], opened, device)
+        model = loaded.model
+        cast_whole(model, precision, find_device(model))
+        task = None
+        if isinstance(model, FineTunedBert):
+            task = load_task(opened.folder, model.config, opened.architecture)
+        return cls(opened.name, model, loaded.tokenizer, task, loaded.opened)
+
+    @property
+    def loaded(self) -> LoadedModel[Any]:
+        """The model with its tokenizer, for predictions."""
+        return LoadedModel(self.model, self.tokenizer, self.opened)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> EncodedText:
         """Tokenize a text, or a pair of texts.
@@ -214,11 +192,7 @@ class InspectedModel(LoadsFromFolder):
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
-        if len(encoding.ids) > find_max_length(config, self.model_max_length):
-            raise InputError(
-                f"the text has {pluralize(len(encoding.ids), 'token')}, and the model"
-                f" {describe_limit(config, self.model_max_length)}; shorten it"
-            )
+        self.loaded.check_text("the text", len(encoding.ids), is_empty=False)
         if pair is not None and config.type_vocab_size < 2:
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
         return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
@@ -250,11 +224,6 @@ class InspectedModel(LoadsFromFolder):
             find_log_probabilities(self.name, scores, self.tokenizer),
             tuple(encoded.encoding.ids[1:]),
         )
-
-
-def name_in_views(path: str | Path) -> str:
-    """Return a model's name in views: its name without folders, or its id."""
-    return name_model(Path(path).resolve()) if Path(path).exists() else str(path)
 
 
 def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:

@@ -22,31 +22,28 @@ from bertkit.base.files import check_is_file, durable_folder, write_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.file_names import TASK_FILE
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters, list_heads
+from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters
 from bertkit.checkpoints.sentence_modules import Dense, Module
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
-    read_sentence_model,
     write_sentence_model,
 )
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
-from bertkit.models.bert.architectures import expected_shapes, find_architecture
+from bertkit.models.bert.architectures import expected_shapes
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.models.bert.weights import describe_config
+from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.folder import (
     ADDED_FILE,
     CONFIG_FILE,
     ENGINE_FILE,
     VOCABULARY_FILE,
     read_folder,
-    read_max_length,
     write_folder,
 )
 
@@ -60,36 +57,28 @@ MAX_COPIED_BYTES = 64 << 20
 Written = tuple[dict[str, FileRecord], tuple[str, ...]]
 
 
-def write_companions(
-    path: Path, encoder: Path, folder: Path, config: BertConfig, sentences: SentenceModel | None
-) -> Written:
-    """Write everything beside config and weights; return the files by name, and remarks.
-
-    `encoder` is the folder in the model's that has the encoder and the tokenizer.
-    """
+def write_companions(source: OpenModel, folder: Path, sentences: SentenceModel | None) -> Written:
+    """Write everything beside config and weights; return the files by name, and remarks."""
     files: dict[str, FileRecord] = {}
     if sentences is not None:
-        files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
-    written, notes = write_tokenizer(encoder, folder, config)
-    return files | written | copy_files(encoder, folder), notes
+        files |= write_sentence_model(folder, sentences) | copy_files(source.path, folder)
+    written, notes = write_tokenizer(source, folder)
+    return files | written | copy_files(source.folder, folder), notes
 
 
-def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> Written:
-    """Rewrite the tokenizer of a model folder, or copy one that isn't BERT's."""
-    if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
-        note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
+def write_tokenizer(source: OpenModel, folder: Path) -> Written:
+    """Rewrite the tokenizer of a model, or copy one that isn't BERT's."""
+    home = source.folder
+    if not source.has_tokenizer:
+        note = f"there is no tokenizer: {home} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
         return {}, (note,)
     try:
-        vocabulary, settings = read_folder(source)
+        vocabulary, settings = read_folder(home)
     except InputError as error:
         note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
-        return copy_files(source, folder, FOREIGN_FILES), (note,)
-    if len(vocabulary) > config.vocab_size:
-        raise CheckpointError(
-            f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
-            f" {config.vocab_size:,}; the tokenizer doesn't belong to this model"
-        )
-    max_length = read_max_length(source) or config.max_position_embeddings
+        return copy_files(home, folder, FOREIGN_FILES), (note,)
+    source.check_vocabulary(len(vocabulary))
+    max_length = source.model_max_length or source.config.max_position_embeddings
     return write_folder(folder, vocabulary, settings, max_length=max_length), ()
 
 
@@ -133,25 +122,23 @@ class ConvertedWeights:
 
 
 def convert_weights(
-    checkpoint: Checkpoint, dtype: torch.dtype | None, progress: ProgressBar
+    source: OpenModel, dtype: torch.dtype | None, progress: ProgressBar
 ) -> ConvertedWeights:
     """Check each tensor against the config; only tied copies are read yet.
 
     Without a dtype it is that of the source. The progress advances by the bytes of each tensor when
     it is read.
     """
-    heads = list_heads(checkpoint.tensors)
-    architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
-    expected = expected_shapes(config, architecture, heads)
-    problems = list_problems(checkpoint.tensors, expected)
-    report(problems or list_unequal_copies(checkpoint.tensors), checkpoint.folder)
-    dropped = {name for name in checkpoint.tensors if name in DROPPED or name in COPIES}
-    kept = {name: t for name, t in checkpoint.tensors.items() if name not in dropped}
+    tensors = source.checkpoint.tensors
+    expected = expected_shapes(source.config, source.architecture, source.heads)
+    problems = list_problems(tensors, expected)
+    report(problems or list_unequal_copies(tensors), source.folder)
+    dropped = {name for name in tensors if name in DROPPED or name in COPIES}
+    kept = {name: tensor for name, tensor in tensors.items() if name not in dropped}
     return ConvertedWeights(
-        config=config,
-        architecture=architecture,
-        heads=heads,
+        config=source.config,
+        architecture=source.architecture,
+        heads=source.heads,
         tensors={name: recast(name, t, dtype, progress) for name, t in kept.items()},
         dropped=tuple(sorted(dropped)),
     )
@@ -234,37 +221,32 @@ def convert(
     lacks, aren't finite, or are too large for the dtype.
     """
     with open_output(output, "converting into", inputs=[source], check=check_output) as place:
-        path = resolve_model(source, revision=revision)
-        return _convert(path, open_checkpoint(path), place, settings)
+        return _convert(OpenModel.open(source, revision=revision), place, settings)
 
 
-def _convert(
-    path: Path, checkpoint: Checkpoint, output: Path, settings: ConvertSettings
-) -> ConvertResult:
+def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> ConvertResult:
     """Convert into a folder that the caller has locked."""
     dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
-    total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
+    total = sum(tensor.nbytes for tensor in opened.checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
-        weights = convert_weights(checkpoint, dtype, progress)
+        weights = convert_weights(opened, dtype, progress)
         modules: SentenceModel | None
-        if checkpoint.format == "sentence_transformers":
-            modules = recast_modules(read_sentence_model(path), dtype, progress)
+        if opened.sentences is not None:
+            modules = recast_modules(opened.sentences, dtype, progress)
         else:
-            length = read_max_length(checkpoint.folder) or weights.config.max_position_embeddings
+            length = opened.model_max_length or weights.config.max_position_embeddings
             modules = describe_modules(weights.config, weights.tensors, length)
         with durable_folder(output) as folder:
             files = write_huggingface(
                 folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes
             )
-            companions, notes = write_companions(
-                path, checkpoint.folder, folder, weights.config, modules
-            )
+            companions, notes = write_companions(opened, folder, modules)
             check_output(output)  # again, because files may have appeared meanwhile
     shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
     dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
     return ConvertResult(
         folder=output,
-        format=checkpoint.format,
+        format=opened.checkpoint.format,
         architecture=weights.architecture,
         heads=weights.heads,
         num_parameters=sum(count_parameters(shapes).values()),

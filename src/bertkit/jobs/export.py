@@ -8,21 +8,16 @@ import torch
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_folder, write_json
 from bertkit.base.output import open_output
-from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import list_heads
 from bertkit.checkpoints.sentence_modules import Pooling
-from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.export import EXPORTERS
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
-from bertkit.models.bert.architectures import find_architecture
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.weights import describe_config
+from bertkit.models.open_model import OpenModel
 
 
 @dataclass(frozen=True)
@@ -70,36 +65,26 @@ def export(
         StorageError: writing failed.
     """
     with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
-        path = resolve_model(source, revision=revision)
-        return _export(path, open_checkpoint(path), place, settings)
+        return _export(OpenModel.open(source, revision=revision), place, settings)
 
 
-def _export(
-    path: Path, checkpoint: Checkpoint, output: Path, settings: ExportSettings
-) -> ExportResult:
+def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> ExportResult:
     """Export into a folder that the caller has locked."""
-    sentences = None
-    if checkpoint.format == "sentence_transformers":
-        sentences = read_sentence_model(path)
-    heads = list_heads(checkpoint.tensors)
-    architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-    if settings.encoder_only or sentences is not None:
+    architecture = opened.architecture
+    if settings.encoder_only or opened.sentences is not None:
         architecture = BertModel.__name__
-    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
-    kind = find_kind(architecture, config, checkpoint.folder)
-    model = kind.kind.from_checkpoint(checkpoint)
-    modules, notes = choose_modules(sentences)
+    kind = find_kind(architecture, opened.config, opened.folder)
+    model = kind.kind.from_pretrained(opened)
+    modules, notes = choose_modules(opened.sentences)
     with durable_folder(output) as folder:
         write = EXPORTERS[settings.to]
         files, outputs = write(folder, model, kind, modules, settings.precision)
         content = describe_config(model.config.to_dict(), architecture, torch.float32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
-        companions, remarks = write_companions(
-            path, checkpoint.folder, folder, model.config, sentences
-        )
+        companions, remarks = write_companions(opened, folder, opened.sentences)
         check_output(output)  # again, because files may have appeared meanwhile
     used = {name.partition(".")[0] for name in model.state_dict()}
-    if unused := [head for head in heads if head not in used]:
+    if unused := [head for head in opened.heads if head not in used]:
         notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
     return ExportResult(
         folder=output,

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from bertkit.base.errors import BertkitError, CheckpointError
+from bertkit.base.errors import BertkitError
 from bertkit.base.files import read_json
-from bertkit.base.members import has_member
 from bertkit.checkpoints import tensorflow
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.formats import FORMATS, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.huggingface import is_encoder_decoder, read_config
+from bertkit.checkpoints.formats import FORMATS, FileDescription
+from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.names import (
     BERT,
     ENCODER_DECODER,
@@ -25,23 +23,20 @@ from bertkit.checkpoints.names import (
     UNUSED_PARTS,
     NameTable,
     count_parameters,
-    list_heads,
 )
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
-from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
-from bertkit.inference.loading import FileDescription, describe_files, list_model_files
 from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     expected_shapes,
-    find_architecture,
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import ARCHITECTURE, EncoderDecoderModel
-from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
+from bertkit.tokenization.folder import read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
 
@@ -50,9 +45,14 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Architecture(ABC):
-    """A checkpoint, maybe without tensors, to compare with the kind of model its config names."""
+    """A model, maybe without tensors, to compare with the kind of model its config names."""
 
-    checkpoint: Checkpoint
+    opened: OpenModel
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Its checkpoint."""
+        return self.opened.checkpoint
 
     @property
     @abstractmethod
@@ -125,17 +125,16 @@ class SingleEncoder(Architecture):
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads present, pooler included."""
-        return list_heads(self.checkpoint.tensors)
+        return self.opened.heads
 
     @property
     def architecture(self) -> str:
         """The class that the config names if the heads fit it, else the first that fits."""
-        checkpoint = self.checkpoint
-        return find_architecture(checkpoint.config, self.heads, checkpoint.folder)
+        return self.opened.architecture
 
     def read_config(self) -> BertConfig:
         """Read the config; errors as in `BertConfig.from_dict`."""
-        return BertConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
+        return self.opened.config
 
     def expected(self, config: BertConfig, architecture: str) -> Shapes:
         """Return names and shapes for the heads present or, without tensors, those of the class."""
@@ -187,10 +186,9 @@ class EncoderDecoder(Architecture):
         return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
 
 
-def choose_anatomy(checkpoint: Checkpoint) -> Architecture:
-    """Return the architecture that a checkpoint's config names."""
-    kind = EncoderDecoder if is_encoder_decoder(checkpoint.config) else SingleEncoder
-    return kind(checkpoint)
+def choose_anatomy(opened: OpenModel) -> Architecture:
+    """Return the architecture that a model's config names."""
+    return (EncoderDecoder if opened.is_encoder_decoder else SingleEncoder)(opened)
 
 
 Found = TypeVar("Found")
@@ -250,18 +248,17 @@ def describe(
 
     `hashes` computes the SHA-256 of each file, which reads all of it.
     """
-    path = resolve_model(path, revision=revision)
     problems = _Problems()
-    checkpoint = _open(path, problems)
-    folder, tensors = checkpoint.folder, checkpoint.tensors
-    anatomy = choose_anatomy(checkpoint)
+    opened = _open(OpenModel.open(path, revision=revision), problems)
+    checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
+    anatomy = choose_anatomy(opened)
     config: Config | None = problems.attempt(anatomy.read_config, None)
     architecture = _find_architecture(anatomy, problems)
     if config is not None and tensors:
         problems.found += problems.attempt(lambda: anatomy.list_problems(config, architecture), [])
         problems.found += problems.attempt(anatomy.list_unequal_copies, [])
     return ModelDescription(
-        folder=folder,
+        folder=opened.folder,
         format=checkpoint.format,
         architecture=architecture,
         config=checkpoint.config if config is None else config.to_dict(),
@@ -270,21 +267,20 @@ def describe(
         num_attention_heads=_count_attention_heads(config),
         parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
-        tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
-        sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
-        training=problems.attempt(lambda: _describe_training(path, checkpoint.format), None),
-        files=problems.attempt(
-            lambda: describe_files(*list_model_files(path, checkpoint), hashes=hashes), ()
-        ),
+        tokenizer=problems.attempt(lambda: _describe_tokenizer(opened), None),
+        sentences=problems.attempt(lambda: _describe_sentences(opened), None),
+        training=problems.attempt(lambda: _describe_training(opened), None),
+        files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
         dropped=anatomy.list_dropped(),
         problems=tuple(problems.found),
     )
 
 
-def _open(path: Path, problems: _Problems) -> Checkpoint:
-    """Open a checkpoint, or only its config if its weights can't be read."""
+def _open(opened: OpenModel, problems: _Problems) -> OpenModel:
+    """Open a model's checkpoint, or only its config if its weights can't be read."""
+    path = opened.path
     try:
-        return open_checkpoint(path)
+        return replace(opened, opened=opened.checkpoint)
     except BertkitError as error:
         name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
         if name is None:
@@ -296,13 +292,14 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         except BertkitError:
             raise error from None
         problems.found.append(str(error))
-        return Checkpoint(name, folder, config, {}, (folder / config_name,))
+        lacking = Checkpoint(name, folder, config, {}, (folder / config_name,))
+        return replace(opened, opened=lacking)
 
 
 def _find_architecture(anatomy: Architecture, problems: _Problems) -> str:
     """Return the model's class; for a folder without weights, the one that its config names."""
     checkpoint = anatomy.checkpoint
-    nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
+    nameless = choose_anatomy(replace(anatomy.opened, opened=replace(checkpoint, config={})))
     found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
     names = checkpoint.config.get("architectures")
     if isinstance(names, list) and names and not checkpoint.tensors:
@@ -335,25 +332,20 @@ def _count_parameters(
     return {} if config is None else anatomy.count_expected(config, architecture)
 
 
-def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
+def _describe_tokenizer(opened: OpenModel) -> dict[str, Any] | None:
     """Return the vocabulary size and the settings; None if there is no tokenizer."""
-    if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+    if not opened.has_tokenizer:
         return None
-    vocabulary, settings = read_folder(folder)
-    for sizes in _list_sizes(config):
-        if len(vocabulary) > sizes.vocab_size:
-            raise CheckpointError(
-                f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
-                f" {sizes.vocab_size:,}; they don't match"
-            )
+    vocabulary, settings = read_folder(opened.folder)
+    opened.check_vocabulary(len(vocabulary))
     return {"entries": len(vocabulary), **settings.model_dump()}
 
 
-def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
+def _describe_sentences(opened: OpenModel) -> dict[str, Any] | None:
     """Return the modules and settings of a sentence-transformers model; None for others."""
-    if format_name != "sentence_transformers":
+    model = opened.sentences
+    if model is None:
         return None
-    model = read_sentence_model(path)
     return {
         "modules": [_describe_module(module) for module in model.modules],
         "max_seq_length": model.max_seq_length,
@@ -374,9 +366,10 @@ def _describe_module(module: Module) -> str:
             return "normalize"
 
 
-def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
+def _describe_training(opened: OpenModel) -> dict[str, Any] | None:
     """Return a run's progress and settings; None for other folders."""
-    record = Run(path).read_record() if format_name == "run_folder" else None
+    path = opened.path
+    record = Run(path).read_record() if opened.checkpoint.format == "run_folder" else None
     if record is None:
         return None
     folder = find_checkpoint(path, reading=(STATE_FILE,))

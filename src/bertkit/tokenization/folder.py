@@ -88,6 +88,7 @@ VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 ENGINE_FILE = "tokenizer.json"
 MANIFEST_FILE = "tokenizer_manifest.json"
+TOKENIZER_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE)
 MAX_LENGTH_KEY = "model_max_length"
 
 # In memory a character may take four bytes, twice: in the text and in what is parsed from it.

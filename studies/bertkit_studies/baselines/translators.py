@@ -9,15 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import identify_checkpoint, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.inference.decoding.beam import Sequences
 from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.inference.loading import load_tokenizer
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
@@ -143,22 +139,16 @@ def draw_encoder(name: str, folder: Path, seed: int) -> Path:
     """Return an encoder of the same sizes and vocabulary with random weights.
 
     Args:
-        name: the encoder, as in `resolve_model`.
+        name: the encoder, as in `OpenModel.open`.
         folder: the folder of the random encoder; an existing one is kept.
         seed: the seed of the weights.
     """
     if not (folder / "model.safetensors").exists():
-        checkpoint, config = open_encoder(name)
+        encoder = OpenModel.open(name)
         torch.manual_seed(seed)
-        load_tokenizer(checkpoint, config).save(folder)
-        BertForMaskedLM(config).save_pretrained(folder)
+        encoder.tokenizer.save(folder)
+        BertForMaskedLM(encoder.config).save_pretrained(folder)
     return folder
-
-
-def open_encoder(name: str) -> tuple[Checkpoint, BertConfig]:
-    """Open an encoder's checkpoint and configuration; raises what `open_checkpoint` raises."""
-    checkpoint = open_checkpoint(resolve_model(name))
-    return checkpoint, BertConfig.from_dict(checkpoint.config, checkpoint.folder)
 
 
 def identify_inputs(files: PairFiles, model: str | None) -> str:
@@ -168,8 +158,7 @@ def identify_inputs(files: PairFiles, model: str | None) -> str:
     if files.dev is not None:
         found["dev"] = identify(files.dev)
     if model is not None:
-        path = resolve_model(model)
-        found["model"] = identify_checkpoint(open_checkpoint(path), path, None)["sha256"]
+        found["model"] = OpenModel.open(model).identify()["sha256"]
     return json.dumps(found, sort_keys=True)
 
 

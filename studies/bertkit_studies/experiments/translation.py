@@ -9,6 +9,7 @@ from typing import Any, final
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
 from bertkit.data.tables.parallel import PairSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.seq2seq.run import PairFiles
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.tasks.metrics.texts import translation_signatures
@@ -17,7 +18,6 @@ from bertkit_studies.baselines.translators import (
     Translated,
     draw_encoder,
     identify_inputs,
-    open_encoder,
     train_recurrent,
     train_transformer,
     try_both,
@@ -259,5 +259,5 @@ class Translation(Study[TranslationSettings]):
         """Hidden size of the encoder; None if there is none."""
         if self.settings.model is None:
             return None
-        _, config = open_encoder(self.settings.model)
+        config = OpenModel.open(self.settings.model).config
         return config.hidden_size

@@ -26,13 +26,13 @@ def model(tmp_path) -> Path:
 def loads(monkeypatch) -> list[str]:
     """The folders whose weights are read, in their order."""
     found: list[str] = []
-    usual = LoadedModel.from_checkpoint.__func__
+    usual = LoadedModel.load.__func__
 
-    def count(cls, kind, checkpoint, device="auto"):
-        found.append(checkpoint.folder.name)
-        return usual(cls, kind, checkpoint, device)
+    def count(cls, kind, opened, device="auto"):
+        found.append(opened.folder.name)
+        return usual(cls, kind, opened, device)
 
-    monkeypatch.setattr(LoadedModel, "from_checkpoint", classmethod(count))
+    monkeypatch.setattr(LoadedModel, "load", classmethod(count))
     LAST_LOADED._kept.clear()
     yield found
     LAST_LOADED._kept.clear()

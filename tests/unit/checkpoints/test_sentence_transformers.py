@@ -24,9 +24,9 @@ from bertkit.checkpoints.sentence_transformers import (
     MODULE_TYPES,
     SentenceModel,
     open_sentence_transformers,
-    read_sentence_model,
     write_sentence_model,
 )
+from bertkit.models.open_model import OpenModel
 
 NEW_TYPES = [
     "sentence_transformers.base.modules.transformer.Transformer",
@@ -57,17 +57,17 @@ def beside(tmp_path_factory):
 def test_what_is_broken_or_hostile_is_refused_by_name(case, beside, tmp_path_factory):
     folder = case.write(beside / re.sub(r"\W+", "-", str(case)))
     if case.error is None:
-        read_sentence_model(folder)
+        assert OpenModel.open(folder).sentences is not None
         return
     with pytest.raises(case.error, match=case.match) as caught:
-        read_sentence_model(folder)
+        _ = OpenModel.open(folder).sentences
     assert type(caught.value) is case.error
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 2000
 
 
 def test_a_whole_folder_says_all_this(tmp_path):
-    model = read_sentence_model(make(tmp_path / "model"))
+    model = OpenModel.open(make(tmp_path / "model")).sentences
     pooling, dense, normalize = model.modules
     assert pooling == Pooling(dimension=8, modes=("mean",), include_prompt=True)
     assert isinstance(dense, Dense)
@@ -97,7 +97,7 @@ def test_the_settings_of_newer_versions_are_read(tmp_path):
         tmp_path / "model",
         {MODULES_FILE: to_json(entries), SETTINGS_FILE: to_json(settings)},
     )
-    model = read_sentence_model(folder)
+    model = OpenModel.open(folder).sentences
     assert model.prompts == {"query": "q: "}
     assert (model.default_prompt, model.similarity, model.truncate_dimension) == ("query", "dot", 3)
     assert model.other == {}
@@ -120,7 +120,7 @@ def test_the_length_is_the_stated_one_or_the_tokenizers(tmp_path, encoder, token
         ENCODER_FILE: None if encoder is None else to_json(encoder),
         "tokenizer_config.json": None if tokenizer is None else to_json(tokenizer),
     }
-    assert read_sentence_model(make(tmp_path / "model", changes)).max_seq_length == length
+    assert OpenModel.open(make(tmp_path / "model", changes)).sentences.max_seq_length == length
 
 
 def test_a_config_that_says_no_sizes_has_those_of_transformers(tmp_path):
@@ -134,7 +134,7 @@ def test_a_config_that_says_no_sizes_has_those_of_transformers(tmp_path):
         ENCODER_FILE: to_json({"do_lower_case": True}),
         "tokenizer_config.json": None,
     }
-    model = read_sentence_model(make(tmp_path / "model", changes))
+    model = OpenModel.open(make(tmp_path / "model", changes)).sentences
     assert (model.max_seq_length, model.lowercase) == (512, True)
 
 
@@ -161,16 +161,16 @@ def test_the_encoder_may_have_a_folder_of_its_own(tmp_path):
     checkpoint = open_sentence_transformers(folder)
     assert checkpoint.folder == folder / "0_Transformer"
     assert checkpoint.tensors.keys() == tensors().keys()
-    assert read_sentence_model(folder).max_seq_length == 12
+    assert OpenModel.open(folder).sentences.max_seq_length == 12
 
 
 def test_a_module_that_is_left_out_of_the_list_is_left_out(tmp_path):
     folder = make(tmp_path / "model", {MODULES_FILE: to_json(MODULES[:2])})
-    assert read_sentence_model(folder).modules == (Pooling(8, ("mean",)),)
+    assert OpenModel.open(folder).sentences.modules == (Pooling(8, ("mean",)),)
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    original = read_sentence_model(make(tmp_path / "model"))
+    original = OpenModel.open(make(tmp_path / "model")).sentences
     model = replace(
         original,
         lowercase=True,
@@ -181,7 +181,7 @@ def test_what_is_written_is_read_again(tmp_path):
     )
     folder = make(tmp_path / "again")
     records = write_sentence_model(folder, model)
-    again = read_sentence_model(folder)
+    again = OpenModel.open(folder).sentences
     assert replace(again, modules=()) == replace(model, modules=())
     assert torch.equal(again.modules[1].weight.read(), LINEAR["linear.weight"])
     assert torch.equal(again.modules[1].bias.read(), LINEAR["linear.bias"])
@@ -199,7 +199,7 @@ def test_what_is_written_is_read_again(tmp_path):
 
 
 def test_types_are_written_that_all_versions_find(tmp_path):
-    model = read_sentence_model(make(tmp_path / "model"))
+    model = OpenModel.open(make(tmp_path / "model")).sentences
     write_sentence_model(tmp_path / "new", model)
     assert content_of(tmp_path / "new" / MODULES_FILE) == [
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
@@ -224,7 +224,7 @@ def test_types_are_written_that_all_versions_find(tmp_path):
 # must be there, `STConfig` a whole number; later `NewSTConfig` takes prompts, each one text, and
 # backends/candle/src/models/dense.rs (0d1b698f) a Dense config with these keys.
 def test_text_embeddings_inference_finds_the_keys_that_it_demands(tmp_path):
-    original = read_sentence_model(make(tmp_path / "model"))
+    original = OpenModel.open(make(tmp_path / "model")).sentences
     write_sentence_model(tmp_path / "new", replace(original, prompts={"query": "q: "}))
     new = tmp_path / "new"
     assert content_of(new / "1_Pooling" / "config.json") == {

@@ -21,10 +21,11 @@ from bertkit.base.errors import (
 )
 from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_modules import Pooling
-from bertkit.checkpoints.sentence_transformers import read_sentence_model, write_sentence_model
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.jobs.export import export
 from bertkit.jobs.settings import ExportSettings
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.open_model import OpenModel
 
 TOKENIZER = {"vocab.txt", "tokenizer.json", "tokenizer_config.json", "tokenizer_manifest.json"}
 
@@ -83,7 +84,7 @@ def test_a_model_of_sentences_keeps_what_it_says(source, output):
     assert result.outputs == ("last_hidden_state", "pooler_output", "sentence_embedding")
     files = {"modules.json", "sentence_bert_config.json", "1_Pooling/config.json"}
     assert files <= result.files.keys()
-    assert read_sentence_model(output).prompts == {"query": "seek: "}
+    assert OpenModel.open(output).sentences.prompts == {"query": "seek: "}
 
 
 def test_a_prompt_that_does_not_count_keeps_the_vector_out(source, output):

@@ -21,14 +21,12 @@ from torch import Tensor
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import validate
-from bertkit.checkpoints.formats import name_model, open_checkpoint
-from bertkit.checkpoints.hub import find_bundled, resolve_model
-from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.loading import LoadedModel, hash_model
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.stream import (
     NUM_SPECIAL,
     EncodedTexts,
@@ -39,6 +37,7 @@ from bertkit.inference.stream import (
     encode_ahead,
 )
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.tokenization.tokenizer import check_several, check_texts
 
@@ -158,7 +157,7 @@ class Embedder(TextTransformer):
         (2, 384)
 
     Attributes:
-        path: path of the model.
+        opened: where the model came from.
         engine: computes hidden states.
         text_encoder: encodes texts as token ids.
         head: pools hidden states to one vector.
@@ -169,7 +168,7 @@ class Embedder(TextTransformer):
         params: what it was loaded with, for `get_params`.
     """
 
-    path: Path
+    opened: OpenModel
     engine: Engine
     text_encoder: TextEncoder
     head: SentenceHead
@@ -203,15 +202,13 @@ class Embedder(TextTransformer):
         """
         settings = settings or EmbedderSettings()
         params = {"path": path, "device": device, "revision": revision, **dict(settings)}
-        path = resolve_model(path or find_bundled("vectors"), revision=revision)
-        checkpoint = open_checkpoint(path)
-        is_sentences = checkpoint.format == "sentence_transformers"
-        sentences = read_sentence_model(path) if is_sentences else None
-        loaded = LoadedModel.from_checkpoint(BertModel, checkpoint, device)
+        opened = OpenModel.open(path, revision=revision, bundled="vectors")
+        sentences = opened.sentences
+        loaded = LoadedModel.load(BertModel, opened, device)
         model, config = loaded.model, loaded.model.config
         head = SentenceHead.build(sentences, settings, config.hidden_size, find_device(model))
         return cls(
-            path=path,
+            opened=opened.without_weights(),
             engine=choose_engine(settings.engine, model, head.layers, settings.precision),
             text_encoder=build_text_encoder(loaded, sentences, settings, head),
             head=head,
@@ -235,8 +232,8 @@ class Embedder(TextTransformer):
         """
         encoder = self.text_encoder
         return {
-            "model": name_model(self.path.absolute()),
-            "model_sha256": hash_model(self.path, open_checkpoint(self.path)),
+            "model": self.opened.name,
+            "model_sha256": self.opened.sha256,
             "vector": self.head.description,
             "dimension": self.dimension,
             "prompt": encoder.prompt,

@@ -15,15 +15,14 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError, pluralize
 from bertkit.base.settings import validate
-from bertkit.checkpoints.formats import name_model, open_checkpoint
-from bertkit.checkpoints.hub import find_bundled, resolve_model
 from bertkit.inference.embeddings.settings import FeatureSettings
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
-from bertkit.inference.loading import LoadedModel, hash_model
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.stream import NUL, TextCounts, cut_windows
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
@@ -164,7 +163,7 @@ class FeatureExtractor:
 
     Args:
         loaded: the model; its heads aren't used.
-        path: path of the model.
+        opened: where it came from.
 
     Examples:
         >>> extract = FeatureExtractor.load("run/")  # doctest: +SKIP
@@ -172,10 +171,10 @@ class FeatureExtractor:
         (5, 256)
     """
 
-    def __init__(self, loaded: LoadedModel[BertModel], path: Path) -> None:
+    def __init__(self, loaded: LoadedModel[BertModel], opened: OpenModel) -> None:
         self._model, self._tokenizer = loaded.model, loaded.tokenizer
         self._max_length = loaded.max_length
-        self._path = path
+        self._opened = opened.without_weights()
         self._last_engine: tuple[object, Engine] | None = None
 
     @classmethod
@@ -183,8 +182,8 @@ class FeatureExtractor:
         cls, path: str | Path | None = None, *, device: str = "auto", revision: str | None = None
     ) -> Self:
         """Load the encoder of any checkpoint; arguments and errors as in `LoadedModel.load`."""
-        path = resolve_model(path or find_bundled("vectors"), revision=revision)
-        return cls(LoadedModel.load(BertModel, path, device), path)
+        opened = OpenModel.open(path, revision=revision, bundled="vectors")
+        return cls(LoadedModel.load(BertModel, opened, device), opened)
 
     @property
     def sequence_from(self) -> Literal["pooler", "[CLS]"]:
@@ -254,8 +253,8 @@ class FeatureExtractor:
         """
         plan = self.plan(settings)
         return {
-            "model": name_model(self._path.absolute()),
-            "model_sha256": hash_model(self._path, open_checkpoint(self._path)),
+            "model": self._opened.name,
+            "model_sha256": self._opened.sha256,
             "layers": plan.layers,
             "combine": plan.combine,
             "sequence_from": self.sequence_from,

@@ -14,8 +14,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import BertkitError, CheckpointError, InputError, pluralize
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource, Hypothesis
 from bertkit.inference.decoding.search import decode, stream
 from bertkit.inference.engines.choice import cast_whole, find_device
@@ -24,6 +22,7 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.predictor import NamedText, name_texts
 from bertkit.inference.settings import PrecisionName
 from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import KVCache, find_sources
 from bertkit.nn.packing import PackedBatch, plan_batches
@@ -62,14 +61,14 @@ def load_causal(
 
     Arguments and errors are those of `LoadedModel.load` and `cast_whole`.
     """
-    checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-    is_bert = checkpoint.config.get("model_type", "bert") == "bert"
-    if is_bert and checkpoint.config.get("is_decoder") is not True:
+    opened = OpenModel.open(path, revision=revision)
+    is_bert = opened.checkpoint.config.get("model_type", "bert") == "bert"
+    if is_bert and not opened.is_causal:
         raise CheckpointError(
-            f"{checkpoint.folder}: the model is bidirectional, so it can't predict the next word;"
+            f"{opened.folder}: the model is bidirectional, so it can't predict the next word;"
             f" `bertkit pretrain --objective causal --from` it trains one that can"
         )
-    loaded = LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)
+    loaded = LoadedModel.load(BertLMHeadModel, opened, device)
     cast_whole(loaded.model, precision, find_device(loaded.model))
     return loaded
 

@@ -10,17 +10,15 @@ import torch
 
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource, Hypothesis, Sequences
 from bertkit.inference.decoding.search import decode
 from bertkit.inference.decoding.settings import DecodingSettings, override_decoding
 from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.generation.generator import SourceSequences, find_suppressed_tokens
 from bertkit.inference.generation.settings import KindName, Seq2SeqSettingsFile, read_seq2seq_file
-from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.settings import PrecisionName
 from bertkit.inference.stream import NUM_SPECIAL, check_each, cut_windows, encode_ahead
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import count_room
 from bertkit.nn.packing import PackedBatch, plan_batches
@@ -141,8 +139,8 @@ class Seq2SeqGenerator:
             revision: a branch, tag or commit of a model of the Hub.
             precision: of the weights and matrix products, as in `cast_whole`.
         """
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        folder = checkpoint.folder
+        opened = OpenModel.open(path, revision=revision)
+        folder = opened.folder
         saved = read_seq2seq_file(folder)
         if cls.kind is not None and saved.kind != cls.kind:
             raise CheckpointError(
@@ -150,7 +148,7 @@ class Seq2SeqGenerator:
                 f" {saved.kind}`"
             )
         place = choose_device(device)
-        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(place)
+        model = EncoderDecoderModel.from_pretrained(opened).to(place)
         config = model.config
         limits = (config.encoder.max_position_embeddings, config.decoder.max_position_embeddings)
         if saved.max_source_length > limits[0] or saved.max_target_length > limits[1]:
@@ -160,8 +158,7 @@ class Seq2SeqGenerator:
                 f" {limits[1]:,}; its files don't belong together"
             )
         cast_whole(model, precision, place)
-        tokenizer = load_tokenizer(checkpoint, config.encoder)
-        return cls(model, tokenizer, saved, read_metrics(folder))
+        return cls(model, opened.tokenizer, saved, read_metrics(folder))
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""

@@ -11,9 +11,6 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import TASK_FILE
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.generation.extractive import (
     CentralSummarizer,
@@ -27,6 +24,7 @@ from bertkit.inference.generation.settings import DEFAULT_LANGUAGE, KindName, Su
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.inference.stream import check_each
+from bertkit.models.open_model import OpenModel
 from bertkit.tasks.extract.choosing import Extraction, SameRuns
 from bertkit.tasks.extract.task import Extract, ExtractExample, make_example
 from bertkit.tasks.saved import SavedTask
@@ -157,9 +155,10 @@ def load_summarizer(
         SettingsError: a setting doesn't apply to this kind of model.
         BertkitError: the model can't be loaded.
     """
-    folder = resolve_model(path, revision=revision)
+    opened = OpenModel.open(path, revision=revision)
+    folder = opened.path
     settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
-    if is_encoder_decoder(open_checkpoint(folder).config):
+    if opened.is_encoder_decoder:
         _refuse(settings, f"{folder} generates summaries, so it takes no")
         others = embedding.model_copy(update={"precision": "auto"})
         _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")

@@ -1,7 +1,7 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -37,7 +37,9 @@ def check_names(labels: Sequence[str]) -> None:
         )
 
 
-def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def without_replaced_labels(
+    values: Mapping[str, Any], changes: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Return a foreign config, without its label keys if `changes` has any of them."""
     if not changes.keys() & set(LABEL_KEYS):
         return values

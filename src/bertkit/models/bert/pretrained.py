@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -10,13 +10,12 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig, without_replaced_labels
+from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
+
+if TYPE_CHECKING:
+    from bertkit.models.open_model import OpenModel
 
 PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
 
@@ -65,7 +64,7 @@ class PretrainedBert(nn.Module):
     @classmethod
     def from_pretrained(
         cls,
-        path: str | Path,
+        path: "str | Path | OpenModel",
         *,
         revision: str | None = None,
         new_heads: bool = False,
@@ -75,7 +74,7 @@ class PretrainedBert(nn.Module):
 
         Args:
             path: a run of `bertkit pretrain`, a checkpoint in any format of
-                `bertkit.checkpoints.formats`, or the id of a model on the Hub.
+                `bertkit.checkpoints.formats`, the id of a model on the Hub, or an open model.
             revision: a branch, tag or commit of a model on the Hub.
             new_heads: initialize heads that the checkpoint lacks, from torch's default generator,
                 and list them in the model's `new_heads`; if False, a missing head is an error.
@@ -90,32 +89,25 @@ class PretrainedBert(nn.Module):
             DamagedFileError: a file is truncated or altered.
             UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
         """
-        _check_changes(changes)
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        return cls.from_checkpoint(checkpoint, new_heads=new_heads, **changes)
+        from bertkit.models.open_model import OpenModel  # it knows all classes of models
 
-    @classmethod
-    def from_checkpoint(
-        cls, checkpoint: Checkpoint, *, new_heads: bool = False, **changes: Any
-    ) -> Self:
-        """Load an open checkpoint; arguments and errors as in `from_pretrained`."""
         _check_changes(changes)
-        values = {**without_replaced_labels(checkpoint.config, changes), **changes}
-        config = BertConfig.from_dict(values, checkpoint.folder)
+        opened = OpenModel.open(path, revision=revision).change(**changes)
+        config = opened.config
         if config.is_decoder and not cls.may_be_causal:
             raise CheckpointError(
-                f"{checkpoint.folder} reads left to right (is_decoder), and {cls.__name__} is"
+                f"{opened.folder} reads left to right (is_decoder), and {cls.__name__} is"
                 " bidirectional; use `bertkit generate` to continue texts, or `bertkit finetune`"
                 " to train it for a task"
             )
         try:
             with without_memory():
-                model = cls._for_heads(config, list_heads(checkpoint.tensors))
+                model = cls._for_heads(config, opened.heads)
         except SettingsError as error:
-            raise CheckpointError(f"{checkpoint.folder}: {error}") from None
+            raise CheckpointError(f"{opened.folder}: {error}") from None
         model.new_heads = fill_model(
             model,
-            checkpoint,
+            opened.checkpoint,
             standard_deviation=config.initializer_range,
             new_heads=new_heads,
         )

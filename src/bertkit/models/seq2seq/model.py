@@ -16,8 +16,6 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.checkpoints.transfer import import_tensors
 from bertkit.models.bert.config import BertConfig
@@ -30,6 +28,7 @@ from bertkit.models.bert.encoder import (
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.nn.attention import TokenBatch
 from bertkit.nn.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
@@ -274,7 +273,7 @@ class EncoderDecoderModel(nn.Module):
         return pad(self.next_scores(target, memory), mask)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, *, revision: str | None = None) -> Self:
+    def from_pretrained(cls, path: str | Path | OpenModel, *, revision: str | None = None) -> Self:
         """Load an encoder-decoder in float32, in evaluation mode.
 
         Args:
@@ -289,15 +288,11 @@ class EncoderDecoderModel(nn.Module):
             DamagedFileError: a file is truncated or altered.
             UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
         """
-        return cls.from_checkpoint(open_checkpoint(resolve_model(path, revision=revision)))
-
-    @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint) -> Self:
-        """Load an open checkpoint; errors as in `from_pretrained`."""
-        config = EncoderDecoderConfig.from_dict(checkpoint.config, checkpoint.folder)
+        opened = OpenModel.open(path, revision=revision)
+        config = EncoderDecoderConfig.from_dict(opened.checkpoint.config, opened.folder)
         with without_memory():
             model = cls(config)
-        fill_halves(model, checkpoint)
+        fill_halves(model, opened.checkpoint)
         model.join()
         return model.eval()
 

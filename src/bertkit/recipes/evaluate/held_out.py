@@ -7,12 +7,9 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import list_heads
 from bertkit.data.shards import ShardSet
 from bertkit.inference.loading import LoadedModel
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
 from bertkit.recipes.pretrain.job import build_objective, evaluate_words, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -128,11 +125,11 @@ def evaluate_held_out(
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
     """
-    checkpoint = open_checkpoint(resolve_model(model, revision=revision))
-    objective_name = choose_objective(checkpoint)
+    opened = OpenModel.open(model, revision=revision)
+    objective_name = choose_objective(opened)
     shards = ShardSet.open(data)
     kind = OBJECTIVES[objective_name].model_kind
-    loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
+    loaded = LoadedModel.load(kind, opened, device)
     tokenizer = loaded.tokenizer
     if shards.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise InputError(
@@ -162,8 +159,8 @@ def evaluate_held_out(
     )
 
 
-def choose_objective(checkpoint: Checkpoint) -> ObjectiveName:
-    """Return the objective that uses all heads of a checkpoint."""
-    if checkpoint.config.get("is_decoder") is True:
+def choose_objective(opened: OpenModel) -> ObjectiveName:
+    """Return the objective that uses all heads of a model."""
+    if opened.is_causal:
         return "causal"
-    return "bert" if "next_sentence" in list_heads(checkpoint.tensors) else "mlm"
+    return "bert" if "next_sentence" in opened.heads else "mlm"

@@ -1,29 +1,22 @@
 """Prepares labeled data: read, describe and encode it once, for one run or for many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.formats import identify_checkpoint, name_model, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.sentence_modules import Pooling
-from bertkit.checkpoints.sentence_transformers import is_sentence_transformers, read_sentence_model
 from bertkit.data.tables.records import RecordTable
-from bertkit.inference.loading import load_tokenizer
-from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.config import (
     FEATURE_HEAD,
     BertConfig,
     check_names,
-    without_replaced_labels,
 )
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.examples import (
     FineTuningData,
     SetCounts,
@@ -47,39 +40,25 @@ SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
 TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 
-@dataclass(frozen=True)
-class PretrainedCheckpoint:
-    """An opened checkpoint."""
-
-    checkpoint: Checkpoint
-    config: BertConfig  # with the task's labels and the run's dropout
-    changes: Mapping[str, Any]  # keys that the task and the run override
-    tokenizer: Tokenizer
-    facts: dict[str, Any]  # its identity, for the run's record
-
-
 def open_pretrained(
     name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
-) -> PretrainedCheckpoint:
-    """Open a checkpoint and check that it can be trained for a task."""
-    path = resolve_model(name, revision=revision)
-    checkpoint = open_checkpoint(path)
+) -> OpenModel:
+    """Open a model with the task's labels and the run's dropout; check that it can be trained."""
+    opened = OpenModel.open(name, revision=revision)
     pooling: PoolingName = "cls"
     if task.is_pooled and settings.features != "bilstm":
-        pooling = task.pooling or find_pooling(path, checkpoint.config)
+        pooling = task.pooling or find_pooling(opened)
     elif task.pooling not in {None, "cls"}:
         raise SettingsError(
             f"--features bilstm joins the ends of its two directions: leave out --pooling"
             f" {task.pooling}"
         )
     head = describe_head(task, settings, pooling)
-    changes = {**task.config_changes, **dropout_rates(settings), **head}
-    kept = without_replaced_labels(checkpoint.config, changes)
-    values = {name: value for name, value in kept.items() if name != FEATURE_HEAD} | changes
-    config = BertConfig.from_dict(values, checkpoint.folder)
+    opened = opened.change(**task.config_changes, **dropout_rates(settings), **head)
+    config = opened.config
     if config.is_decoder and task.needs_both_ways:
         raise CheckpointError(
-            f"{checkpoint.folder} is causal (is_decoder), and what the task {task.name}"
+            f"{opened.folder} is causal (is_decoder), and what the task {task.name}"
             " reads lies behind the token that stands for it; use a bidirectional model"
         )
     length, limit = task.settings.max_length, config.max_position_embeddings
@@ -88,22 +67,26 @@ def open_pretrained(
             f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
             f" set max_length to {limit} or less"
         )
-    tokenizer = load_tokenizer(checkpoint, config)
-    facts = identify_checkpoint(checkpoint, path, revision)
-    if is_sentence_transformers(path):
-        facts[SENTENCE_ENCODER] = True
-    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
+    _ = opened.tokenizer  # read and checked before the data are
+    return opened
 
 
-def find_pooling(path: Path, config: Mapping[str, Any]) -> PoolingName:
-    """Return how a model pools the tokens of a text, by its folder or its `config.json`."""
-    if is_sentence_transformers(path):
-        module = read_sentence_model(path).modules[0]
+def identify(parent: OpenModel) -> dict[str, Any]:
+    """Return the identity of a model, for the run's record."""
+    return parent.identify() | ({SENTENCE_ENCODER: True} if parent.is_sentence_encoder else {})
+
+
+def find_pooling(opened: OpenModel) -> PoolingName:
+    """Return how a model pools the tokens of a text, by its modules or its config."""
+    if opened.sentences is not None:
+        module = opened.sentences.modules[0]
         modes = module.modes if isinstance(module, Pooling) else ()
         if found := [name for name in POOLINGS if modes == (name,)]:
             return found[0]
-        announce(f"{path} pools tokens in a way that no classifier does; it reads [CLS] instead")
-    head = config.get(FEATURE_HEAD)
+        announce(
+            f"{opened.name} pools tokens in a way that no classifier does; it reads [CLS] instead"
+        )
+    head = opened.checkpoint.config.get(FEATURE_HEAD)
     pooling = head.get("pooling") if isinstance(head, dict) else None
     return next((name for name in POOLINGS if name == pooling), "cls")
 
@@ -136,39 +119,28 @@ def describe_head(
     }
 
 
-def choose_kind(task: Task[Any, Any], pretrained: PretrainedCheckpoint) -> type[FineTunedBert]:
+def choose_kind(task: Task[Any, Any], pretrained: OpenModel) -> type[FineTunedBert]:
     """Return the class of the model."""
     return BertFeatureBased if FEATURE_HEAD in pretrained.changes else task.model_kind
 
 
-def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:
-    """Build the model with the checkpoint's encoder; a head of another task is reinitialized."""
-    checkpoint = parent.checkpoint
-    heads = set(list_heads(checkpoint.tensors))
-    is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
+def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBert:
+    """Build the model with the parent's encoder; a head of another task is reinitialized."""
+    is_replaced = not has_same_head(parent, kind) and not TASK_HEADS.isdisjoint(parent.heads)
+    source = parent.without_parts(TASK_HEADS) if is_replaced else parent
+    model = kind.from_pretrained(source, new_heads=True)
     if is_replaced:
-        tensors = {
-            name: tensor
-            for name, tensor in checkpoint.tensors.items()
-            if find_part(name) not in TASK_HEADS
-        }
-        checkpoint = replace(checkpoint, tensors=tensors)
-    model = kind.from_checkpoint(checkpoint, new_heads=True, **parent.changes)
-    name = name_model(checkpoint.folder)
-    if is_replaced:
-        announce(f"the head of {name} is for other labels, and is replaced")
+        announce(f"the head of {parent.name} is for other labels, and is replaced")
     if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
-        announce(f"new weights for {', '.join(drawn)}, which {name} doesn't have")
+        announce(f"new weights for {', '.join(drawn)}, which {parent.name} doesn't have")
     return model
 
 
-def has_same_head(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> bool:
+def has_same_head(parent: OpenModel, kind: type[FineTunedBert]) -> bool:
     """Whether the checkpoint is of this class with the same labels, so its head can be reused."""
-    checkpoint = parent.checkpoint
-    heads = list_heads(checkpoint.tensors)
-    if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
+    if parent.architecture != kind.__name__:
         return False
-    before = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    before = BertConfig.from_dict(parent.checkpoint.config, parent.folder)
     return _name_labels(before) == _name_labels(parent.config)
 
 
@@ -177,11 +149,11 @@ def _name_labels(config: BertConfig) -> dict[int, str]:
     return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
 
 
-def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
+def check_pairs(parent: OpenModel, has_pairs: bool) -> None:
     """Raise `InputError` for pairs of texts if the model has only one segment."""
     if has_pairs and parent.config.type_vocab_size < 2:
         raise InputError(
-            f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"
+            f"{parent.folder}: type_vocab_size must be at least 2 for pairs of texts,"
             f" and is {parent.config.type_vocab_size}; take another model"
         )
 

@@ -16,6 +16,7 @@ from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.frozen import build_feature_job, remember_states, solve_head
 from bertkit.recipes.finetune.job import (
@@ -29,9 +30,9 @@ from bertkit.recipes.finetune.job import (
 from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
     Prepared,
-    PretrainedCheckpoint,
     check_pairs,
     choose_kind,
+    identify,
     load_pretrained,
     open_pretrained,
     prepare,
@@ -95,7 +96,7 @@ def finetune(
         StorageError: writing failed.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
-        BertkitError: the model can't be had, as in `resolve_model` and `open_checkpoint`.
+        BertkitError: the model can't be had, as in `OpenModel.open`.
     """
     run = Run(output / RUN_FOLDER)
     inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
@@ -168,7 +169,7 @@ def gather(
         source = {} if record is None else record.source
     else:
         pretrained = open_pretrained(sources.model, sources.revision, task, settings)
-        source = pretrained.facts
+        source = identify(pretrained)
     if prepared is None:
         prepared = prepare(task, data, pretrained.tokenizer)
     context = assemble(
@@ -182,7 +183,7 @@ def gather(
 
 def assemble(
     prepared: Prepared,
-    pretrained: PretrainedCheckpoint,
+    pretrained: OpenModel,
     settings: FineTuneSettings,
     *,
     is_sentence_encoder: bool = False,

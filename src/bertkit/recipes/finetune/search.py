@@ -21,7 +21,13 @@ from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.recipes.finetune.comparison import Comparison, Trial, list_trials
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.prepared import Prepared, open_pretrained, prepare, read_task
+from bertkit.recipes.finetune.prepared import (
+    Prepared,
+    identify,
+    open_pretrained,
+    prepare,
+    read_task,
+)
 from bertkit.recipes.finetune.result import (
     FineTuneResult,
     SavedFineTuning,
@@ -165,7 +171,7 @@ def prepare_search(plan: Search) -> tuple[Prepared, dict[str, object]]:
     tables = open_tables(sources.train, sources.dev, settings)
     task, data = read_task(kind, tables, plan.task_settings, settings)
     parent = open_pretrained(sources.model, sources.revision, task, settings)
-    return prepare(task, data, parent.tokenizer), parent.facts
+    return prepare(task, data, parent.tokenizer), identify(parent)
 
 
 def _search(plan: Search, prepared: Prepared) -> FineTuneResult:

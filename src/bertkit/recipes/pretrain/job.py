@@ -12,20 +12,17 @@ import torch
 from numpy.typing import NDArray
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import InputError
 from bertkit.base.files import read_json, write_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.formats import SNAPSHOTS, identify_checkpoint, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import list_heads
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.masking import MaskingSettings
@@ -101,45 +98,20 @@ def held_out_batches(
     return batches
 
 
-@dataclass(frozen=True)
-class InitialCheckpoint:
-    """An opened checkpoint to start from."""
-
-    checkpoint: Checkpoint
-    config: BertConfig  # with the run's dropout and `is_decoder`
-    facts: dict[str, Any]  # for the run's record: revision, commit, and the SHA-256 of each file
-
-
-def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> InitialCheckpoint:
-    """Open a checkpoint, and check that it fits the shards."""
-    path = resolve_model(name, revision=settings.from_revision)
-    checkpoint = open_checkpoint(path)
-    check_tokenizer(checkpoint, tokenizer, settings)
-    config = BertConfig.from_dict(
-        {**checkpoint.config, **choose_changes(settings)}, checkpoint.folder
-    )
-    if config.vocab_size < tokenizer.vocab_size:
-        raise CheckpointError(
-            f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
-            f" model {config.vocab_size:,}; they don't match"
-        )
-    facts = identify_checkpoint(checkpoint, path, settings.from_revision)
-    return InitialCheckpoint(checkpoint, config, facts)
+def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> OpenModel:
+    """Open a model with the run's dropout and direction; check that it fits the shards."""
+    is_causal = OBJECTIVES[settings.objective].is_causal
+    opened = OpenModel.open(name, revision=settings.from_revision)
+    opened = opened.change(**settings.dropout_rates, is_decoder=is_causal)
+    check_tokenizer(opened, tokenizer, settings)
+    return opened
 
 
-def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
-    """Return the keys of the source's config that the run overrides."""
-    return {**settings.dropout_rates, "is_decoder": OBJECTIVES[settings.objective].is_causal}
-
-
-def check_tokenizer(
-    checkpoint: Checkpoint, tokenizer: Tokenizer, settings: PretrainSettings
-) -> None:
-    """Raise `InputError` if the shards were made with another tokenizer than the checkpoint's."""
-    if Tokenizer.load(checkpoint.folder).fingerprint == tokenizer.fingerprint:
+def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainSettings) -> None:
+    """Raise `InputError` if the shards were made with another tokenizer than the model's."""
+    if opened.tokenizer.fingerprint == tokenizer.fingerprint:
         return
-    is_fetched = checkpoint.folder.parent.name == SNAPSHOTS
-    named = settings.start_from if is_fetched else checkpoint.folder
+    named = settings.start_from if opened.is_from_hub else opened.folder
     revision = f" --revision {settings.from_revision}" if settings.from_revision else ""
     raise InputError(
         f"the shards were prepared with another tokenizer than that of {settings.start_from};"
@@ -148,7 +120,7 @@ def check_tokenizer(
 
 
 def load_source(
-    source: InitialCheckpoint,
+    source: OpenModel,
     settings: PretrainSettings,
     token_counts: NDArray[np.unsignedinteger],
 ) -> WordScoringBert:
@@ -157,25 +129,22 @@ def load_source(
     A new masked LM head begins with the frequencies of the tokens. Announces new and dropped heads,
     and a change of reading direction.
     """
-    checkpoint = source.checkpoint
     kind = OBJECTIVES[settings.objective].model_kind
-    model = kind.from_checkpoint(
-        checkpoint, new_heads=settings.new_heads, **choose_changes(settings)
-    )
+    model = kind.from_pretrained(source, new_heads=settings.new_heads)
     if model.new_heads:
         heads = ", ".join(model.new_heads)
-        announce(f"new weights for {heads}, which {checkpoint.folder} doesn't have")
+        announce(f"new weights for {heads}, which {source.folder} doesn't have")
     if "masked_lm" in model.new_heads:
         model.masked_lm.start_at_frequencies(torch.from_numpy(token_counts.astype(np.int64)))
     own = {name for name, _ in model.named_children()}
-    if left := [head for head in list_heads(checkpoint.tensors) if head not in own]:
+    if left := [head for head in source.heads if head not in own]:
         announce(
-            f"dropped: {', '.join(left)} of {checkpoint.folder}, which the objective"
+            f"dropped: {', '.join(left)} of {source.folder}, which the objective"
             f" {settings.objective} doesn't use"
         )
-    if bool(checkpoint.config.get("is_decoder")) != source.config.is_decoder:
+    if source.is_causal != source.config.is_decoder:
         way = "left to right" if source.config.is_decoder else "both ways"
-        announce(f"{checkpoint.folder} was trained in the other direction; it is now {way}")
+        announce(f"{source.folder} was trained in the other direction; it is now {way}")
     return model
 
 
@@ -197,7 +166,7 @@ class PretrainingContext:
     config: BertConfig
     machine: Machine
     trained_length: int | None
-    source: InitialCheckpoint | None = None  # None if weights are random, or the run resumes
+    source: OpenModel | None = None  # None if weights are random, or the run resumes
 
 
 def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> PretrainingContext:
@@ -218,8 +187,8 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
         model_max_length = read_max_length(last)
     else:
         source = open_source(settings.start_from, settings, tokenizer)
-        config = check_config(source.config, settings, source.checkpoint.folder)
-        model_max_length = read_max_length(source.checkpoint.folder)
+        config = check_config(source.config, settings, source.folder)
+        model_max_length = source.model_max_length
     trained_length = find_trained_length(settings, model_max_length, config)
     return PretrainingContext(shards, tokenizer, config, machine, trained_length, source)
 

@@ -71,8 +71,7 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         InputError: the shards are too small to train on, or not of the source's tokenizer.
         CheckpointError: the source's config or tensors don't fit.
         MissingFileError, DamagedFileError: shards, run or source lack a file or have a damaged one.
-        UnsafeFileError, HubError, SettingsError: the source can't be had, as in `resolve_model` and
-            `open_checkpoint`.
+        UnsafeFileError, HubError, SettingsError: the source can't be had, as in `OpenModel.open`.
         StorageError: writing failed.
         StoppedError: a signal came; the same call resumes.
         NonFiniteError: the loss went to infinity and stayed there.
@@ -111,7 +110,7 @@ def describe_run(context: PretrainingContext, settings: PretrainSettings) -> Run
         model=context.config.to_dict(),
         num_steps=0,
         versions=describe_versions(context.machine.device, context.machine.precision),
-        source={} if context.source is None else context.source.facts,
+        source={} if context.source is None else context.source.identify(),
     )
 
 

@@ -13,17 +13,15 @@ import torch
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.files import write_file
 from bertkit.base.progress import announce, show_progress
-from bertkit.checkpoints.formats import identify_checkpoint, open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.inference.generation.settings import (
     Seq2SeqSettingsFile,
     read_seq2seq_file,
     write_seq2seq_file,
 )
-from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.model_card import CARD_FILE
@@ -165,13 +163,11 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
 
     Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
     """
-    path = resolve_model(name, revision=settings.revision)
-    checkpoint = open_checkpoint(path)
-    changes = dropout_rates(settings)
-    config = BertConfig.from_dict({**checkpoint.config, **changes}, checkpoint.folder)
+    opened = OpenModel.open(name, revision=settings.revision).change(**dropout_rates(settings))
+    config = opened.config
     if config.is_decoder:
         raise CheckpointError(
-            f"{checkpoint.folder} reads left to right (is_decoder), but both halves start from a"
+            f"{opened.folder} reads left to right (is_decoder), but both halves start from a"
             f" bidirectional encoder; give one as --model, or leave it out to train from scratch"
         )
     for flag in ("max_source_length", "max_target_length"):
@@ -180,14 +176,13 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
                 f"{flag} ({getattr(settings, flag)}) is more than the encoder's"
                 f" max_position_embeddings ({config.max_position_embeddings}); ask for less"
             )
-    tokenizer = load_tokenizer(checkpoint, config)
-    facts = identify_checkpoint(checkpoint, path, settings.revision)
-    parent = BertForMaskedLM.from_checkpoint(checkpoint, new_heads=True, **changes)
+    tokenizer = opened.tokenizer
+    parent = BertForMaskedLM.from_pretrained(opened, new_heads=True)
     if parent.new_heads:
-        announce(f"new weights for {', '.join(parent.new_heads)}, which {path} doesn't have")
+        announce(f"new weights for {', '.join(parent.new_heads)}, which {opened.path} doesn't have")
     model = EncoderDecoderModel(join_halves(parent.config, tokenizer, settings))
     model.warm_start(parent)
-    return InitialModel(tokenizer, model, facts)
+    return InitialModel(tokenizer, model, opened.identify())
 
 
 REPORT_FILE = "report.html"

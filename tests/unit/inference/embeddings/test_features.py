@@ -41,8 +41,8 @@ def loaded(folder: Path) -> LoadedModel:
 
 
 @pytest.fixture
-def extract(loaded: LoadedModel, folder: Path) -> FeatureExtractor:
-    return FeatureExtractor(loaded, folder)
+def extract(loaded: LoadedModel) -> FeatureExtractor:
+    return FeatureExtractor(loaded, loaded.opened)
 
 
 def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:

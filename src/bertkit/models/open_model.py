@@ -1,0 +1,217 @@
+"""A model on disk: found and opened once, its parts are read when they are first asked for."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.members import has_member
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import (
+    SNAPSHOTS,
+    FileDescription,
+    describe_files,
+    hash_files,
+    list_model_files,
+    name_model,
+    open_checkpoint,
+)
+from bertkit.checkpoints.hub import Part, find_bundled, resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import BertConfig, without_replaced_labels
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.tokenization.folder import (
+    ENGINE_FILE,
+    TOKENIZER_FILES,
+    VOCABULARY_FILE,
+    read_max_length,
+)
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+@dataclass(eq=False)
+class OpenModel:
+    """A model on disk.
+
+    Attributes:
+        path: its folder or, for TensorFlow, the common prefix of its files.
+        revision: the version of a model of the Hub that was asked for.
+        changes: the keys of its config that are replaced.
+        opened: its checkpoint, if that was opened before.
+    """
+
+    path: Path
+    revision: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    opened: Checkpoint | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        model: "str | Path | OpenModel | None",
+        *,
+        revision: str | None = None,
+        bundled: Part | None = None,
+    ) -> "OpenModel":
+        """Find a model, or return an open one as it is; errors as in `resolve_model`.
+
+        Args:
+            model: a run of `bertkit pretrain`, a folder of any format, or the id of a model of the
+                Hub.
+            revision: a branch, tag or commit of a model of the Hub.
+            bundled: the weights that come with bertkit, to open if `model` is None.
+        """
+        if isinstance(model, OpenModel):
+            if revision is not None:
+                raise SettingsError(f"{model.path} is open; give the revision where it is opened")
+            return model
+        if model is None and bundled is not None:
+            model = find_bundled(bundled)
+        return cls(resolve_model(model, revision=revision), revision)
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """Its format, its config as the folder has it, and the headers of its weights."""
+        return self.opened or open_checkpoint(self.path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of config and weights: that of the encoder, or a run's newest checkpoint."""
+        return self.checkpoint.folder
+
+    @property
+    def is_sentence_encoder(self) -> bool:
+        """Whether it is a model of sentence-transformers."""
+        return self.checkpoint.format == "sentence_transformers"
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return is_encoder_decoder(self.checkpoint.config)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether its config says that it reads left to right."""
+        return self.checkpoint.config.get("is_decoder") is True
+
+    @cached_property
+    def config(self) -> BertConfig:
+        """Its config with the changes; errors as in `BertConfig.from_dict`."""
+        kept = without_replaced_labels(self.checkpoint.config, self.changes)
+        return BertConfig.from_dict({**kept, **self.changes}, self.folder)
+
+    @cached_property
+    def halves(self) -> tuple[BertConfig, ...]:
+        """The configs of an encoder-decoder's halves; of another model, its own alone."""
+        if not self.is_encoder_decoder:
+            return (self.config,)
+        config = EncoderDecoderConfig.from_dict(self.checkpoint.config, self.folder)
+        return config.encoder, config.decoder
+
+    @cached_property
+    def heads(self) -> tuple[str, ...]:
+        """The heads that its weights have, pooler included."""
+        return list_heads(self.checkpoint.tensors)
+
+    @cached_property
+    def architecture(self) -> str:
+        """Its class, as in `find_architecture`."""
+        return find_architecture(self.checkpoint.config, self.heads, self.folder)
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether its folder has the files of a tokenizer."""
+        return any(has_member(self.folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE))
+
+    @cached_property
+    def tokenizer_folder(self) -> Path:
+        """The folder of the tokenizer's files, which are verified if it is a run's."""
+        return find_checkpoint(self.folder, reading=TOKENIZER_FILES)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer, whose vocabulary the model has room for."""
+        tokenizer = Tokenizer.load(self.tokenizer_folder)
+        self.check_vocabulary(tokenizer.vocab_size)
+        return tokenizer
+
+    def check_vocabulary(self, num_entries: int) -> None:
+        """Raise a `CheckpointError` if a vocabulary has more entries than the model."""
+        limit = min(half.vocab_size for half in self.halves)
+        if num_entries > limit:
+            raise CheckpointError(
+                f"{self.folder}: the vocabulary has {num_entries:,} entries and the model"
+                f" {limit:,}; they don't match"
+            )
+
+    @cached_property
+    def model_max_length(self) -> int | None:
+        """The maximum length that the tokenizer's folder states; None if it states none.
+
+        A run of `bertkit pretrain` states the length it was trained with: the embeddings of later
+        positions still have their random initial values.
+        """
+        return read_max_length(self.tokenizer_folder)
+
+    @cached_property
+    def sentences(self) -> SentenceModel | None:
+        """Modules and settings of a sentence encoder; None for other models."""
+        if not self.is_sentence_encoder:
+            return None
+        return read_sentence_model(self.path, self.checkpoint)
+
+    @property
+    def name(self) -> str:
+        """Its name for titles, messages and records, as in `name_model`."""
+        return name_model(self.path.resolve())
+
+    @property
+    def is_from_hub(self) -> bool:
+        """Whether it is in the Hub's cache."""
+        return self.path.parent.name == SNAPSHOTS
+
+    def describe_files(self, *, hashes: bool) -> tuple[FileDescription, ...]:
+        """Return the size of each file, weights and metadata, and with `hashes` its SHA-256."""
+        return describe_files(*list_model_files(self.path, self.checkpoint), hashes=hashes)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of its file names and contents, wherever it is; reads all of them."""
+        described = self.describe_files(hashes=True)
+        files = sorted((file.name, file.sha256) for file in described)
+        return hashlib.sha256(json.dumps(files).encode()).hexdigest()
+
+    def identify(self) -> dict[str, Any]:
+        """Return revision, commit, and the SHA-256 of config and weights, for a run's record."""
+        return {
+            "revision": self.revision,
+            "commit": self.path.name if self.is_from_hub else None,
+            "sha256": hash_files(self.checkpoint),
+        }
+
+    def change(self, **changes: Any) -> "OpenModel":
+        """Return the model with keys of its config replaced, in addition to earlier changes."""
+        if not changes:
+            return self
+        return replace(self, changes={**self.changes, **changes}, opened=self.checkpoint)
+
+    def without_parts(self, parts: Collection[str]) -> "OpenModel":
+        """Return the model without the tensors of some heads."""
+        tensors = self.checkpoint.tensors.items()
+        kept = {name: tensor for name, tensor in tensors if find_part(name) not in parts}
+        return replace(self, opened=replace(self.checkpoint, tensors=kept))
+
+    def without_weights(self) -> "OpenModel":
+        """Return the model without its tensors, so that the memory of their files can be freed."""
+        closed = copy(self)  # with what was read
+        closed.checkpoint = closed.opened = replace(self.checkpoint, tensors={})
+        return closed

@@ -108,7 +108,7 @@ def _read_external(
     shape: tuple[int, ...],
     dtype: torch.dtype,
 ) -> LazyTensor:
-    """Return a tensor of the file beside an ONNX file, which must be the one of its own name."""
+    """Return a tensor of `model.onnx_data`, the only file of external data that is read."""
     location = entries.get(b"location", b"")
     if location != ONNX_DATA_FILE.encode():
         raise UnsafeFileError(f"{name} lies in {location!r:.80}; expected {ONNX_DATA_FILE}")

@@ -265,7 +265,11 @@ def read_sentence_model(folder: Path, encoder: Checkpoint) -> SentenceModel:
 
 
 def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRecord]:
-    """Write everything except the encoder and its tokenizer, which go into the same folder."""
+    """Write everything except the encoder and its tokenizer, which go into the same folder.
+
+    Source: the keys that text-embeddings-inference requires are those of `STConfig`, `NewSTConfig`
+    and `PoolConfig` in its router/src/lib.rs.
+    """
     make_folder(folder)
     records: dict[str, FileRecord] = {}
     entries = [{"idx": 0, "name": "0", "path": "", "type": f"{WRITTEN_TYPES}.Transformer"}]

@@ -1,4 +1,4 @@
-"""LevelDB tables, in which TensorFlow stores the index of a checkpoint: sorted keys and values.
+"""TensorFlow's bundles of tensors, whose index is a LevelDB table: sorted keys and values.
 
 The file has blocks of entries, each with a CRC-32C, then a block of their locations, then a footer.
 A key is stored as the number of bytes it shares with the previous key, and the rest.

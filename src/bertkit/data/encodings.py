@@ -1,4 +1,4 @@
-"""Encodings of text files: named or recognized; and which files would be damaged as UTF-8.
+"""Compression and encodings of text files, and which files would be damaged as UTF-8.
 
 A few bytes that aren't UTF-8 are replaced by U+FFFD and counted. A file in another encoding has
 many, and few characters that are: it is refused, because each of its letters would be lost.

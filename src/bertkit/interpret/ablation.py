@@ -1,4 +1,4 @@
-"""Ablate attention heads, or scale their output.
+"""Ablate attention heads, or scale their output, to measure their importance.
 
 A gate multiplies a head's context before the output projection: 1 leaves the model unchanged, 0
 removes the head's contribution.

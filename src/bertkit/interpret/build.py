@@ -1,4 +1,4 @@
-"""Attention tensors quantized to bytes for the page."""
+"""Build pages and figures of attention, with tensors quantized to bytes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

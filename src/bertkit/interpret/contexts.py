@@ -1,4 +1,4 @@
-"""How a word's vector changes with its context.
+"""Predicted words by position, and how a word's vector changes with its context.
 
 The terms are Ethayarajh's: a word's self-similarity at a layer is the mean cosine between its
 vectors in different contexts; lower values mean more context-specific vectors. All vectors of a

@@ -1,4 +1,4 @@
-"""Write the tokenizer, sentence-embedding modules and other small files of a new model folder."""
+"""Convert a checkpoint of any format to a Hugging Face folder."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The architecture of a checkpoint: a BERT or an encoder-decoder."""
+"""Describe a checkpoint of any format without running its model."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Examples to predict, from the rows of a file."""
+"""Predict the rows of a file, and write the answers."""
 
 import time
 from collections import deque

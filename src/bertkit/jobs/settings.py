@@ -1,4 +1,4 @@
-"""Settings for converting a checkpoint."""
+"""Settings of conversion, export and prediction."""
 
 import re
 from typing import Literal

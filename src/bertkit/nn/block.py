@@ -1,4 +1,4 @@
-"""One encoder layer: self-attention, then feed-forward, each with residual and layer norm.
+"""Encoder and decoder layers: attention and feed-forward, each with residual and layer norm.
 
 Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """

@@ -1,4 +1,4 @@
-"""Settings of `bertkit train-tokenizer`."""
+"""The recipe `train-tokenizer`: a corpus → a WordPiece vocabulary."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Output formats of vectors, by file extension."""
+"""Embed a file of texts: vectors in several formats, resumable."""
 
 import json
 import time

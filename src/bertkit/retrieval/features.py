@@ -1,4 +1,4 @@
-"""Output formats of features, by file extension."""
+"""Extract features of a file of texts, in several formats."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The record of an index: checksummed JSON in its folder, written last."""
+"""The plan of an index, and its record: checksummed JSON in its folder, written last."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

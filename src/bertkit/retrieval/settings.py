@@ -1,4 +1,4 @@
-"""Settings for searching a file of texts."""
+"""Settings of search, embedding and feature extraction."""
 
 from typing import Literal, Self
 

@@ -136,7 +136,7 @@ def alternates(mark: str, rules: Mapping[str, SpacingRule]) -> bool:
 
 
 def count_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
-    """Learn the rules of all contexts whose rule differs from that of the next wider context."""
+    """Keep the rules of those contexts whose rule differs from that of the next wider context."""
     marks = list(_list_marks(texts))
     first_rules = _count([(list_contexts(*mark), attachment) for mark, attachment in marks])
     known = []

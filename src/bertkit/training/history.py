@@ -1,4 +1,4 @@
-"""Find loss spikes: losses far above the recent ones.
+"""The history of a run from its log, and its loss spikes: losses far above the recent ones.
 
 Spikes depend only on the losses and earlier spikes in the log, so a resumed run reports the same
 ones.

@@ -58,15 +58,15 @@ class FinishedRecord(ChecksummedModel):
 
     @classmethod
     def read(cls, output: Path) -> Self:
-        """The content of a folder's `metrics.json`."""
+        """Read a folder's `metrics.json`."""
         return cls.load(output / METRICS_FILE)
 
     def write(self, output: Path) -> None:
-        """Write it; what a run writes last, and what tells that it is finished."""
+        """Write `metrics.json`, the last file of a run, which marks it as finished."""
         self.save(output / METRICS_FILE)
 
     def check_files(self, output: Path) -> None:
-        """Hold the model's files against their checksums."""
+        """Verify the checksums of the model's files."""
         cure = f"restore it, or remove {output / METRICS_FILE} to train again"
         for name, sha256 in self.files.items():
             if not (output / name).exists():
@@ -108,9 +108,9 @@ def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> Saved
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
-    """Return the held-out metrics of a model's folder; none, if no recipe recorded any there.
+    """Return the held-out metrics of a model's folder; empty if no recipe recorded any.
 
-    A record that isn't whole, or is another tool's, is announced: the model can be used without.
+    A damaged record, or one of another tool, is announced: the model can be used without it.
     """
     if not has_member(folder, METRICS_FILE):
         return {}
@@ -128,7 +128,7 @@ def drop_checkpoints(run: Run) -> None:
 
 
 def drop_left_checkpoints(run: Run) -> None:
-    """Remove checkpoints that a killed process left in a finished run, unless they are to stay."""
+    """Remove checkpoints that a killed process left in a finished run, except those to keep."""
     record = run.read_record()
     if record is not None and record.settings.get("keep_checkpoints") is False:
         drop_checkpoints(run)
@@ -136,22 +136,22 @@ def drop_left_checkpoints(run: Run) -> None:
 
 
 def define(values: Mapping[str, float]) -> dict[str, MaybeNumber]:
-    """Numbers as JSON takes them: None for one that isn't defined."""
+    """Convert numbers for JSON: NaN becomes None."""
     return {name: define_number(value) for name, value in values.items()}
 
 
 def define_number(value: float) -> MaybeNumber:
-    """A number as JSON takes it: None for one that isn't defined."""
+    """Convert a number for JSON: NaN becomes None."""
     return float(value) if math.isfinite(value) else None
 
 
 def undefine(values: Mapping[str, MaybeNumber]) -> dict[str, float]:
-    """The numbers that were saved: NaN for None."""
+    """Convert saved numbers back: None becomes NaN."""
     return {name: undefine_number(value) for name, value in values.items()}
 
 
 def undefine_number(value: MaybeNumber) -> float:
-    """A number that was saved: NaN for None."""
+    """Convert a saved number back: None becomes NaN."""
     return math.nan if value is None else value
 
 
@@ -243,7 +243,7 @@ def train_to_end(
     state: RunState,
     machine: Machine,
 ) -> RunState:
-    """Take the steps that aren't done; the run's record is already written."""
+    """Train the remaining steps; the run's record is already written."""
     logger.info("training on %s in %s", machine.device, machine.precision)
     # Here too, because an earlier process may have been killed before it rotated.
     run.rotate(settings.keep, state.best_step, *job.needed_steps(state.step))

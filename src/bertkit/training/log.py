@@ -1,4 +1,4 @@
-"""Functions of the caller that are told of steps and evaluations while a run trains."""
+"""The log of a run, and callbacks for each step and evaluation."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -22,18 +22,18 @@ OnEvent = Callable[[int, Mapping[str, float]], object]
 
 @dataclass(frozen=True)
 class Observers:
-    """What is called while a run trains."""
+    """Callbacks of the caller while a run trains."""
 
     on_step: OnEvent | None = None  # after each applied step
     on_evaluation: OnEvent | None = None  # with the number of steps so far and the held-out metrics
 
     def step(self, step: int, values: Mapping[str, float]) -> None:
-        """Tell of a step."""
+        """Call `on_step`, if there is one."""
         if self.on_step is not None:
             self.on_step(step, values)
 
     def evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Tell of an evaluation."""
+        """Call `on_evaluation`, if there is one."""
         if self.on_evaluation is not None:
             self.on_evaluation(step, metrics)
 
@@ -42,13 +42,13 @@ _CURRENT: ContextVar[Observers | None] = ContextVar("observers", default=None)
 
 
 def current_observers() -> Observers:
-    """Return the observers of the block that is running."""
+    """Return the observers of the innermost `observe` block."""
     return _CURRENT.get() or Observers()
 
 
 @contextmanager
 def observe(on_step: OnEvent | None, on_evaluation: OnEvent | None) -> Iterator[None]:
-    """Have every run in the block call these functions."""
+    """Call these observers for every run in the block."""
     token = _CURRENT.set(Observers(on_step, on_evaluation))
     try:
         yield

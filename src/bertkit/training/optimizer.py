@@ -1,7 +1,4 @@
-"""Averages a model's weights over several checkpoints of a run.
-
-Source: Vaswani et al. 2017, section 6.1, which averages the last five checkpoints.
-"""
+"""AdamW and Muon, learning rates, optimizer state by name, and the mean of several checkpoints."""
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
@@ -22,6 +19,8 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
     The states are consumed one at a time, so an iterator that reads checkpoints keeps at most two
     models in memory, beside the sums. Tensors that aren't floating-point must be equal in all
     states.
+
+    Source: Vaswani et al. 2017, section 6.1, which averages the last five checkpoints.
     """
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}

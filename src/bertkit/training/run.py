@@ -1,4 +1,4 @@
-"""A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
+"""A run on disk: its record, its checkpoints, and the checks before it is resumed."""
 
 import json
 import os
@@ -92,7 +92,7 @@ class RunState(BaseModel):
     has_ended_early: bool = False
 
     def is_done(self, num_steps: int) -> bool:
-        """Whether a run of so many steps is at its end, and evaluated there."""
+        """Whether a run of so many steps is complete and was evaluated at its end."""
         return self.has_ended_early or self.evaluated_step == num_steps
 
 
@@ -151,11 +151,11 @@ class Run:
             remove_litter(self.folder / name)
 
     def read_record(self) -> RunRecord | None:
-        """What the run was begun with; None for a new run."""
+        """Read the run's record; None for a new run."""
         return None if self.is_new else RunRecord.load(self.folder / RECORD_FILE)
 
     def write_record(self, record: RunRecord) -> None:
-        """Note what the run is begun with."""
+        """Write the run's record, before its first step."""
         make_folder(self.folder)
         record.save(self.folder / RECORD_FILE)
 
@@ -177,21 +177,21 @@ class Run:
         return checkpoints[-1]
 
     def newest_state(self) -> RunState:
-        """The state in the newest checkpoint, step 0 where there is none; errors as of that."""
+        """The state of the newest checkpoint, or of step 0 if there is none."""
         checkpoint = self.newest_checkpoint()
         if checkpoint is None:
             return RunState()
         return RunState.model_validate(read_json(checkpoint / STATE_FILE))
 
     def describe_stop(self) -> str:
-        """What a signal leaves that came before the loop, behind it, or a second time."""
+        """Describe what is saved after a signal outside the loop, or a second one."""
         checkpoints = list_checkpoints(self.folder)
         if not checkpoints:
             return "stopped before the first checkpoint; the same command starts again"
         return f"stopped at once; the same command resumes from {checkpoints[-1]}"
 
     def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:
-        """Put the optimizer's state of a checkpoint back; the recipe loads the weights."""
+        """Load the optimizer's state from a checkpoint; the recipe loads the weights."""
         folder = checkpoint_path(self.folder, state.step)
         load_optimizer_tensors(optimizer, model, read_safetensors(folder / OPTIMIZER_FILE))
 
@@ -220,9 +220,9 @@ class Run:
 
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:
-    """Refuse to take up a run with other settings or data, or another source where one was read.
+    """Raise `ResumeError` if settings, data or the source of the weights differ from the run's.
 
-    With precision auto, a run goes on in its own, as `keep_precision` says.
+    With precision auto, a run keeps its own, as `keep_precision` says.
     """
     fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
     differences = list_flag_differences(old.settings, new.settings, fixed)
@@ -243,7 +243,7 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
 
 
 def keep_precision(settings: AnySettings, run: Run | None) -> AnySettings:
-    """Return the settings with the precision of a run that is taken up, unless one is asked for."""
+    """Return the settings with the precision of the run to resume, unless one is asked for."""
     record = None if run is None or settings.precision != AUTO else run.read_record()
     if record is None or record.precision not in get_args(TrainingPrecision):
         return settings
@@ -265,12 +265,12 @@ def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> Run
 
 
 def describe_other_machine(old: RunRecord, new: RunRecord) -> str:
-    """What keeps a resumed run from being the same bit for bit; empty where nothing does."""
+    """Describe why a resumed run won't be the same bit for bit; empty if it will."""
     return ", ".join(list_differences(old.versions, new.versions))
 
 
 def keep_versions(old: RunRecord, new: RunRecord) -> RunRecord:
-    """Return the record of a resumed run: its versions, source and number of steps are the old."""
+    """Return the record of a resumed run, with its old versions, source and number of steps."""
     if differences := describe_other_machine(old, new):
         announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
     kept = {"versions": old.versions, "source": old.source, "num_steps": old.num_steps}
@@ -278,7 +278,7 @@ def keep_versions(old: RunRecord, new: RunRecord) -> RunRecord:
 
 
 def has_same_budget(old: RunRecord, new: RunRecord) -> bool:
-    """Whether both name the same budget, so that the number of steps stays."""
+    """Whether both have the same budget, so that the number of steps is the same."""
     before, after = (
         json.dumps({name: record.settings.get(name) for name in sorted(BUDGET_FIELDS)})
         for record in (old, new)

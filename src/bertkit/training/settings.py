@@ -54,7 +54,7 @@ MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "m
 
 
 class BudgetSettings(Settings):
-    """How long a run is, where that isn't given by its data."""
+    """The length of a run, unless its data determine it."""
 
     steps: Count | None = Field(None, description="Budget in optimizer steps.")
     tokens: Count | None = Field(
@@ -98,7 +98,7 @@ class BudgetSettings(Settings):
 )
 @in_panel(*CHECKPOINTS, "eval_every", "checkpoint_every", "keep", "max_skipped_steps")
 class OptimizationSettings(Settings):
-    """Settings of the loop, however long it runs and whatever a step is made of."""
+    """Settings of the optimizer and the loop, for every recipe."""
 
     learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
     warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
@@ -148,7 +148,7 @@ class OptimizationSettings(Settings):
 
 
 class LoopSettings(OptimizationSettings):
-    """The same where a step is a number of sequences."""
+    """`OptimizationSettings` with a batch size in sequences."""
 
     batch_size: Count = Field(32, description="Sequences per optimizer step.")
     accumulate: Count = Field(1, description="Micro-batches per step, to save memory.")

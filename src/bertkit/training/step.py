@@ -5,6 +5,8 @@ nothing else seeds it, so a resumed run continues bit for bit without a saved ge
 
 Some libraries sum matrix products in another order if the data isn't aligned to 64 bytes, as in a
 memory-mapped file. Weights are therefore aligned before the first step.
+
+Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Results".
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The head view: lines from each token to the tokens that it attends to."""
+"""The numbers of the views of attention, alignment and predicted words."""
 
 from collections.abc import Sequence
 from typing import Any

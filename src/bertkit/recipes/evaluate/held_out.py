@@ -1,4 +1,4 @@
-"""Render an evaluation as text for a terminal."""
+"""Evaluate pre-training heads on held-out text; render evaluations as text for a terminal."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The runs of a search: its grid cells, each with one or more seeds."""
+"""The runs of a search, and their comparison by grid cell."""
 
 import math
 import statistics

@@ -1,6 +1,7 @@
-"""What a head reads of examples, computed once into a file and read through a memory map.
+"""Train only the head: cache what it reads of the examples, or solve its last linear layer.
 
-The file is a cache: it is recomputed whenever training begins or resumes, and removed afterward.
+The hidden states are computed once into a file that is read through a memory map. The file is a
+cache: it is recomputed whenever training begins or resumes, and removed afterward.
 """
 
 import math

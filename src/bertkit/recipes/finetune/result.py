@@ -1,4 +1,4 @@
-"""The end of a run: the best checkpoint becomes a model's folder with all that is known of it."""
+"""The end of a run: evaluate the best checkpoint, and write the model's folder with its report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -211,7 +211,7 @@ def describe_result(
     state: RunState,
     settings: FineTuneSettings,
 ) -> SavedFineTuning:
-    """What is told of the run for good."""
+    """Build the content of `metrics.json`."""
     evaluation, best_step = final.evaluation, find_best_step(state)
     return SavedFineTuning(
         task=final.task.name,
@@ -234,7 +234,7 @@ def describe_result(
 
 
 def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
-    """Write what people read: report, card and picture."""
+    """Write the report, the card and the picture."""
     matrix = draw_confusion(facts.final.evaluation)
     if facts.has_picture and matrix is not None:
         write_picture(output / PICTURE_FILE, matrix)
@@ -249,7 +249,7 @@ def load_result(output: Path, saved: SavedFineTuning) -> FineTuneResult:
 
 
 def recall_evaluation(saved: SavedFineTuning) -> Evaluation:
-    """As much of an evaluation as is saved: metrics, intervals, calibration and warnings."""
+    """Return the saved part of an evaluation: metrics, intervals, calibration and warnings."""
     return Evaluation(
         metrics=undefine(saved.metrics),
         intervals={

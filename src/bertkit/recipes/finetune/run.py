@@ -77,7 +77,7 @@ def finetune(
     settings: FineTuneSettings,
     prepared: Prepared | None = None,
 ) -> FineTuneResult:
-    """Fine-tune, or go on with what was begun in `output`; a finished model is only reported.
+    """Fine-tune, or resume the run in `output`; a finished model is only reported.
 
     Args:
         sources: model, task and data.
@@ -127,7 +127,7 @@ def describe_run(
     task_settings: TaskSettings,
     settings: FineTuneSettings,
 ) -> RunRecord:
-    """What decides a run, as far as it is known without the model."""
+    """Return the run's record, without what depends on the model."""
     model = str(Path(sources.model))  # a shell adds a / to a folder's name or doesn't
     return RunRecord(
         settings={

@@ -1,4 +1,4 @@
-"""Hold out the end of the text if no whole document was held out.
+"""The plan of `prepare`: its units of work, and what is held out if no whole document was.
 
 Few documents, or a small share, often leave nothing to evaluate on. The text that is held out here
 is a pure function of the shards.

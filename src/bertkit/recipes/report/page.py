@@ -1,4 +1,4 @@
-"""Example outputs of a pre-training run's newest checkpoint: filled blanks or continuations."""
+"""The report page of one run, with example outputs of a pre-trained model."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Comparison page of several runs: curves on common axes, and the settings that differ."""
+"""Write the report of a run, or of several: common axes, and the settings that differ."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

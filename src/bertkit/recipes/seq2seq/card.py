@@ -1,4 +1,4 @@
-"""The model card of an encoder-decoder."""
+"""The model card, the report and `metrics.json` of an encoder-decoder."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Selects the final weights (best or averaged) and evaluates them on the held-out pairs."""
+"""Select the final weights (best or averaged), generate texts, and score them."""
 
 import copy
 import time
@@ -253,6 +253,6 @@ def copy_beginnings(context: Seq2SeqContext) -> list[str]:
 
 
 def measure_right(context: Seq2SeqContext) -> dict[str, float]:
-    """Measure the beginnings of the references against themselves."""
+    """Score the beginnings of the references against the references."""
     texts = [text[:RIGHT_CHARS] for text in context.data.dev.targets]
     return context.kind.load_measure()(texts, texts)

@@ -1,4 +1,4 @@
-"""Reads files of text pairs, splits and encodes them, and counts data problems."""
+"""Read pairs of texts, split and encode them, count data problems, and warn of odd metrics."""
 
 import stat
 import unicodedata

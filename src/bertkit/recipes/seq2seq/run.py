@@ -93,7 +93,7 @@ class InitialModel:
 
 
 def begin(data: PairData, settings: Seq2SeqSettings) -> InitialModel:
-    """Build the model to train."""
+    """Build the initial model and its tokenizer."""
     torch.manual_seed(settings.seed)
     if settings.model is not None:
         return begin_from(settings.model, settings)
@@ -147,7 +147,7 @@ def dropout_rates(settings: Seq2SeqSettings) -> dict[str, Any]:
 def join_halves(
     config: BertConfig, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> EncoderDecoderConfig:
-    """Build an encoder-decoder config with two halves of equal size."""
+    """Build the config of an encoder and a decoder of equal size."""
     return EncoderDecoderConfig.of(
         config,
         start_id=tokenizer.cls_id,
@@ -159,7 +159,7 @@ def join_halves(
 
 
 def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
-    """Build a model with both halves warm-started from an encoder; cross-attention is new.
+    """Warm-start encoder and decoder from an encoder; the cross-attention gets random weights.
 
     Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
     """
@@ -199,9 +199,9 @@ class Seq2SeqResult:
 def finish(
     run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Seq2SeqResult:
-    """Choose the weights, hold them against the held-out pairs and write the model's folder.
+    """Choose the final weights, evaluate them on the held-out pairs, and write the model's folder.
 
-    `metrics.json` comes last; then the checkpoints go.
+    `metrics.json` is written last, and then the checkpoints are removed.
     """
     choice = choose_weights(run, context, state, settings, num_steps)
     final = evaluate_model(choice.context)
@@ -221,7 +221,7 @@ def describe_result(
     settings: Seq2SeqSettings,
     history: TrainingHistory,
 ) -> SavedSeq2Seq:
-    """What is told of the run for good."""
+    """Build the content of `metrics.json`."""
     context = choice.context
     metric = context.kind.metric
     return SavedSeq2Seq(
@@ -253,7 +253,7 @@ def write_model(
     saved: SavedSeq2Seq,
     history: TrainingHistory,
 ) -> SavedSeq2Seq:
-    """Write a model's folder; returns what is saved with the checksums of its files."""
+    """Write the model's folder; return the saved result with the checksums of its files."""
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"
     files = {
@@ -284,7 +284,7 @@ class PairFiles:
         return [path for each in given if isinstance(each, tuple) for path in each]
 
     def check(self) -> None:
-        """See that all names are those of files; errors as in `check_files`."""
+        """Check that all names are files, as in `check_files`."""
         for flag, given in (("train", self.train), ("dev", self.dev)):
             if isinstance(given, tuple):
                 check_files(flag, given)
@@ -311,9 +311,10 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
 
 
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
-    """What decides a run, as far as it is known without reading pairs and model.
+    """Return the run's record, without what depends on the pairs and the model.
 
-    The budget is one of the settings that may not change: most schedules follow from its length.
+    The budget is one of the settings that may not change, because most schedules follow from its
+    length.
     """
     values = settings.dump_with_fixed_budget()
     if settings.model is not None:  # a shell adds a / to a folder's name or doesn't
@@ -351,7 +352,7 @@ def gather(
 
 
 def describe_writing(data: PairData, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
-    """How texts will be made of what the model writes."""
+    """Return how spaces are placed around marks in generated text."""
     return Seq2SeqSettingsFile(
         kind=settings.kind,
         decoding=KINDS[settings.kind].decoding,
@@ -368,7 +369,7 @@ def assemble(
     machine: Machine,
     settings: Seq2SeqSettings,
 ) -> Seq2SeqContext:
-    """Encode the pairs, and say what was met."""
+    """Encode the pairs, and announce their counts and problems."""
     train, train_counts = encode_training(data.train, initial.tokenizer, settings)
     dev, dev_counts = encode_held_out(data.dev, initial.tokenizer, settings)
     for counts in (train_counts, dev_counts):

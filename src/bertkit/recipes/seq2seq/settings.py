@@ -37,7 +37,7 @@ NEW_MODEL_FIELDS = (
 
 
 class ModelSettings(Settings):
-    """What is built: from nothing, or from an encoder."""
+    """Settings of the model's sizes, or of the encoder to start from."""
 
     model: str | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Question-answering examples: questions with contexts and answers, read from records."""
+"""Question-answering examples: read from records, and their contexts cut into windows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

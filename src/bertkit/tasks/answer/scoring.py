@@ -1,4 +1,4 @@
-"""Evaluation of answers, and the choice of the "no answer" threshold."""
+"""Answers from logits, their evaluation, and the choice of the "no answer" threshold."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence

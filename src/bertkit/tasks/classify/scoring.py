@@ -1,4 +1,4 @@
-"""Evaluation of single-label classification."""
+"""Labels from logits, for one label or several, and the evaluation of single labels."""
 
 import math
 from collections.abc import Callable, Sequence

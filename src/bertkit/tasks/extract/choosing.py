@@ -55,6 +55,9 @@ def choose_sentences(
     """Select sentences greedily by maximal marginal relevance, in the order of selection.
 
     Ties go to the first. If every sentence is too long, the shortest is selected.
+
+    Source: Carbonell and Goldstein 1998, "The Use of MMR, Diversity-Based Reranking for Reordering
+    Documents and Producing Summaries".
     """
     taken: list[Taken] = []
     is_free = np.ones(len(relevance), dtype=bool)

@@ -166,6 +166,8 @@ def join_sentences(
     """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many per sequence as fit.
 
     A sentence that is too long for a sequence is cut.
+
+    Source: Liu 2019, section 3.1.
     """
     room = max_length - NUM_SPECIAL
     windows: list[list[int]] = [[]]

@@ -1,4 +1,4 @@
-"""Checks and weights of examples that all metrics share.
+"""Metrics of classification, and the checks and weights of examples that all metrics share.
 
 A metric that takes `weights` returns one value for each row of them: the value on the set that
 contains each example that many times. So a thousand resamples are scored at once. Without weights,

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals of metrics.
+"""Correlations, errors of numbers, and bootstrap confidence intervals of any metric.
 
 Examples are resampled with replacement. A resample is represented by weights, the number of times
 it contains each example, so that a metric scores many resamples at once:

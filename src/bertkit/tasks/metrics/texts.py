@@ -1,4 +1,4 @@
-"""Input checks that all metrics of generated texts share."""
+"""Metrics of generated texts and answers: SQuAD, ROUGE, BLEU, chrF, perplexity."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Tagging examples: sentences as words with tags, read from records."""
+"""Tagging examples: words with tags, read from records and cut into windows."""
 
 import sys
 from collections import Counter

@@ -128,11 +128,7 @@ def build_app() -> App:
 
 
 def add_commands_of_packages(app: App) -> None:
-    """Add the commands that installed packages name by entry points, which aren't imported yet.
-
-    Raises:
-        SettingsError: a package has a command of a name that is taken.
-    """
+    """Add the commands that installed packages name by entry points, which aren't imported yet."""
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in app:
             raise SettingsError(
@@ -259,11 +255,7 @@ def describe_unknown(option: str, words: Sequence[str]) -> str:
 
 
 def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Separate `--config FILE` from the other words.
-
-    Raises:
-        SettingsError: the flag has no file.
-    """
+    """Separate `--config FILE` from the other words."""
     rest, path = [], None
     remaining = iter(words)
     for word in remaining:
@@ -280,12 +272,7 @@ def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def read_config(path: Path, app: App) -> dict[str, Any]:
-    """Read a TOML file of settings.
-
-    Raises:
-        MissingFileError: there is no such file.
-        SettingsError: it isn't TOML, or has a table or a key that no command has.
-    """
+    """Read a TOML file of settings."""
     try:
         tables = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
@@ -296,17 +283,7 @@ def read_config(path: Path, app: App) -> dict[str, Any]:
 
 
 def check_tables(path: Path, app: App, words: tuple[str, ...], tables: dict[str, Any]) -> None:
-    """Check that each table names a command, and each of its keys a flag.
-
-    Args:
-        path: of the file, for messages.
-        app: the commands.
-        words: of the command that has those.
-        tables: by the commands' names.
-
-    Raises:
-        SettingsError: a table or a key is unknown.
-    """
+    """Check that each table names a command, and each of its keys a flag."""
     commands = [name for name in app if not name.startswith("-")]
     unknown = sorted(tables.keys() - set(commands))
     if unknown:

@@ -49,11 +49,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_shortage(flags: AbstractSet[str]) -> str:
-    """Describe what to do after running out of memory.
-
-    Args:
-        flags: of the command, without dashes before them.
-    """
+    """Describe what to do after running out of memory."""
     lower = [f"--{flag}" for flag in FLAGS if flag in flags]
     advice = f"lower {' or '.join(lower)}, or use" if lower else "use shorter texts,"
     return f"out of memory; {advice} a smaller model or a machine with more memory"
@@ -70,12 +66,6 @@ class StandardOutput:
     r"""Standard output while a command runs.
 
     Characters that its encoding lacks become JSON escapes, \uXXXX, so that JSON stays valid.
-
-    Args:
-        stream: `sys.stdout`, which is None where standard output is closed.
-
-    Attributes:
-        encoding: of the stream.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -88,12 +78,7 @@ class StandardOutput:
         return self._stream is None or self._stream.closed
 
     def write(self, text: str) -> int:
-        """Write text.
-
-        Raises:
-            StorageError: it can't be written.
-            ReaderGoneError: the reader closed it.
-        """
+        """Write text."""
         shown = text.encode(self.encoding, ESCAPES).decode(self.encoding)
         with self._errors() as stream:
             stream.write(shown)
@@ -127,12 +112,7 @@ class StandardOutput:
 
 @contextmanager
 def hold_standard_output() -> Iterator[None]:
-    """Send everything that the block prints through `StandardOutput`, and flush it.
-
-    Raises:
-        StorageError: it can't be written.
-        ReaderGoneError: the reader closed it.
-    """
+    """Send everything that the block prints through `StandardOutput`, and flush it."""
     before = sys.stdout
     output = StandardOutput(before)
     sys.stdout = cast("TextIO", output)
@@ -175,11 +155,7 @@ def announced_log() -> Iterator[None]:
 
 
 def check_standard_output() -> None:
-    """Refuse a closed standard output before work whose result is only printed.
-
-    Raises:
-        StorageError: it is closed.
-    """
+    """Refuse a closed standard output before work whose result is only printed."""
     if sys.stdout is None or sys.stdout.closed:
         raise StorageError("standard output is closed; redirect it to a file")
 

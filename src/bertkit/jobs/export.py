@@ -45,24 +45,9 @@ def export(
 ) -> ExportResult:
     """Export a model with its heads, or an encoder with its sentence-embedding modules.
 
-    Args:
-        source: a folder of any format, a run, or the id of a model of the Hub.
-        output: a new folder, written atomically.
-        settings: the settings of the export.
-        revision: a branch, tag or commit of a model of the Hub.
-
-    Raises:
-        SettingsError: `output` isn't empty or lies in the source, or `revision` is given for a
-            folder.
-        MissingExtraError: a package that writes the target format or precision isn't installed.
-        ResumeError: another process is exporting into `output`.
-        MissingFileError: there is no such model, or a file of it is missing.
-        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
-            or aren't finite; or the architecture can't be exported.
-        DamagedFileError: a file was truncated, altered, or isn't in its format.
-        UnsafeFileError: a file is unsafe to read.
-        HubError: the Hub can't provide the model.
-        StorageError: writing failed.
+    The folder is new and written atomically. A `CheckpointError` says that config and tensors don't
+    match, need features that bertkit's BERT lacks, or aren't finite; or that the architecture can't
+    be exported.
     """
     with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
         return _export(OpenModel.open(source, revision=revision), place, settings)

@@ -46,21 +46,11 @@ def train_tokenizer(
     *,
     overwrite: bool = False,
 ) -> TrainTokenizerResult:
-    """Train a vocabulary on a corpus.
+    """Train a vocabulary on a corpus, and write its folder atomically.
 
-    Args:
-        inputs: files, folders, globs, `-`, or texts (`memory_source`).
-        output: folder to write, atomically.
-        settings: settings of the vocabulary and of reading.
-        overwrite: replace an existing tokenizer in `output`.
-
-    Raises:
-        SettingsError: `output` isn't empty or overlaps with an input, or `vocab_size` is too small
-            for the characters.
-        ResumeError: another process is writing `output`.
-        MissingFileError: an input matches nothing.
-        InputError: the input has no words, or is invalid and `strict` is set.
-        StorageError: writing failed.
+    The inputs are files, folders, globs, `-`, or texts (`memory_source`). A `SettingsError` says
+    that `output` isn't empty or overlaps with an input, or that `vocab_size` is too small for the
+    characters.
     """
     started = time.monotonic()
     check = partial(check_output, overwrite=overwrite)

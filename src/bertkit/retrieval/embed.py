@@ -143,27 +143,11 @@ def embed(
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
-    Args:
-        model: a folder of any format, a run, or the id of a model of the Hub.
-        source: a file of texts, a folder, a glob, or several of these; or - for standard input.
-        output: a file that ends with .npy, .parquet or .jsonl; written atomically, with a manifest
-            beside it.
-        settings: how texts are read and embedded; with precision auto, unfinished or finished work
-            keeps the one that it was made in.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
-
-    Raises:
-        SettingsError: `output` exists and is something else, or conflicts with the input, or a
-            setting doesn't fit the model.
-        InputError: the input isn't a file of texts; the message names the row.
-        ResumeError: the job was started with another model, other settings or another input, or
-            another process is running it.
-        DamagedFileError: files of the unfinished job were altered.
-        NonFiniteError: a row has NaN or infinity.
-        StoppedError: Ctrl-C or SIGTERM; the message says how to resume.
-        StorageError: writing failed; rows saved before are kept.
-        BertkitError: the model can't be loaded, as in `Embedder.load`.
+    The source is a file of texts, a folder, a glob, or several of these; or - for standard input.
+    `output` ends with .npy, .parquet or .jsonl, and is written atomically, with a manifest beside
+    it. With precision auto, unfinished or finished work keeps its own. A `ResumeError` says that
+    the job was started with another model, other settings or another input, or that another process
+    is running it; a `StoppedError` says how to resume.
     """
     files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
 

@@ -40,24 +40,17 @@ class Sequences(Protocol):
 
 @dataclass(frozen=True)
 class DecodingLimits:
-    """A model's limits on what is generated.
-
-    Attributes:
-        end_id: the token that ends a sequence.
-        max_tokens: most tokens, end token included: one number for all sources, or one for each.
-        suppressed_ids: tokens that are never generated.
-    """
+    """A model's limits on what is generated."""
 
     end_id: int
+    # end token included; one number for all sources, or one for each
     max_tokens: int | Sequence[int]
-    suppressed_ids: tuple[int, ...] = ()
+    suppressed_ids: tuple[int, ...] = ()  # never generated
 
     def max_tokens_of(self, num_sources: int, wanted: int | None) -> list[int]:
         """Return the most tokens of each source, end token included.
 
-        Args:
-            num_sources: number of sources.
-            wanted: an upper bound for all of them.
+        `wanted` is an upper bound for all of them.
         """
         limits = self.max_tokens
         each = [limits] * num_sources if isinstance(limits, int) else list(limits)
@@ -70,15 +63,10 @@ class DecodingLimits:
 
 @dataclass(frozen=True)
 class DecodingSource:
-    """One source of a search.
+    """One source of a search."""
 
-    Attributes:
-        tokens: the prefix of its sequence; `no_repeat_ngram` counts it too.
-        number: seeds its sampling, so that its draws don't depend on the rest of the batch.
-    """
-
-    tokens: tuple[int, ...] = ()
-    number: int = 0
+    tokens: tuple[int, ...] = ()  # prefix of its sequence; `no_repeat_ngram` counts it too
+    number: int = 0  # seeds its sampling, so that its draws don't depend on the rest of the batch
 
 
 @dataclass(frozen=True)
@@ -86,35 +74,26 @@ class Hypothesis:
     """One generated continuation.
 
     Attributes:
-        tokens: the generated token ids, without the prefix and the end token.
         log_probability: sum of the natural log probabilities of the tokens, end token included,
             under the model itself, before suppression, temperature, top-k and top-p.
         score: `log_probability` / length ** length_penalty, where the length counts the end token;
             hypotheses are sorted by it.
-        is_finished: whether the model ended it; otherwise it was truncated.
     """
 
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...]  # without the prefix and the end token
     log_probability: float
     score: float
-    is_finished: bool
+    is_finished: bool  # whether the model ended it; otherwise it was truncated
 
 
 @dataclass(frozen=True)
 class PartialHypothesis:
-    """The tokens that one row has generated so far.
-
-    Attributes:
-        source: prefix and number of the source.
-        max_tokens: most tokens, end token included.
-        tokens: the generated token ids.
-        log_probability: log probability of all of them; minus infinity for a padding row.
-    """
+    """The tokens that one row has generated so far."""
 
     source: DecodingSource
-    max_tokens: int
+    max_tokens: int  # end token included
     tokens: tuple[int, ...] = ()
-    log_probability: float = 0.0
+    log_probability: float = 0.0  # of all tokens; minus infinity for a padding row
 
     @property
     def is_full(self) -> bool:
@@ -142,13 +121,7 @@ class PartialHypothesis:
 
 
 class LogitsProcessor:
-    """Masks tokens that may not come next.
-
-    Args:
-        settings: `min_tokens` and `no_repeat_ngram`.
-        limits: end token and suppressed tokens.
-        device: device of the logits.
-    """
+    """Masks tokens that may not come next."""
 
     def __init__(
         self, settings: DecodingSettings, limits: DecodingLimits, device: torch.device
@@ -162,9 +135,8 @@ class LogitsProcessor:
     ) -> Float[Tensor, " rows"]:
         """Set the logits of all tokens that may not come next to minus infinity, in place.
 
-        Returns:
-            The logsumexp of each row before masking: logits minus this are the model's own log
-            probabilities.
+        Return the logsumexp of each row before masking: logits minus this are the model's own log
+        probabilities.
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():
@@ -227,15 +199,8 @@ def search_beams(
 ) -> list[list[Hypothesis]]:
     """Run beam search for all sources at once; finished sources leave the batch.
 
-    Args:
-        sequences: the model's state, one row for each source.
-        scores: logits of each source's first token.
-        settings: number of beams, length penalty and other search settings.
-        limits: limits of the model.
-        sources: the prefix and number of each source.
-
-    Returns:
-        Up to `num_answers` hypotheses of each source, best first.
+    Each source gets up to `num_answers` hypotheses, best first. `scores` are the logits of its
+    first token, `sequences` the model's state, one row for each source.
     """
     rules = LogitsProcessor(settings, limits, scores.device)
     max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
@@ -293,12 +258,6 @@ class BeamCandidate(NamedTuple):
 
 class SourceBeams:
     """The running beams and finished hypotheses of one source.
-
-    Args:
-        source: prefix and number of the source.
-        max_tokens: most tokens of a hypothesis.
-        settings: settings of the search.
-        end_id: the token that ends a sequence.
 
     Attributes:
         hypotheses: the running partial hypotheses, one for each row of the source.

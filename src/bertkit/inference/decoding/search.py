@@ -63,11 +63,7 @@ def sharpen(
 class SamplingSearch:
     """One search without beams; `steps` can be iterated only once.
 
-    Args:
-        sequences: the model's state, one row for each source; `scores` has been called.
-        settings: how tokens are chosen.
-        limits: limits of the model.
-        sources: the prefix and number of each source.
+    `sequences` has one row for each source; its `scores` has been called.
     """
 
     def __init__(
@@ -90,10 +86,9 @@ class SamplingSearch:
         self._left = self._rows  # rows of sources that aren't done
 
     def steps(self, scores: Float[Tensor, "sources vocabulary"]) -> Iterator[list[int]]:
-        """Run the search to its end.
+        """Run the search to its end, from the logits of each source's first token.
 
-        Args:
-            scores: logits of each source's first token.
+        It yields the newest token of each remaining row.
 
         Yields:
             The newest token of each remaining row.
@@ -177,14 +172,8 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Continue each sequence until the model ends it or it reaches its maximum length.
 
-    Args:
-        sequences: the model's state, one row for each source.
-        settings: greedy decoding, beam search or sampling.
-        limits: limits of the model.
-        sources: prefix and number of each source; by default no prefix, numbered from 0.
-
-    Returns:
-        `num_answers` hypotheses of each source, best first. A beam search may find fewer.
+    Each source gets `num_answers` hypotheses, best first; a beam search may find fewer. By default
+    sources have no prefix and are numbered from 0.
     """
     scores = sequences.scores()
     if sources is None:
@@ -204,7 +193,9 @@ def stream(
     limits: DecodingLimits,
     source: DecodingSource | None = None,
 ) -> Iterator[int]:
-    """Continue one sequence, a token at a time; arguments and errors as in `decode`.
+    """Continue one sequence, as `decode` does; yield each token as soon as it is chosen.
+
+    The end token isn't yielded.
 
     Yields:
         Each token as soon as it is chosen, without the end token.

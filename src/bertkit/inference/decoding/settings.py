@@ -116,11 +116,6 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
 
 
 def check_seed(settings: DecodingSettings, seed: int) -> None:
-    """Reject a seed that has no effect because nothing is sampled.
-
-    Args:
-        settings: how tokens are chosen.
-        seed: the given seed; 0, the default, is always allowed.
-    """
+    """Reject a seed that has no effect because nothing is sampled."""
     if seed and not settings.sample:
         raise SettingsError("seed is for what is drawn; it needs sample")

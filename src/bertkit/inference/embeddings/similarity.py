@@ -46,13 +46,7 @@ def compare(
 def compare_all(
     similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
 ) -> Rows:
-    """Compute the similarity of each row of one array to each row of another, `[first, second]`.
-
-    Args:
-        similarity: as in `compare`.
-        first: `[rows, features]`.
-        second: `[rows, features]`.
-    """
+    """Compute the similarity of each row of one array to each row of another, `[first, second]`."""
     scores = np.empty((len(first), len(second)))
     for number, row in enumerate(first):
         scores[number] = compare(similarity, second, row)

@@ -52,15 +52,7 @@ def choose_engine(
 ) -> Engine:
     """Build an engine for a model.
 
-    Args:
-        name: auto takes the fastest that is installed and supports the model and the precision.
-        model: the model, on its device.
-        layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: of the weights and matrix products, as in `resolve_precision`.
-
-    Raises:
-        SettingsError: the engine doesn't support the model or the precision.
-        MissingExtraError: the engine isn't installed.
+    auto takes the fastest that is installed and supports the model and the precision.
     """
     kind = resolve_precision(name, model, precision)
     if name == "auto":
@@ -89,10 +81,7 @@ def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionN
 def cast_whole(model: nn.Module, precision: PrecisionName, device: torch.device) -> None:
     """Cast a model that no engine runs, because it writes texts or is viewed, to a precision.
 
-    auto is fp32, since what bf16 gives was measured for encoders only.
-
-    Raises:
-        SettingsError: it is int8.
+    auto is fp32, since what bf16 gives was measured for encoders only; int8 is refused.
     """
     if precision == "int8":
         raise SettingsError(

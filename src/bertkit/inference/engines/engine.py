@@ -24,19 +24,12 @@ class HasEncoder(Protocol):
 
 
 class Engine(Protocol):
-    """An encoder that is ready to run in one of several runtimes.
-
-    Attributes:
-        name: its key in `ENGINES`.
-        precision: of its matrix products.
-        layers: layers whose hidden states it returns: 0 for the embeddings, n for block n.
-        tokens_per_batch: approximate batch size in tokens at which it is fastest.
-    """
+    """An encoder that is ready to run in one of several runtimes."""
 
     name: str
-    precision: Precision
-    layers: tuple[int, ...]
-    tokens_per_batch: int
+    precision: Precision  # of its matrix products
+    layers: tuple[int, ...]  # 0 for the embeddings, n for block n
+    tokens_per_batch: int  # approximate batch size at which it is fastest
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
         """Compute hidden states in float32, on the model's device, one tensor per layer."""

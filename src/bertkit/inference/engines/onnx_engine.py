@@ -44,9 +44,6 @@ class OnnxSession:
         num_threads: number of threads that share the work of a call, the caller included.
         fuses: let ONNX Runtime join nodes into its own operators, which makes a product of integers
             one kernel; in float32, layer norms and GELU would be slower.
-
-    Raises:
-        MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
     def __init__(
@@ -85,7 +82,6 @@ class OnnxSession:
         """Compute some sequences of a batch, and write to their rows of `states`.
 
         Args:
-            batch: the batch, on a CPU.
             start: index of the first sequence.
             end: index after the last sequence.
             states: a contiguous tensor for each output, with one row per token of the batch.
@@ -138,16 +134,8 @@ class OnnxEngine:
     """Runs a model's encoder in ONNX Runtime on a CPU, in float32 or with integer matrices.
 
     Args:
-        model: any model, on a CPU; only its encoder is used.
-        layers: layers whose hidden states are returned, as in `resolve_layers`.
         precision: fp32, or int8 for the matrices of linear layers. In int8 the inputs of a product
             share a scale, so that the other sequences of a batch change a result a little.
-
-    Attributes:
-        num_threads: torch's number of threads when the engine is built.
-
-    Raises:
-        SettingsError: the model has no such layer, or is causal.
     """
 
     name = "onnx"

@@ -31,21 +31,11 @@ def write_onnx(
     sentences: SentenceModel | None = None,
     precision: Literal["fp32", "int8"] = "fp32",
 ) -> tuple[dict[str, FileRecord], tuple[str, ...]]:
-    """Write a model as an ONNX file.
+    """Write a model, on a CPU, as an ONNX file; return file records and output names.
 
     Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64; its outputs, all
     float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
     `sentences` is given.
-
-    Args:
-        folder: an existing folder.
-        model: on a CPU.
-        kind: how its architecture is exported.
-        sentences: the modules that turn a bare encoder's output into a sentence embedding.
-        precision: of the linear layers of the encoder.
-
-    Returns:
-        Size and checksums of each file, by name, and the names of the outputs.
     """
     graph = OnnxGraph(OPSET, their_name)
     outputs: Outputs = kind.write(graph, model, precision)

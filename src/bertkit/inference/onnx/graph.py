@@ -36,14 +36,7 @@ class OnnxGraph:
     """An ONNX graph: nodes in execution order, constants, and weights.
 
     Args:
-        opset: version of ONNX's operators.
         rename: name of a weight in the file, for its name in bertkit's models.
-
-    Attributes:
-        weights: by name in the file; views of the model's weights, possibly transposed.
-
-    Raises:
-        MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
     def __init__(self, opset: int, rename: Callable[[str], str] = str) -> None:
@@ -54,6 +47,7 @@ class OnnxGraph:
         self._num_nodes = 0
         self._constants: dict[str, Any] = {}
         self._quantized: dict[str, tuple[str, str, str]] = {}
+        # by name in the file; views of the model's weights, maybe transposed
         self.weights: dict[str, Tensor] = {}
 
     def weight(self, name: str, tensor: Tensor) -> str:
@@ -224,9 +218,7 @@ def write_after_attention(
     """Write the part of a block after attention.
 
     Args:
-        graph: the graph.
         name: of the block.
-        layer: the block.
         inputs: names of the block's input and of the context from attention.
         parts: how this graph writes linear layers and the activation.
         output: name of the block's output; by default generated.

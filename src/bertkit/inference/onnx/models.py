@@ -41,18 +41,12 @@ Outputs = dict[str, Shape]
 
 
 class ExportedKind(NamedTuple):
-    """How models of an architecture are exported.
-
-    Attributes:
-        kind: the model's class.
-        write: adds the model's nodes to a graph, its encoder in a precision; returns its outputs,
-            name → shape.
-        input_shape: shape of each of the inputs `INPUT_NAMES`.
-    """
+    """How models of an architecture are exported."""
 
     kind: type[PretrainedBert]
+    # adds the nodes to a graph; returns its outputs, name → shape
     write: Callable[[OnnxGraph, Any, GraphPrecision], Outputs]
-    input_shape: Shape = ("batch", "length")
+    input_shape: Shape = ("batch", "length")  # of each of `INPUT_NAMES`
 
     @property
     def inputs(self) -> Mapping[str, tuple[torch.dtype, Shape]]:
@@ -61,11 +55,7 @@ class ExportedKind(NamedTuple):
 
 
 def find_kind(architecture: str, config: BertConfig, source: object) -> ExportedKind:
-    """Return how an architecture is exported.
-
-    Raises:
-        CheckpointError: it can't be exported.
-    """
+    """Return how an architecture is exported."""
     if config.is_decoder:
         raise CheckpointError(
             f"{source} reads left to right (is_decoder), which ONNX graphs aren't written for"

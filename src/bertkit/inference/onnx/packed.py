@@ -74,11 +74,8 @@ def write_packed(
 
     Args:
         graph: a graph of opset `OPSET`.
-        encoder: its weights are used without a copy.
-        config: the encoder's config.
         layers: hidden states to return: 0 is the output of the embeddings, n that of block n.
         is_mixed: whether the graph takes sequences of different lengths.
-        precision: of the linear layers.
 
     Returns:
         The name of each of those hidden states, `[tokens, hidden]`.

@@ -50,13 +50,7 @@ def write_encoder(
 ) -> str:
     """Write the nodes of an encoder; return the name of its output, `[batch, length, hidden]`.
 
-    Args:
-        graph: a graph of opset `OPSET`.
-        encoder: its weights are used without a copy.
-        config: the encoder's config.
-        precision: of the linear layers.
-        inputs: names of token ids, attention mask and segments, `[batch, length]`.
-        output: name of the output; by default generated.
+    The inputs are token ids, attention mask and segments, `[batch, length]`.
     """
     input_ids, attention_mask, token_type_ids = inputs
     present = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))

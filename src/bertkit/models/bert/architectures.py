@@ -35,11 +35,6 @@ BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "B
 def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
     """Return the class that a config names if heads and direction fit, else the first that fits.
 
-    Args:
-        config: the content of `config.json`.
-        heads: as `bertkit.checkpoints.names.list_heads` returns them.
-        source: where both came from, for error messages.
-
     Raises:
         CheckpointError: `architectures` isn't a list of names.
     """
@@ -63,9 +58,7 @@ def expected_shapes(
     """Return bertkit's tensor names and shapes of an encoder with heads, allocating no memory.
 
     Args:
-        config: the sizes.
         architecture: decides between one logit per choice and one per label.
-        heads: the heads present, including those that the architecture doesn't use.
     """
     if architecture == FEATURE_BASED:
         with without_memory():

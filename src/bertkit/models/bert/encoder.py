@@ -68,10 +68,6 @@ class BertEncoder(nn.Module):
         A multiplication and an addition count as two; the backward pass, which frozen layers don't
         have, costs twice the forward. Norms and activations are left out; causal attention is
         counted as if it were bidirectional.
-
-        Args:
-            batch: the input.
-            only_summaries: whether the encoder computes `summary_states`.
         """
         hidden, inner = self.config.hidden_size, self.config.intermediate_size
         squares = sum(length * length for length in batch.lengths)
@@ -145,15 +141,10 @@ class Pooler(nn.Module):
 
 @dataclass(frozen=True)
 class BertOutput:
-    """The output of `BertModel`, padded like its input.
+    """The output of `BertModel`, padded like its input."""
 
-    Attributes:
-        last_hidden_state: T_i; zeros at padding.
-        pooler_output: C; None if the model has no pooler.
-    """
-
-    last_hidden_state: Float[Tensor, "batch length hidden"]
-    pooler_output: Float[Tensor, "batch hidden"] | None
+    last_hidden_state: Float[Tensor, "batch length hidden"]  # T_i; zeros at padding
+    pooler_output: Float[Tensor, "batch hidden"] | None  # C; None if the model has no pooler
 
 
 class BertModel(PretrainedBert):

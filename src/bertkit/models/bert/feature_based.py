@@ -35,18 +35,16 @@ class FeatureHead(BaseModel):
     """A head of bertkit's own; `feature_head` in the model's `config.json`.
 
     Attributes:
-        layers: the layers whose hidden states are concatenated.
-        lstm_hidden: features of each direction of the BiLSTM; None for no BiLSTM.
-        scores: whether logits are per token, per sequence, or a single logit per sequence
-            (multiple choice).
         pooling: what represents a sequence without a BiLSTM: its summary token ([CLS]; the last
             token of a causal encoder), or the mean or the maximum of all its tokens.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    layers: Literal["last", "last_four"]
+    layers: Literal["last", "last_four"]  # whose hidden states are concatenated
+    # features of each direction of the BiLSTM; None for no BiLSTM
     lstm_hidden: Annotated[int, Field(ge=1, le=MAX_LSTM_HIDDEN)] | None
+    # logits per token, per sequence, or one per sequence (multiple choice)
     scores: Literal["token", "sequence", "choice"]
     pooling: Literal["cls", "mean", "max"] = "cls"
 
@@ -63,11 +61,7 @@ class FeatureHead(BaseModel):
 
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
-    """Read and check `feature_head`.
-
-    Raises:
-        SettingsError: it is missing or invalid.
-    """
+    """Read and check `feature_head`."""
     value: Any = (config.model_extra or {}).get(FEATURE_HEAD)
     head = validate(FeatureHead, value, FEATURE_HEAD)
     if len(LAYERS[head.layers]) > config.num_hidden_layers:
@@ -82,12 +76,6 @@ class BertFeatureBased(FineTunedBert):
     """Logits from hidden states, as `config.feature_head` says.
 
     A sequence is represented by its pooled tokens or, with a BiLSTM, by its two end states.
-
-    Args:
-        config: sizes, labels and `feature_head`.
-
-    Raises:
-        SettingsError: `feature_head` is missing or invalid.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -161,11 +149,7 @@ BIAS = "classifier.bias"
 
 
 def has_modules(config: BertConfig) -> bool:
-    """Whether sentence-transformers has modules that compute this model's logits.
-
-    Raises:
-        SettingsError: `feature_head` is invalid.
-    """
+    """Whether sentence-transformers has modules that compute this model's logits."""
     if FEATURE_HEAD not in (config.model_extra or {}) or config.is_decoder:
         return False
     return read_feature_head(config).is_pooled
@@ -176,10 +160,7 @@ def describe_modules(
 ) -> SentenceModel | None:
     """Return the modules after the encoder; None if sentence-transformers has none for the head.
 
-    Args:
-        config: sizes and `feature_head`.
-        tensors: the classifier's weight and bias, under these names.
-        max_length: tokens of the longest text.
+    The tensors are the classifier's weight and bias, under these names.
     """
     if not has_modules(config):
         return None

@@ -73,12 +73,7 @@ class FineTunedBert(PretrainedBert):
 
 
 class PooledBert(FineTunedBert):
-    """Base of the models with a head on C; the last layer computes only the tokens C needs.
-
-    Args:
-        config: the sizes.
-        num_scores: logits of each sequence.
-    """
+    """Base of the models with a head on C; the last layer computes only the tokens C needs."""
 
     def __init__(self, config: BertConfig, num_scores: int) -> None:
         super().__init__(config)
@@ -169,14 +164,11 @@ class BertForTokenClassification(FineTunedBert):
 
 @dataclass(frozen=True)
 class QuestionAnsweringOutput:
-    """The output of `BertForQuestionAnswering`, padded like its input.
+    """The output of `BertForQuestionAnswering`, padded like its input."""
 
-    Attributes:
-        start_logits: logits of each token as the answer's first; zeros at padding.
-        end_logits: logits of each token as the answer's last; zeros at padding.
-    """
-
+    # of each token as the answer's first; zeros at padding
     start_logits: Float[Tensor, "batch length"]
+    # of each token as the answer's last; zeros at padding
     end_logits: Float[Tensor, "batch length"]
 
 

@@ -91,7 +91,6 @@ class WordScoringBert(PretrainedBert):
         Args:
             tokens: hidden states of the encoder, usually of masked tokens only, because the
                 projection to the vocabulary is the largest product of a small model.
-            labels: the correct words.
         """
         return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
 
@@ -157,15 +156,11 @@ class BertForNextSentencePrediction(PretrainedBert):
 
 @dataclass(frozen=True)
 class PreTrainingOutput:
-    """The output of `BertForPreTraining`, padded like its input.
+    """The output of `BertForPreTraining`, padded like its input."""
 
-    Attributes:
-        prediction_logits: logits of all words at each position; zeros at padding.
-        seq_relationship_logits: logits of "B follows A" (0) and "it doesn't" (1).
-    """
-
+    # of all words at each position; zeros at padding
     prediction_logits: Float[Tensor, "batch length vocabulary"]
-    seq_relationship_logits: Float[Tensor, "batch 2"]
+    seq_relationship_logits: Float[Tensor, "batch 2"]  # of "B follows A" (0) and "it doesn't" (1)
 
 
 class BertForPreTraining(WordScoringBert):

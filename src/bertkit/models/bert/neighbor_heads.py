@@ -27,9 +27,7 @@ OFFSETS, CAUSAL_OFFSETS = (-1, 1, -2, 2), (-1, -2, -3, -4)
 def attend_to_neighbors(encoder: BertEncoder) -> None:
     """Set the position embeddings, and the queries and keys of the first layer's heads.
 
-    Args:
-        encoder: randomly initialized; values and all other weights stay as they are. The heads
-            attend at the offsets −1, +1, −2, +2 in turn; in a causal encoder at −1, −2, −3, −4.
+    The heads attend at the offsets −1, +1, −2, +2 in turn; in a causal encoder at −1, −2, −3, −4.
     """
     positions = encoder.embeddings.position.weight
     block = encoder.layers[0]

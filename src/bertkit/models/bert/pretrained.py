@@ -151,7 +151,6 @@ def pack_padded(
     """Check and pack a padded batch; also return its mask, [batch, length], True at tokens.
 
     Raises:
-        InputError: shapes differ, an id is out of range, or a row has no token.
         ForkError: this process was forked after its parent had used a model.
     """
     COMPUTING.begin()

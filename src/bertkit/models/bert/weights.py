@@ -74,7 +74,6 @@ def fill_model(
     """Load a checkpoint's weights into a model that was built with `without_memory`.
 
     Args:
-        model: the checkpoint must have its shapes.
         checkpoint: heads that the model lacks are ignored.
         standard_deviation: for initializing new heads.
         new_heads: initialize heads that the checkpoint lacks, from the default generator, instead
@@ -144,18 +143,7 @@ def save_weights(
 ) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder, replacing files of the same names.
 
-    Args:
-        model: its weights are written, and its class name, which other tools read.
-        config: the sizes, under the keys of `config.json`.
-        folder: the output folder.
-        names: the table of weight names in the file and in bertkit.
-
-    Returns:
-        Records of the files, by file name.
-
-    Raises:
-        CheckpointError: a weight isn't finite.
-        StorageError: writing failed.
+    The class name is the one that other tools read.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     check_finite(tensors)

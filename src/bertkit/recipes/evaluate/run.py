@@ -88,18 +88,10 @@ class EvaluateResult:
 def evaluate(
     model: EvaluatedModel, source: Table, settings: EvaluateSettings, columns: Settings
 ) -> EvaluateResult:
-    """Evaluate a model on a labeled file.
+    """Evaluate a model on a labeled file, a GLUE folder, or a data set of the Hub.
 
-    Args:
-        model: the model.
-        source: a labeled file, a GLUE folder, or a data set of the Hub.
-        settings: how the file is read.
-        columns: column names that override the model's own settings.
-
-    Raises:
-        InputError: columns are missing, too many rows are broken, there are no rows, or most of
-            the labels are unknown to the model.
-        BertkitError: file or model can't be read.
+    `columns` are column names that override the model's own settings. It is an `InputError` if
+    columns are missing, too many rows are broken, or most of the labels are unknown to the model.
     """
     table = open_records(source, settings, split=settings.split)
     if table.identity() is None:

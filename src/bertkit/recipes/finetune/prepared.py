@@ -208,11 +208,7 @@ def _begin_task(
 
 
 def prepare(task: Task[Any, Any], data: FineTuningData, tokenizer: Tokenizer) -> Prepared:
-    """Encode the data and announce its counts and problems.
-
-    Raises:
-        InputError: most held-out labels don't occur in the training examples.
-    """
+    """Encode the data and announce its counts and problems."""
     train, odd_train = encode(task, data.train, tokenizer)
     dev, odd_dev = encode(task, data.dev, tokenizer)
     counts = {

@@ -41,12 +41,7 @@ MAX_LABELS = 200  # in a table
 
 
 def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
-    """Build the report.
-
-    Args:
-        facts: the data to show.
-        history: the run's training history.
-    """
+    """Build the report."""
     final, comparison = facts.final, facts.comparison
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),

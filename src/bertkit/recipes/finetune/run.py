@@ -79,24 +79,10 @@ def finetune(
 ) -> FineTuneResult:
     """Fine-tune, or resume the run in `output`; a finished model is only reported.
 
-    Args:
-        sources: model, task and data.
-        output: the folder of the model; its `run/` has log and checkpoints.
-        task_settings: the task's own.
-        settings: what can be chosen whatever the task.
-        prepared: the data, where it was read before.
-
-    Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else, or another
-            process trains in it.
-        SettingsError: `output` mixes with the data.
-        InputError: the data can't be learned from, or doesn't fit the model.
-        CheckpointError: the model's config or tensors don't fit.
-        MissingFileError, DamagedFileError: data, model or run lack a file or have a damaged one.
-        StorageError: writing failed.
-        StoppedError: a signal came; the same call goes on.
-        NonFiniteError: the loss went to infinity and stayed there.
-        BertkitError: the model can't be had, as in `OpenModel.open`.
+    `prepared` is the data, if it was read before. A `ResumeError` says that `output` holds
+    something else, such as a run with other settings or data, or that another process trains in it;
+    a `StoppedError` that a signal came, and that the same call resumes; a `NonFiniteError` that the
+    loss became infinite and stayed so.
     """
     run = Run(output / RUN_FOLDER)
     inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]

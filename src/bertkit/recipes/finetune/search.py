@@ -106,21 +106,9 @@ def search(
 ) -> FineTuneResult:
     """Fine-tune several times, or resume a search, and keep the best model.
 
-    A run that diverges counts as the worst. More seeds may be requested later; finished runs are
-    reused.
-
-    Args:
-        sources: model, task and data.
-        output: the folder of the best run's model; its `search/` has the runs.
-        task_settings: the task's settings.
-        settings: the settings common to all tasks; `seed` is the first seed, and also splits the
-            examples if no held-out file is given.
-        choice: the grid and the number of seeds.
-
-    Raises:
-        SettingsError: a setting that the grid varies is also given.
-        NonFiniteError: no run has a value for the metric.
-        BertkitError: as in `finetune`.
+    A run that diverges counts as the worst; if all do, it is a `NonFiniteError`. More seeds may be
+    requested later; finished runs are reused. The first seed, `settings.seed`, also splits the
+    examples if no held-out file is given.
     """
     plan = Search(sources, output, task_settings, settings, list_trials(choice, settings))
     for trial in plan.trials:

@@ -91,27 +91,13 @@ def prepare(
     """Turn raw text into shards, or resume an interrupted run in `output`.
 
     With several workers, a script must call this below `if __name__ == "__main__":`, because each
-    worker imports the script. Files missing from finished shards are written again.
+    worker imports the script. Files missing from finished shards are written again. A
+    `StoppedError` comes from Ctrl-C, SIGTERM or a killed worker; its message says how to resume.
 
     Args:
-        inputs: files, folders, globs, `-`, or texts (`memory_source`).
-        tokenizer_path: a tokenizer's folder or `vocab.txt`.
-        output: the folder for the shards.
-        settings: how to read, split and hold out.
         held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out.
         workers: number of processes; by default one per core.
         overwrite: remove shards of other inputs or settings from `output` first.
-
-    Raises:
-        SettingsError: `workers` is below 1, the workers can't be started, `output` overlaps with
-            an input, or nothing is to be held out.
-        MissingFileError: an input matches nothing.
-        ResumeError: `output` holds something else, was started with other inputs or settings, or
-            another process is preparing in it.
-        InputError: the input has no usable text, or too little to hold some out, or reading is
-            strict and some data is invalid.
-        StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to resume.
-        StorageError: writing failed.
     """
     started = time.monotonic()
     num_workers = (os.cpu_count() or 1) if workers is None else workers

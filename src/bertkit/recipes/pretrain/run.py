@@ -58,23 +58,11 @@ class DryRun:
 
 
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
-    """Pre-train, or resume the run in `output`.
+    """Pre-train on the shards that `prepare` wrote, or resume the run in `output`.
 
-    Args:
-        data: the shards that `prepare` wrote.
-        output: the run's folder.
-        settings: of model, objective, optimizer and budget.
-
-    Raises:
-        ResumeError: `output` holds a run with other settings, data or source, or something else, or
-            another process trains in it.
-        InputError: the shards are too small to train on, or not of the source's tokenizer.
-        CheckpointError: the source's config or tensors don't fit.
-        MissingFileError, DamagedFileError: shards, run or source lack a file or have a damaged one.
-        UnsafeFileError, HubError, SettingsError: the source can't be had, as in `OpenModel.open`.
-        StorageError: writing failed.
-        StoppedError: a signal came; the same call resumes.
-        NonFiniteError: the loss went to infinity and stayed there.
+    A `ResumeError` says that `output` holds something else, such as a run with other settings, data
+    or source, or that another process trains in it; a `StoppedError` that a signal came, and that
+    the same call resumes; a `NonFiniteError` that the loss became infinite and stayed so.
     """
     run = Run(output)
     with open_run(run, inputs=[data]):

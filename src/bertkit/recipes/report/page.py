@@ -169,12 +169,7 @@ WAYS: dict[ObjectiveName, str] = {
 
 
 def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
-    """Build the page.
-
-    Args:
-        facts: the facts of the run.
-        examples: sections to show after the curves.
-    """
+    """Build the page."""
     history, curves = facts.history, choose_all_curves(facts)
     sections: list[Section] = [
         *([] if facts.result is None else show_result(facts.result)),

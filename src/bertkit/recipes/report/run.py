@@ -176,20 +176,9 @@ def report(
 ) -> ReportResult:
     """Write a page on one run, or one that compares several; runs are read, never changed.
 
-    Args:
-        paths: runs of `bertkit pretrain`, models of `bertkit finetune` and folders of
-            `bertkit demo`; several must be of one kind.
-        output: the page; by default `report.html` in the run, or `comparison.html` here.
-        settings: the settings of the report.
-
-    Raises:
-        SettingsError: the output exists, or doesn't end in .html; or data or texts were given for
-            anything but one pre-training run.
-        InputError: a path isn't a run, a run has no row yet, or the runs can't be compared.
-        MissingFileError: a path doesn't exist.
-        ResumeError: another process is writing the output.
-        DamagedFileError: a file of a run isn't what was written.
-        StorageError: writing failed.
+    `paths` are runs of `bertkit pretrain`, models of `bertkit finetune` and folders of `bertkit
+    demo`; several must be of one kind. The page is by default `report.html` in the run, or
+    `comparison.html` here.
     """
     settings = ReportSettings() if settings is None else settings
     check_paths(paths, settings)

@@ -108,14 +108,7 @@ def build_page(
     pairs: Sequence[Pair],
     answers: Sequence[GeneratedText],
 ) -> Report:
-    """Build the report.
-
-    Args:
-        facts: the data to show.
-        history: the run's training history.
-        pairs: the held-out pairs.
-        answers: the hypotheses for them, as many as pairs.
-    """
+    """Build the report; the answers are the hypotheses for the held-out pairs, as many as pairs."""
     saved = facts.saved
     is_smoothed = facts.record.settings["label_smoothing"] > 0.0
     loss = "Loss (training loss with label smoothing)" if is_smoothed else LOSS.title

@@ -23,7 +23,14 @@ from seqeval.metrics import sequence_labeling as seqeval
 from seqeval.scheme import BILOU, IOBES, Entities
 from sklearn import metrics as sklearn_metrics
 
-from bertkit.tasks.metrics import calibration, classification, correlation, entities, texts
+from bertkit.tasks.metrics import calibration, classification, correlation, entities
+from bertkit.tasks.metrics.texts import (
+    AnswerScores,
+    apply_threshold,
+    score_answers,
+    total_squad_1,
+    total_squad_2,
+)
 
 IS_FULL = os.environ.get("BERTKIT_FULL") == "1"
 NUM_CASES = 10_000 if IS_FULL else 2_000
@@ -238,7 +245,7 @@ def test_answers_score_as_in_squad_1():
     generator = random.Random(6)
     answers = draw_texts(generator, NUM_CASES, NUM_CASES)
     golds = [draw_texts(generator, 1, 3) for _ in answers]
-    scores = texts.score_answers(answers, golds, "1.1")
+    scores = score_answers(answers, golds, "1.1")
     exact = [
         max(float(bare_words(text) == bare_words(gold)) for gold in choices)
         for text, choices in zip(answers, golds, strict=True)
@@ -250,7 +257,7 @@ def test_answers_score_as_in_squad_1():
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
     expected = {"exact_match": sum(exact) / len(exact) * 100, "f1": sum(f1) / len(f1) * 100}
-    assert texts.total_squad_1(scores) == pytest.approx(expected, rel=1e-12)
+    assert total_squad_1(scores) == pytest.approx(expected, rel=1e-12)
 
 
 def test_answers_score_as_in_squad_2():
@@ -262,7 +269,7 @@ def test_answers_score_as_in_squad_2():
         choices = [gold for gold in choices if bare_words(gold)] or [""]
         exact.append(float(any(bare_words(text) == bare_words(gold) for gold in choices)))
         f1.append(max(official_f1(text, gold, "2.0") for gold in choices))
-    scores = texts.score_answers(answers, golds, "2.0")
+    scores = score_answers(answers, golds, "2.0")
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
 
@@ -275,12 +282,12 @@ def test_totals_are_those_of_squad_2():
         has = [generator.random() < 0.5 for _ in questions]
         odds = [round(generator.gauss(0, 1), 1) for _ in questions]
         threshold = generator.choice([*odds, min(odds) - 1.0])
-        scores = texts.AnswerScores(np.floor(values), np.array(values))
-        scores = texts.apply_threshold(scores, has, odds, threshold)
+        scores = AnswerScores(np.floor(values), np.array(values))
+        scores = apply_threshold(scores, has, odds, threshold)
         for number in questions:
             if odds[number] > threshold:
                 values[number] = 0.0 if has[number] else 1.0
-        assert texts.total_squad_2(scores, has) == pytest.approx(official_totals(values, has))
+        assert total_squad_2(scores, has) == pytest.approx(official_totals(values, has))
 
 
 def official_totals(values: list[float], has: list[bool]) -> dict[str, float]:

@@ -105,7 +105,7 @@ def take_model(
     revision: str | None = None,
     **options: Any,
 ) -> Loaded:
-    """Load a model, or take that of the last call; errors as in `resolve_model` and `load`."""
+    """Load a model, or take that of the last call; errors as in `OpenModel.open` and `load`."""
     folder = OpenModel.open(model, revision=revision).path
     return LAST_LOADED.take(load, [folder], *arguments, **options)
 

@@ -14,7 +14,7 @@ from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
-from bertkit.checkpoints.hub import find_bundled, resolve_model
+from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
@@ -141,7 +141,7 @@ def prepare(
 def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
     """Return a tokenizer's folder; one that is in memory is saved beside the shards."""
     if not isinstance(tokenizer, Tokenizer):
-        return resolve_model(tokenizer, for_weights=False)
+        return resolve_tokenizer(tokenizer)
     folder = shards.with_name(f"{shards.name}-tokenizer")
     tokenizer.save(folder)
     return folder

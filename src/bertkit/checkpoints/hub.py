@@ -96,14 +96,20 @@ PROGRESS_BYTES = 1 << 20
 WAIT_SECONDS = 1.0
 
 
-def resolve_model(
-    text: str | Path | None, *, revision: str | None = None, for_weights: bool = True
-) -> Path:
+def resolve_model(text: str | Path | None, *, revision: str | None = None) -> Path:
     """Return the local folder or file of that name, or else fetch the Hub model of that id.
 
-    Of a folder that has a run beside other results, it is the run. Without `for_weights`, for the
-    tokenizer alone, no weights are fetched, and of a run it is the checkpoint, which has its files.
+    Of a folder that has a run beside other results, it is the run. `OpenModel.open` calls this.
     """
+    return _find_model(text, revision, for_weights=True)
+
+
+def resolve_tokenizer(text: str | Path, *, revision: str | None = None) -> Path:
+    """Return a model as `resolve_model` does, but fetch no weights; of a run, its checkpoint."""
+    return find_checkpoint(_find_model(text, revision, for_weights=False), reading=())
+
+
+def _find_model(text: str | Path | None, revision: str | None, *, for_weights: bool) -> Path:
     if not isinstance(text, str | os.PathLike):
         raise SettingsError(
             f"a model is a folder or the id of a model of the Hub, and not {type(text).__name__}"
@@ -116,8 +122,7 @@ def resolve_model(
                 f"revision ({revision}) chooses a version of a model of the Hub, and {text} is on"
                 " this disk; leave it out"
             )
-        path = find_run(Path(text))
-        return path if for_weights else find_checkpoint(path, reading=())
+        return find_run(Path(text))
     if not is_hub_id(str(text)):
         raise MissingFileError(
             f"{text} doesn't exist, and isn't the id of a model of the Hub (owner/name) either"

@@ -130,10 +130,10 @@ def prepare(
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
     """
-    from bertkit.checkpoints.hub import resolve_model
+    from bertkit.checkpoints.hub import resolve_tokenizer
     from bertkit.recipes.prepare.run import prepare as run
 
-    tokenizer_path = resolve_model(tokenizer, revision=revision, for_weights=False)
+    tokenizer_path = resolve_tokenizer(tokenizer, revision=revision)
     result = run(
         inputs,
         tokenizer_path,

@@ -18,12 +18,12 @@ from torch import Tensor
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.fill_mask import MASK
 from bertkit.interpret.inspected_model import (
-    AnyBert,
     EncodedText,
     InspectedModel,
     check_finite,
     find_log_probabilities,
 )
+from bertkit.models.bert.architectures import AnyBert
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import (
     BertForMaskedLM,

@@ -15,56 +15,16 @@ from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
+from bertkit.models.bert.architectures import AnyBert
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.fine_tuning import (
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-    FineTunedBert,
-)
-from bertkit.models.bert.heads import (
-    BertForMaskedLM,
-    BertForNextSentencePrediction,
-    BertForPreTraining,
-    BertLMHeadModel,
-)
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
 from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
-
-AnyBert = (
-    BertModel
-    | BertForPreTraining
-    | BertForMaskedLM
-    | BertLMHeadModel
-    | BertForNextSentencePrediction
-    | BertForSequenceClassification
-    | BertForTokenClassification
-    | BertForQuestionAnswering
-    | BertForMultipleChoice
-    | BertFeatureBased
-)
-MODELS: dict[str, type[AnyBert]] = {
-    kind.__name__: kind
-    for kind in (
-        BertModel,
-        BertForPreTraining,
-        BertForMaskedLM,
-        BertLMHeadModel,
-        BertForNextSentencePrediction,
-        BertForSequenceClassification,
-        BertForTokenClassification,
-        BertForQuestionAnswering,
-        BertForMultipleChoice,
-        BertFeatureBased,
-    )
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +122,7 @@ class InspectedModel(LoadsFromFolder):
                 f"{opened.folder} is an encoder-decoder, and this needs a BERT; `bertkit view`"
                 " and `bertkit.AttentionView` show its attention"
             )
-        loaded = LoadedModel.load(MODELS[opened.architecture], opened, device)
+        loaded = LoadedModel.load(opened.kind, opened, device)
         model = loaded.model
         cast_whole(model, precision, find_device(model))
         task = None

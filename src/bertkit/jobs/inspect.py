@@ -140,10 +140,9 @@ class SingleEncoder(Architecture):
         """Return names and shapes for the heads present or, without tensors, those of the class."""
         if self.checkpoint.tensors:
             return expected_shapes(config, architecture, self.heads)
-        needed = ARCHITECTURES.get(architecture)
-        if needed is None:
+        if architecture not in ARCHITECTURES:
             return {}
-        heads = needed or {"pooler"}
+        heads = ARCHITECTURES[architecture].heads or {"pooler"}
         return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
 
 

@@ -26,7 +26,7 @@ from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
-from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.architectures import ARCHITECTURES, AnyBert, find_architecture
 from bertkit.models.bert.config import BertConfig, without_replaced_labels
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.tokenization.folder import (
@@ -131,6 +131,11 @@ class OpenModel:
     def has_tokenizer(self) -> bool:
         """Whether its folder has the files of a tokenizer."""
         return any(has_member(self.folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE))
+
+    @property
+    def kind(self) -> type[AnyBert]:
+        """Its class, which its architecture names."""
+        return ARCHITECTURES[self.architecture].kind
 
     @cached_property
     def tokenizer_folder(self) -> Path:

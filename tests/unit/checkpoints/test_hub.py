@@ -30,7 +30,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.members import find_member
 from bertkit.checkpoints import hub as hub_module
-from bertkit.checkpoints.hub import is_hub_id, resolve_model
+from bertkit.checkpoints.hub import is_hub_id, resolve_model, resolve_tokenizer
 
 MODEL = "someone/tiny-bert"
 WEIGHTS = bytes(range(256)) * 512
@@ -150,7 +150,7 @@ def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Pa
 
 def test_weights_stay_where_they_are_unless_they_are_wanted(hub: HubLookalike) -> None:
     hub.files["model.safetensors.index.json"] = b"{}"
-    snapshot = resolve_model(MODEL, for_weights=False)
+    snapshot = resolve_tokenizer(MODEL)
     assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
 
 
@@ -498,7 +498,7 @@ def test_a_blob_has_its_name_only_when_it_is_safe(
         monkeypatch.setattr(
             storage, name, lambda *words, n=name, o=original: done.append(n) or o(*words)
         )
-    resolve_model(MODEL, for_weights=False)
+    resolve_tokenizer(MODEL)
     assert done == ["write", "sync", "rename", "link", "write", "sync", "rename"]  # then the ref
 
 
@@ -545,7 +545,7 @@ def test_offline_without_the_model_says_what_to_do(
     message: str,
 ) -> None:
     if is_begun:
-        resolve_model(MODEL, for_weights=False)
+        resolve_tokenizer(MODEL)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match=f"{message}.*unset HF_HUB_OFFLINE once"):
         resolve_model(MODEL, revision=revision)

@@ -6,8 +6,7 @@ from tests.unit.inference.small import save_run, save_small
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.interpret.inspected_model import MODELS, InspectedModel
-from bertkit.models.bert.architectures import ARCHITECTURES
+from bertkit.interpret.inspected_model import InspectedModel
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +14,6 @@ def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("subject") / "small"
     save_small(folder)
     return InspectedModel.load(folder)
-
-
-def test_there_is_a_class_for_each_architecture():
-    assert MODELS.keys() == ARCHITECTURES.keys()
 
 
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])

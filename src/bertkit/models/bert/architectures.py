@@ -1,32 +1,67 @@
 """The published BERT architectures: the heads that each needs, and its tensor shapes."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.heads import BertLMHeadModel, MaskedLMHead
+from bertkit.models.bert.fine_tuning import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+    BertLMHeadModel,
+    MaskedLMHead,
+)
 from bertkit.models.bert.weights import without_memory
 
 FEATURE_BASED = BertFeatureBased.__name__
 CAUSAL = BertLMHeadModel.__name__
-# The heads that each needs, the most heads first: a config that names no architecture gets the
-# first that fits.
-ARCHITECTURES: dict[str, frozenset[str]] = {
-    "BertForPreTraining": frozenset({"pooler", "masked_lm", "next_sentence"}),
-    "BertForNextSentencePrediction": frozenset({"pooler", "next_sentence"}),
-    "BertForMaskedLM": frozenset({"masked_lm"}),
-    "BertForSequenceClassification": frozenset({"pooler", "classifier"}),
-    "BertForMultipleChoice": frozenset({"pooler", "classifier"}),
-    "BertForTokenClassification": frozenset({"classifier"}),
-    "BertForQuestionAnswering": frozenset({"qa_outputs"}),
-    CAUSAL: frozenset({"masked_lm"}),  # only where the config says is_decoder
-    FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers refuses it
-    "BertModel": frozenset(),
+AnyBert = (
+    BertModel
+    | BertForPreTraining
+    | BertForMaskedLM
+    | BertLMHeadModel
+    | BertForNextSentencePrediction
+    | BertForSequenceClassification
+    | BertForTokenClassification
+    | BertForQuestionAnswering
+    | BertForMultipleChoice
+    | BertFeatureBased
+)
+
+
+class ModelClass(NamedTuple):
+    """The class of an architecture, and the heads that it needs."""
+
+    kind: type[AnyBert]
+    heads: frozenset[str]
+
+
+# The most heads first: a config that names no architecture gets the first that fits.
+ARCHITECTURES: dict[str, ModelClass] = {
+    kind.__name__: ModelClass(kind, frozenset(heads))
+    for kind, heads in (
+        (BertForPreTraining, ("pooler", "masked_lm", "next_sentence")),
+        (BertForNextSentencePrediction, ("pooler", "next_sentence")),
+        (BertForMaskedLM, ("masked_lm",)),
+        (BertForSequenceClassification, ("pooler", "classifier")),
+        (BertForMultipleChoice, ("pooler", "classifier")),
+        (BertForTokenClassification, ("classifier",)),
+        (BertForQuestionAnswering, ("qa_outputs",)),
+        (BertLMHeadModel, ("masked_lm",)),  # only where the config says is_decoder
+        (BertFeatureBased, ("classifier",)),  # only by name; transformers refuses it
+        (BertModel, ()),
+    )
 }
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
 BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"})
@@ -46,7 +81,7 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
     other_way = BOTH_WAYS if config.get("is_decoder") is True else {CAUSAL}
     fitting = [
         name
-        for name, needed in ARCHITECTURES.items()
+        for name, (_, needed) in ARCHITECTURES.items()
         if needed <= set(heads) and name not in other_way
     ]
     return next((name for name in names[:1] if name in fitting), fitting[0])

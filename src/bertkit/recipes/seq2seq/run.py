@@ -342,8 +342,9 @@ def gather(
     data = read_data(files.train, files.dev, settings)
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
-        model = EncoderDecoderModel.from_pretrained(checkpoint)
-        initial = InitialModel(Tokenizer.load(checkpoint), model, {})
+        opened = OpenModel.open(checkpoint)
+        model = EncoderDecoderModel.from_pretrained(opened)
+        initial = InitialModel(opened.tokenizer, model, {})
         saved = read_seq2seq_file(checkpoint)
     else:
         initial = begin(data, settings)

@@ -19,6 +19,7 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
+from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
@@ -416,3 +417,15 @@ def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path
             finetune(sources, output, TASK, QUICK)
     finetune(sources, output, TASK, QUICK)
     assert contents(output) == contents(whole)
+
+
+def test_a_fine_tuning_parses_the_config_of_its_model_once(sources, tmp_path, monkeypatch):
+    read: list[Path] = []
+    usual = huggingface.read_json
+    monkeypatch.setattr(
+        huggingface, "read_json", lambda path, **limits: read.append(path) or usual(path, **limits)
+    )
+    finetune(sources, tmp_path / "output", TASK, QUICK.model_copy(update={"epochs": 1}))
+    assert [path for path in read if path.parent == Path(sources.model)] == [
+        Path(sources.model) / "config.json"
+    ]

@@ -90,6 +90,14 @@ def _no_lines_by_the_clock() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _unmeasured() -> Iterator[None]:
+    """No training run measures the machine's peak, which takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+        yield
+
+
 @pytest.fixture
 def unchecked_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of our own checks: shapes and types go through as they do for a user."""

@@ -4,14 +4,14 @@ import json
 import shutil
 
 import pytest
-from studies.tests.baselines.conftest import known_peak, shards
+from studies.tests.baselines.conftest import shards
 
 from bertkit.cli.main import main
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
 
-__all__ = ["known_peak", "shards"]
+__all__ = ["shards"]
 TRAINING = (
     "--steps 4 --embedding-size 6 --hidden-size 8 --batch-size 4 --max-length 16"
     " --eval-sequences 4 --device cpu --precision fp32"

@@ -37,7 +37,7 @@ def workshop(tmp_path_factory):
 def trained(workshop):
     """A run that has learned a little."""
     output = workshop / "trained"
-    assert main(pretrain_words(workshop, output, steps=400)) == 0
+    assert main(pretrain_words(workshop, output, steps=200)) == 0
     return output
 
 

@@ -1,6 +1,6 @@
 """Every `bertkit` command line of the README and the guides is one that the program accepts.
 
-Those of the README that are done in seconds are run, with small models and files.
+Those of the README that are done in seconds are run, with small models and files, and few steps.
 """
 
 import shlex
@@ -16,7 +16,9 @@ from tests.e2e.documented_files import Shelf
 from bertkit.base.errors import BertkitError
 from bertkit.checkpoints import hub
 from bertkit.cli.main import build_app, describe_usage, main, take_config_flag
+from bertkit.recipes.finetune import run as finetuning
 
+NUM_STEPS = 3
 SEPARATORS = {"|", "&&", ";"}
 SHELL = {"", "bash", "console"}
 # Sections of the README, and the models and files that their commands take for granted.
@@ -132,7 +134,7 @@ def test_the_commands_of_a_section_run(heading, shelf, tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(hub, "PACKAGE", "bundled")
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+    monkeypatch.setattr(finetuning, "decide_steps", lambda *_, **__: NUM_STEPS)
     monkeypatch.setattr("webbrowser.open", lambda _: True)
     shown = [one.words for one in COMMANDS["README.md"] if one.heading == heading]
     assert shown

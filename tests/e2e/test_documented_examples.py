@@ -16,6 +16,7 @@ from tests.e2e.documented_files import TEXTS, Shelf
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints import hub
+from bertkit.recipes.finetune import run as finetuning
 from bertkit.recipes.pretrain import run as pretraining
 from bertkit_studies.baselines import run as baselines
 
@@ -107,10 +108,10 @@ def shelf(tmp_path_factory):
 
 @pytest.fixture
 def _short_runs(monkeypatch):
-    """Budgets of minutes, and of thousands of steps, are a few steps; no speed is measured."""
+    """Budgets of minutes, and of thousands of steps, are a few steps."""
     for module in (pretraining, baselines):
         monkeypatch.setattr(module, "count_steps", lambda *_: NUM_STEPS)
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
+    monkeypatch.setattr(finetuning, "decide_steps", lambda *_, **__: NUM_STEPS)
 
 
 @pytest.mark.usefixtures("_short_runs")

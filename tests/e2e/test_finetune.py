@@ -20,11 +20,6 @@ def workshop(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _unmeasured(monkeypatch):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-
-
 def words(workshop: Path, output: Path, *more: str, train: str = "train.csv") -> list[str]:
     return (
         f"finetune classify --model {workshop}/model --train {workshop}/{train}"

@@ -11,7 +11,6 @@ from bertkit.recipes.finetune import comparison as search_cells
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     monkeypatch.setattr(search_cells, "LEARNING_RATES", (1e-9, 1e-2))
     monkeypatch.setattr(search_cells, "BATCH_SIZES", (8,))
     monkeypatch.setattr(search_cells, "EPOCHS", (4.0,))

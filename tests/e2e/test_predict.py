@@ -21,11 +21,6 @@ def workshop(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _unmeasured(monkeypatch):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-
-
 def make_texts():
     """Texts with a cat or a dog."""
     choose = random.Random(0)

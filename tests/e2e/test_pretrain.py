@@ -133,12 +133,12 @@ def test_inspect_tells_sizes_and_training(trained, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["num_attention_heads"] == 4
     assert facts["num_parameters"] == sum(facts["parameters"].values())
-    assert facts["training"]["steps"] == 400
+    assert facts["training"]["steps"] == 200
     model = BertForPreTraining.from_pretrained(trained)
     assert facts["num_parameters"] == sum(p.numel() for p in model.parameters())
     assert main(["inspect", str(trained)]) == 0
     text = capsys.readouterr().out
-    assert "400 of 400 steps" in text
+    assert "200 of 200 steps" in text
     assert "4 heads" in text
 
 
@@ -168,13 +168,13 @@ def test_a_checkpoint_is_a_hugging_face_folder(trained):
 
 def test_the_same_command_again_says_that_it_is_finished(workshop, trained, capsys):
     before = tensors(trained, "model.safetensors")
-    assert main([*pretrain_words(workshop, trained, steps=400), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["num_steps"] == 400
+    assert main([*pretrain_words(workshop, trained, steps=200), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["num_steps"] == 200
     assert tensors(trained, "model.safetensors") == before
 
 
 def test_changed_settings_are_refused_and_listed(workshop, trained, capsys):
-    words = pretrain_words(workshop, trained, "--seed", "5", "--whole-words", steps=400)
+    words = pretrain_words(workshop, trained, "--seed", "5", "--whole-words", steps=200)
     assert main(words) == 2
     error = capsys.readouterr().err
     assert "--seed 0 → 5" in error
@@ -313,7 +313,7 @@ def test_a_finished_run_whose_log_is_lost_is_evaluated_again(workshop, trained, 
     shutil.copytree(trained, copy)
     before = [row for row in rows(trained) if row["event"] == "eval"][-1]["loss"]
     (copy / "log.jsonl").unlink()
-    assert main([*pretrain_words(workshop, copy, steps=400), "--json"]) == 0
+    assert main([*pretrain_words(workshop, copy, steps=200), "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert metrics["loss"] == pytest.approx(before, rel=1e-6)
 

@@ -180,7 +180,7 @@ def test_what_contradicts_the_objective(workshop, trained, tmp_path, capsys):
     words[words.index("bert")] = "causal"
     assert main(words) == 0  # one segment is enough
     capsys.readouterr()
-    assert begin(workshop, trained, "causal", steps=400) == 2
+    assert begin(workshop, trained, "causal", steps=200) == 2
     assert "--objective bert → causal" in read_error(capsys)
 
 

@@ -16,7 +16,7 @@ def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained
     found = json.loads(capsys.readouterr().out)
     assert found["report"] == str(page)
     [run] = found["runs"]
-    assert (run["kind"], run["step"], run["is_finished"]) == ("pretrain", 400, True)
+    assert (run["kind"], run["step"], run["is_finished"]) == ("pretrain", 200, True)
     assert run["held_out"]["mlm_accuracy"] > 0.2
     html = page.read_text()
     assert "The texts are held-out sentences" in html  # the shards lie beside the run
@@ -80,7 +80,7 @@ def test_two_runs_are_compared_and_the_page_is_opened(workshop, trained, tmp_pat
     assert opened == [page.as_uri()]
     html = page.read_text()
     assert "<tr><td>seed</td><td>0</td><td>7</td></tr>" in html
-    assert "<tr><td>steps</td><td>400</td><td>12</td></tr>" in html
+    assert "<tr><td>steps</td><td>200</td><td>12</td></tr>" in html
 
 
 def test_where_no_browser_is_the_page_is_named(trained, tmp_path, monkeypatch, capsys):

@@ -238,7 +238,6 @@ def train(
     **task_settings: Any,
 ) -> Path:
     """A model folder of a task."""
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     path = folder / f"train.{CASES[name].ending}"
     path.write_text(CASES[name].content)
     questions = {"max_question_length": 6, "doc_stride": 4} if name == "answer" else {}
@@ -302,7 +301,6 @@ def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[
 
 
 def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     save_model(tmp_path / "parent")
     train = write_rows(tmp_path / "train.csv", make_rows(16, 1))
     output = tmp_path / "model"
@@ -324,7 +322,6 @@ def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
 def test_sentence_transformers_scores_pairs_and_cuts_as_bertkit_does(
     sentence_encoder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     rows = "the cat,a dog lost,x\na dog,the hat saw,y\n" * 8
     (tmp_path / "pairs.csv").write_text(f"premise,hypothesis,label\n{rows}")
     sources = Sources("classify", str(sentence_encoder), str(tmp_path / "pairs.csv"))

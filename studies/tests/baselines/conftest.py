@@ -41,12 +41,6 @@ def write_shard(folder: Path, name: str, seed: int, vocab_size: int):
     return ShardRecord(name=name, split=split, counts=counts, files=files), tokens
 
 
-@pytest.fixture(autouse=True)
-def known_peak(monkeypatch):
-    """Machines aren't measured, which takes longer than these runs."""
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-
-
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory):
     """Two shards to learn from and one to measure."""

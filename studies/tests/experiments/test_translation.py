@@ -33,9 +33,7 @@ def context(tmp_path_factory):
         write_sides(folder, "train", make_pairs(40, 1)),
         write_sides(folder, "dev", make_pairs(9, 2)),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-        return gather(files, QUICK)[0]
+    return gather(files, QUICK)[0]
 
 
 @pytest.mark.parametrize("size", ["small", "large"])

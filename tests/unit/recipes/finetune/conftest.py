@@ -1,4 +1,4 @@
-"""A small model and its tables, made once; machines aren't measured."""
+"""A small model and its tables, made once."""
 
 import pytest
 from tests.unit.recipes.finetune.small import save_model, write_tables
@@ -19,9 +19,3 @@ def made(tmp_path_factory):
 def sources(made):
     """What a classifier is made of."""
     return Sources("classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv"))
-
-
-@pytest.fixture(autouse=True)
-def _unmeasured(monkeypatch):
-    """The machine's peak, which takes a second to measure."""
-    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)

@@ -54,9 +54,7 @@ def whole(made, deep, tmp_path_factory):
     """A BiLSTM on four layers that nothing interrupted; it has learned little."""
     output = tmp_path_factory.mktemp("features") / "model"
     sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-        finetune(sources, output, TASK, BRIEF)
+    finetune(sources, output, TASK, BRIEF)
     return output
 
 

@@ -48,7 +48,6 @@ def whole(made, tmp_path_factory):
         "classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv")
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         patch.setattr(search_cells, "LEARNING_RATES", (1e-9, 1e-2))
         patch.setattr(search_cells, "BATCH_SIZES", (8,))
         patch.setattr(search_cells, "EPOCHS", (4.0,))

@@ -1,4 +1,4 @@
-"""Small files, made once; machines aren't measured."""
+"""Small files, made once."""
 
 import pytest
 from tests.unit.recipes.seq2seq.small import QUICK, SHORT, write_files
@@ -10,14 +10,6 @@ from bertkit.recipes.seq2seq import run as recipe
 def files(tmp_path_factory):
     """Pairs to learn from, and held-out ones."""
     return write_files(tmp_path_factory.mktemp("pairs"))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _unmeasured():
-    """The machine's peak, which takes a second to measure."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import inspect
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -42,7 +41,7 @@ BRIEF = {"epochs": 2, "batch_size": 4, "max_length": 12, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
+def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "small"
     save_small(folder)
     return folder

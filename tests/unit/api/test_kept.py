@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,13 +16,13 @@ TEXTS = ["the hat", "a cat lost the hat", "dogs"]
 
 
 @pytest.fixture
-def model(tmp_path) -> Path:
+def model(tmp_path):
     save_small(tmp_path / "small")
     return tmp_path / "small"
 
 
 @pytest.fixture
-def loads(monkeypatch) -> list[str]:
+def loads(monkeypatch):
     """The folders whose weights are read, in their order."""
     found: list[str] = []
     usual = LoadedModel.load.__func__

@@ -13,7 +13,7 @@ NUMBERS = torch.arange(6, dtype=torch.int32)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "weights"
     path.write_bytes(b"abcd" + NUMBERS.numpy().tobytes())
     return path

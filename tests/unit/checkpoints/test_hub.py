@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -61,14 +60,14 @@ WANTED = sorted(set(FILES) - {*OTHERS, "pytorch_model.bin"})
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_session() -> Iterator[None]:
+def _one_session():
     """To begin one takes a tenth of a second: it reads all certificates."""
     yield
     close_session()
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubLookalike]:
+def hub(tmp_path, monkeypatch):
     connect = socket.socket.connect
 
     def connect_here(self: socket.socket, address: tuple[str, int]) -> None:
@@ -93,7 +92,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubLookalik
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """That of the model in the cache."""
     return tmp_path / "cache" / "models--someone--tiny-bert"
 
@@ -108,9 +107,7 @@ def list_outside(tmp_path: Path) -> list[str]:
     return sorted({path.name for path in tmp_path.iterdir()} - {"cache"})
 
 
-def test_only_what_is_needed_is_fetched_and_all_of_one_commit(
-    hub: HubLookalike, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_what_is_needed_is_fetched_and_all_of_one_commit(hub, folder, capsys):
     snapshot = resolve_model(MODEL)
     assert snapshot == folder / "snapshots" / COMMIT
     assert list_files(snapshot) == WANTED
@@ -125,7 +122,7 @@ def test_only_what_is_needed_is_fetched_and_all_of_one_commit(
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_is_there_is_not_fetched_again(hub: HubLookalike, folder: Path) -> None:
+def test_what_is_there_is_not_fetched_again(hub, folder):
     resolve_model(MODEL)
     hub.requests.clear()
     assert resolve_model(MODEL, revision=COMMIT) == folder / "snapshots" / COMMIT
@@ -133,7 +130,7 @@ def test_what_is_there_is_not_fetched_again(hub: HubLookalike, folder: Path) -> 
     assert [path.name for path in (folder / "refs").iterdir()] == ["main"]
 
 
-def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Path) -> None:
+def test_another_commit_shares_what_did_not_change(hub, folder):
     resolve_model(MODEL)
     hub.requests.clear()
     other = COMMIT[::-1]
@@ -148,14 +145,14 @@ def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Pa
     assert (snapshot / "vocab.txt").samefile(folder / "snapshots" / COMMIT / "vocab.txt")
 
 
-def test_weights_stay_where_they_are_unless_they_are_wanted(hub: HubLookalike) -> None:
+def test_weights_stay_where_they_are_unless_they_are_wanted(hub):
     hub.files["model.safetensors.index.json"] = b"{}"
     snapshot = resolve_tokenizer(MODEL)
     assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
 
 
 @pytest.mark.parametrize("stem", ["model{}.safetensors", "pytorch_model{}.bin"])
-def test_parts_of_weights_come_with_their_index(hub: HubLookalike, stem: str) -> None:
+def test_parts_of_weights_come_with_their_index(hub, stem):
     shards = [stem.format(f"-0000{number}-of-00002") for number in (1, 2)]
     index = stem.format("") + ".index.json"
     hub.files = {name: name.encode() for name in ["config.json", index, *shards]}
@@ -164,7 +161,7 @@ def test_parts_of_weights_come_with_their_index(hub: HubLookalike, stem: str) ->
     assert list_files(resolve_model(MODEL)) == sorted(["config.json", index, *shards])
 
 
-def test_modules_come_with_config_and_weights(hub: HubLookalike) -> None:
+def test_modules_come_with_config_and_weights(hub):
     theirs = ["1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"]
     ours = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"]
     hub.files |= {name: name.encode() for name in [*theirs, *ours]}
@@ -188,23 +185,21 @@ def test_modules_come_with_config_and_weights(hub: HubLookalike) -> None:
         ),
     ],
 )
-def test_names_that_lead_elsewhere_are_never_asked_for(
-    hub: HubLookalike, tmp_path: Path, name: str
-) -> None:
+def test_names_that_lead_elsewhere_are_never_asked_for(hub, tmp_path, name):
     hub.files["modules.json"] = b"[]"
     hub.siblings[name] = {}
     assert list_files(resolve_model(MODEL)) == sorted([*WANTED, "modules.json"])
     assert list_outside(tmp_path) == []
 
 
-def test_an_etag_is_never_a_path(hub: HubLookalike, tmp_path: Path) -> None:
+def test_an_etag_is_never_a_path(hub, tmp_path):
     """An endpoint could otherwise write any file: see the docstring of `checkpoints/hub.py`."""
     hub.etag = str(tmp_path / "outside")
     assert list_files(resolve_model(MODEL)) == WANTED
     assert list_outside(tmp_path) == []
 
 
-def test_too_many_files_are_refused(hub: HubLookalike) -> None:
+def test_too_many_files_are_refused(hub):
     hub.files |= {f"many/{number}": b"" for number in range(5_000)}
     assert list_files(resolve_model(MODEL)) == WANTED
     hub.files["modules.json"] = b"[]"
@@ -213,9 +208,7 @@ def test_too_many_files_are_refused(hub: HubLookalike) -> None:
         resolve_model(MODEL)
 
 
-def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(
-    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(hub, folder, monkeypatch):
     snapshot = resolve_model(MODEL)
     assert snapshot_download(MODEL, local_files_only=True) == str(snapshot)
     template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
@@ -229,7 +222,7 @@ def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(
     assert not hub.asked("pytorch_model.bin")
 
 
-def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None:
+def test_an_interrupted_file_goes_on_where_it_stopped(hub):
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 50_000, 30_000]
     snapshot = resolve_model(MODEL)
@@ -238,7 +231,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None
     assert ranges == [None, None, *["bytes=50000-"] * 2, *["bytes=80000-"] * 2]
 
 
-def test_two_that_want_the_same_fetch_it_once(hub: HubLookalike) -> None:
+def test_two_that_want_the_same_fetch_it_once(hub):
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(resolve_model, [MODEL, MODEL])
     assert first == second
@@ -246,7 +239,7 @@ def test_two_that_want_the_same_fetch_it_once(hub: HubLookalike) -> None:
     assert [len(hub.asked(f"{COMMIT}/{name}")) for name in ("config.json", "vocab.txt")] == [1, 1]
 
 
-def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folder: Path) -> None:
+def test_another_run_goes_on_where_the_last_one_stopped(hub, folder):
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 1_000, 1_000, 1_000]
     with pytest.raises(HubError, match=r"can't be reached.*check the network"):
@@ -262,16 +255,14 @@ def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folde
     }
 
 
-def test_attempts_that_bring_much_do_not_count(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attempts_that_bring_much_do_not_count(hub, monkeypatch):
     monkeypatch.setattr(hub_module, "PROGRESS_BYTES", 10_000)
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, *[10_000] * 10]
     assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_server_that_begins_again_is_followed(hub: HubLookalike) -> None:
+def test_a_server_that_begins_again_is_followed(hub):
     hub.has_ranges = False
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, 50_000]
@@ -279,9 +270,7 @@ def test_a_server_that_begins_again_is_followed(hub: HubLookalike) -> None:
 
 
 @pytest.mark.parametrize("left", [WEIGHTS, WEIGHTS + b"more", WEIGHTS[:7]])
-def test_what_others_left_unfinished_is_used_or_dropped(
-    hub: HubLookalike, folder: Path, left: bytes
-) -> None:
+def test_what_others_left_unfinished_is_used_or_dropped(hub, folder, left):
     partial = folder / "blobs" / f"{sha256(WEIGHTS)}.incomplete"
     partial.parent.mkdir(parents=True)
     partial.write_bytes(left)
@@ -290,9 +279,7 @@ def test_what_others_left_unfinished_is_used_or_dropped(
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_other_bytes_than_announced_are_thrown_away(
-    hub: HubLookalike, folder: Path, name: str
-) -> None:
+def test_other_bytes_than_announced_are_thrown_away(hub, folder, name):
     content = FILES[name]
     wrong = hub.sent[name] = bytes([content[0] ^ 1]) + content[1:]
     hash_of = sha256 if name.endswith(".safetensors") else git_sha1
@@ -307,15 +294,13 @@ def test_other_bytes_than_announced_are_thrown_away(
     assert (resolve_model(MODEL) / name).read_bytes() == content
 
 
-def test_a_hash_that_is_announced_wrongly_is_told(hub: HubLookalike) -> None:
+def test_a_hash_that_is_announced_wrongly_is_told(hub):
     hub.siblings["model.safetensors"] = {"lfs": {"size": len(WEIGHTS), "sha256": "0" * 64}}
     with pytest.raises(HubError, match=f"expected the hash {'0' * 64}, got {sha256(WEIGHTS)}"):
         resolve_model(MODEL)
 
 
-def test_more_than_announced_is_never_written(
-    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_announced_is_never_written(hub, folder, monkeypatch):
     sizes = []
     write = storage.write
     monkeypatch.setattr(
@@ -329,21 +314,19 @@ def test_more_than_announced_is_never_written(
     assert [path.name for path in (folder / "blobs").iterdir()] == [git_sha1(b"{}")]
 
 
-def test_less_than_announced_is_told(hub: HubLookalike) -> None:
+def test_less_than_announced_is_told(hub):
     hub.sent["model.safetensors"] = WEIGHTS[:1000]
     with pytest.raises(HubError, match="ended after 1,000 of 131,072 bytes; run the command again"):
         resolve_model(MODEL)
 
 
-def test_a_file_of_another_size_in_the_cache_is_fetched_again(hub: HubLookalike) -> None:
+def test_a_file_of_another_size_in_the_cache_is_fetched_again(hub):
     snapshot = resolve_model(MODEL)
     (snapshot / "model.safetensors").resolve().write_bytes(b"cut")
     assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_blob_that_another_program_altered_is_fetched_again(
-    hub: HubLookalike, folder: Path
-) -> None:
+def test_a_blob_that_another_program_altered_is_fetched_again(hub, folder):
     """It has its size, and no snapshot of ours names it yet."""
     blob = folder / "blobs" / sha256(WEIGHTS)
     blob.parent.mkdir(parents=True)
@@ -353,9 +336,7 @@ def test_a_blob_that_another_program_altered_is_fetched_again(
 
 
 @pytest.mark.parametrize("commit", ["../../../elsewhere", "", "f" * 40, "\0" * 40])
-def test_a_ref_to_what_is_no_snapshot_is_none(
-    hub: HubLookalike, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str
-) -> None:
+def test_a_ref_to_what_is_no_snapshot_is_none(hub, folder, tmp_path, monkeypatch, commit):
     snapshot = resolve_model(MODEL)
     snapshot.rename(tmp_path / "elsewhere")
     (folder / "refs" / "main").write_text(commit)
@@ -384,26 +365,26 @@ def test_a_ref_to_what_is_no_snapshot_is_none(
         (503, "", r"can't give someone/tiny-bert now \(status 503\); try again later"),
     ],
 )
-def test_refusals_say_what_to_do(hub: HubLookalike, status: int, code: str, message: str) -> None:
+def test_refusals_say_what_to_do(hub, status, code, message):
     hub.statuses = [(status, {"X-Error-Code": code})]
     with pytest.raises(HubError, match=message) as caught:
         resolve_model(MODEL)
     assert "\n" not in str(caught.value)
 
 
-def test_a_token_that_is_none_is_told(hub: HubLookalike) -> None:
+def test_a_token_that_is_none_is_told(hub):
     hub.statuses = [(401, {"X-Error-Message": "Invalid credentials in Authorization header"})]
     with pytest.raises(HubError, match=r"doesn't know the token .*hf auth login.*or remove it"):
         resolve_model(MODEL)
 
 
-def test_a_model_that_has_moved_is_followed(hub: HubLookalike, folder: Path) -> None:
+def test_a_model_that_has_moved_is_followed(hub, folder):
     path = f"/api/models/{MODEL}/revision/main?blobs=true"
     hub.statuses = [(307, {"Location": path})]
     assert resolve_model(MODEL) == folder / "snapshots" / COMMIT
 
 
-def test_what_a_server_says_is_one_short_printable_line(hub: HubLookalike) -> None:
+def test_what_a_server_says_is_one_short_printable_line(hub):
     hub.statuses = [(403, {"X-Error-Message": "no \x1b[31m" + "x" * 10_000})]
     with pytest.raises(HubError) as caught:
         resolve_model(MODEL)
@@ -411,15 +392,13 @@ def test_what_a_server_says_is_one_short_printable_line(hub: HubLookalike) -> No
     assert len(str(caught.value)) < 400
 
 
-def test_trouble_of_the_server_passes(hub: HubLookalike) -> None:
+def test_trouble_of_the_server_passes(hub):
     hub.statuses = [None, (503, {}), (429, {})]
     assert list_files(resolve_model(MODEL)) == WANTED
     assert len(hub.asked(f"{COMMIT}/config.json")) == 3
 
 
-def test_the_token_opens_a_private_model_and_stays_with_the_hub(
-    hub: HubLookalike, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_token_opens_a_private_model_and_stays_with_the_hub(hub, tmp_path, monkeypatch):
     hub.token = "hf_secret"
     with pytest.raises(HubError, match=r"no public model on the Hub.*HF_TOKEN"):
         resolve_model(MODEL)
@@ -434,7 +413,7 @@ def test_the_token_opens_a_private_model_and_stays_with_the_hub(
         resolve_model(MODEL)
 
 
-def test_another_revision_is_fetched_and_remembered(hub: HubLookalike, folder: Path) -> None:
+def test_another_revision_is_fetched_and_remembered(hub, folder):
     hub.commits["refs/pr/1"] = COMMIT
     assert resolve_model(MODEL, revision="refs/pr/1").name == COMMIT
     assert (folder / "refs" / "refs" / "pr" / "1").read_text() == COMMIT
@@ -443,15 +422,13 @@ def test_another_revision_is_fetched_and_remembered(hub: HubLookalike, folder: P
 
 
 @pytest.mark.parametrize("revision", ["", "../../outside", "/etc/passwd", "a\nb", "C:main"])
-def test_a_revision_that_is_none_is_refused(hub: HubLookalike, revision: str) -> None:
+def test_a_revision_that_is_none_is_refused(hub, revision):
     with pytest.raises(SettingsError, match=r"revision .* must be a branch, a tag or a commit"):
         resolve_model(MODEL, revision=revision)
     assert not hub.requests
 
 
-def test_no_network_names_the_cache_and_offline_mode(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_network_names_the_cache_and_offline_mode(hub, monkeypatch):
     with socket.socket() as taken:  # bound and not listening: refuses each connection
         taken.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -461,17 +438,13 @@ def test_no_network_names_the_cache_and_offline_mode(
 
 
 @pytest.mark.parametrize("endpoint", ["http://[", "huggingface.co", "file:///tmp"])
-def test_an_endpoint_that_is_none_is_told(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, endpoint: str
-) -> None:
+def test_an_endpoint_that_is_none_is_told(hub, monkeypatch, endpoint):
     monkeypatch.setattr(constants, "ENDPOINT", endpoint)
     with pytest.raises(HubError, match=f"{re.escape(endpoint)} can't be reached"):
         resolve_model(MODEL)
 
 
-def test_a_server_that_says_nothing_is_left(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_says_nothing_is_left(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.05)
     hub.stalled = threading.Event()
     with pytest.raises(HubError, match=r"ReadTimeout.*raise HF_HUB_DOWNLOAD_TIMEOUT \(0.05 s\)"):
@@ -479,7 +452,7 @@ def test_a_server_that_says_nothing_is_left(
     hub.stalled.set()
 
 
-def test_a_full_disk_is_a_storage_error(hub: HubLookalike, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_storage_error(hub, monkeypatch):
     def refuse(descriptor: int, data: memoryview) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -488,9 +461,7 @@ def test_a_full_disk_is_a_storage_error(hub: HubLookalike, monkeypatch: pytest.M
         resolve_model(MODEL)
 
 
-def test_a_blob_has_its_name_only_when_it_is_safe(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_blob_has_its_name_only_when_it_is_safe(hub, monkeypatch):
     hub.files = {"config.json": FILES["config.json"]}
     done = []
     for name in ("write", "sync", "rename", "link"):
@@ -502,9 +473,7 @@ def test_a_blob_has_its_name_only_when_it_is_safe(
     assert done == ["write", "sync", "rename", "link", "write", "sync", "rename"]  # then the ref
 
 
-def test_without_links_a_file_takes_its_blobs_place(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_links_a_file_takes_its_blobs_place(hub, monkeypatch):
     def refuse(path: Path, target: str) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -518,9 +487,7 @@ def test_without_links_a_file_takes_its_blobs_place(
 
 
 @pytest.mark.parametrize("revision", [None, "main", COMMIT])
-def test_offline_takes_what_is_in_the_cache(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, revision: str | None
-) -> None:
+def test_offline_takes_what_is_in_the_cache(hub, monkeypatch, revision):
     snapshot = resolve_model(MODEL)
     hub.requests.clear()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -537,13 +504,7 @@ def test_offline_takes_what_is_in_the_cache(
         (True, "main", "in the cache, has no weights"),
     ],
 )
-def test_offline_without_the_model_says_what_to_do(
-    hub: HubLookalike,
-    monkeypatch: pytest.MonkeyPatch,
-    is_begun: bool,
-    revision: str | None,
-    message: str,
-) -> None:
+def test_offline_without_the_model_says_what_to_do(hub, monkeypatch, is_begun, revision, message):
     if is_begun:
         resolve_tokenizer(MODEL)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -558,9 +519,7 @@ def test_offline_without_the_model_says_what_to_do(
         ("vocab.txt", (32 << 20) + 1, "vocab.txt .* would have 33,554,433 bytes, and none needs"),
     ],
 )
-def test_too_much_is_refused_before_it_is_fetched(
-    hub: HubLookalike, name: str, size: int, message: str
-) -> None:
+def test_too_much_is_refused_before_it_is_fetched(hub, name, size, message):
     hub.siblings[name] = {"size": size}
     if name == "model.safetensors":
         hub.siblings[name] = {"lfs": {"size": size, "sha256": "0" * 64}}
@@ -570,16 +529,14 @@ def test_too_much_is_refused_before_it_is_fetched(
 
 
 @pytest.mark.parametrize("scheme", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:x"])
-def test_a_redirect_to_another_scheme_is_refused(
-    hub: HubLookalike, tmp_path: Path, scheme: str
-) -> None:
+def test_a_redirect_to_another_scheme_is_refused(hub, tmp_path, scheme):
     hub.redirects["vocab.txt"] = scheme
     with pytest.raises(HubError, match=r"can't be reached \((Unsupported|Remote|Invalid)"):
         resolve_model(MODEL)
     assert list_outside(tmp_path) == []
 
 
-def test_a_circle_of_redirects_ends(hub: HubLookalike) -> None:
+def test_a_circle_of_redirects_ends(hub):
     hub.redirects["vocab.txt"] = f"/{MODEL}/resolve/{COMMIT}/vocab.txt"
     with pytest.raises(HubError, match="TooManyRedirects"):
         resolve_model(MODEL)
@@ -597,15 +554,13 @@ def test_a_circle_of_redirects_ends(hub: HubLookalike) -> None:
         json_bytes({"sha": COMMIT, "siblings": [{"rfilename": 1, "size": -1, "blobId": "../x"}]}),
     ],
 )
-def test_a_list_of_files_that_is_none_is_refused(hub: HubLookalike, listing: bytes) -> None:
+def test_a_list_of_files_that_is_none_is_refused(hub, listing):
     hub.listing = listing
     with pytest.raises(HubError, match=r"list of the files of .* isn't one .*is HF_ENDPOINT a Hub"):
         resolve_model(MODEL)
 
 
-def test_an_endless_list_of_files_is_refused(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_list_of_files_is_refused(hub, monkeypatch):
     monkeypatch.setattr(hub_module, "LISTING_LIMIT_BYTES", 100)
     with pytest.raises(HubError, match="answers with more than 100 bytes"):
         resolve_model(MODEL)
@@ -621,9 +576,7 @@ def test_an_endless_list_of_files_is_refused(
         ),
     ],
 )
-def test_what_is_no_model_is_not_fetched(
-    hub: HubLookalike, missing: list[str], message: str
-) -> None:
+def test_what_is_no_model_is_not_fetched(hub, missing, message):
     for name in missing:
         del hub.files[name]
     with pytest.raises(HubError, match=message):
@@ -635,7 +588,7 @@ NO_IDS = ["", "a/b/c", "../a", "./a", "/a", "a/", "a--b", "a..b", "a.git", ".a",
 
 
 @pytest.mark.parametrize("text", [*IDS, *NO_IDS, "x" * 96, "x" * 97])
-def test_an_id_is_what_the_hub_takes_for_one(text: str) -> None:
+def test_an_id_is_what_the_hub_takes_for_one(text):
     try:
         validate_repo_id(text)
         expected = True
@@ -646,7 +599,7 @@ def test_an_id_is_what_the_hub_takes_for_one(text: str) -> None:
     assert not expected or text not in NO_IDS
 
 
-def test_what_is_on_the_disk_wins(hub: HubLookalike, tmp_path: Path) -> None:
+def test_what_is_on_the_disk_wins(hub, tmp_path):
     (tmp_path / MODEL).mkdir(parents=True)
     assert resolve_model(MODEL) == Path(MODEL)
     assert resolve_model(tmp_path) == tmp_path
@@ -655,22 +608,20 @@ def test_what_is_on_the_disk_wins(hub: HubLookalike, tmp_path: Path) -> None:
     assert not hub.requests
 
 
-def test_what_is_not_on_the_disk_is_fetched(hub: HubLookalike, folder: Path) -> None:
+def test_what_is_not_on_the_disk_is_fetched(hub, folder):
     hub.commits["v1"] = COMMIT
     assert resolve_model(MODEL, revision="v1") == folder / "snapshots" / COMMIT
     assert (folder / "refs" / "v1").is_file()
 
 
 @pytest.mark.parametrize("text", ["no/such/folder", "./model", "x\0", "y" * 5000])
-def test_what_is_neither_is_told(hub: HubLookalike, text: str) -> None:
+def test_what_is_neither_is_told(hub, text):
     with pytest.raises(MissingFileError, match="doesn't exist, and isn't the id of a model"):
         resolve_model(text)
     assert not hub.requests
 
 
-def test_what_may_not_be_looked_up_is_no_model_of_the_hub(
-    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_may_not_be_looked_up_is_no_model_of_the_hub(hub, monkeypatch):
     def refuse(_: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -680,7 +631,7 @@ def test_what_may_not_be_looked_up_is_no_model_of_the_hub(
     assert not hub.requests
 
 
-def test_a_misspelled_folder_is_told_too(hub: HubLookalike) -> None:
+def test_a_misspelled_folder_is_told_too(hub):
     expected = "^there is no my-modle on this disk, and the Hub gives none: .*no public model"
     with pytest.raises(HubError, match=expected):
         resolve_model("my-modle")
@@ -695,9 +646,7 @@ assert "torch" not in sys.modules
 """
 
 
-def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(
-    hub: HubLookalike, tmp_path: Path
-) -> None:
+def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(hub, tmp_path):
     hub.token = "hf_of_the_environment"
     home = tmp_path / "home"
     environment = {
@@ -720,9 +669,7 @@ def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(
         hub.token = "another one"
 
 
-def test_what_a_branch_stands_for_is_written_under_a_lock(
-    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_branch_stands_for_is_written_under_a_lock(hub, folder, monkeypatch):
     def write_held(path: Path, data: bytes) -> None:
         with pytest.raises(Timeout):
             FileLock(locks / f"{data.decode()}.lock").acquire(timeout=0)

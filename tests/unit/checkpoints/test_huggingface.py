@@ -23,7 +23,7 @@ CONFIG = BertConfig(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     BertForPreTraining(CONFIG).save_pretrained(tmp_path)
     return tmp_path
 

@@ -39,7 +39,7 @@ def with_block(content: bytes) -> bytes:
     return table([(b"~", content)])
 
 
-def test_entries_come_back_in_order(tmp_path: Path) -> None:
+def test_entries_come_back_in_order(tmp_path):
     assert list(read(tmp_path, table(cut_blocks(PAIRS))).items()) == list(PAIRS.items())
     many = {f"layer_{number:05d}/kernel".encode(): bytes(300) for number in range(2000)}
     data = table(cut_blocks(many))
@@ -48,7 +48,7 @@ def test_entries_come_back_in_order(tmp_path: Path) -> None:
     assert read(tmp_path, table([])) == {}
 
 
-def test_every_flipped_byte_of_tensorflows_own_index_is_found(tmp_path: Path) -> None:
+def test_every_flipped_byte_of_tensorflows_own_index_is_found(tmp_path):
     path = Path(shutil.copy(GOLDEN, tmp_path))
     for _ in flip_in_turn(path):
         with pytest.raises(DamagedFileError):
@@ -56,7 +56,7 @@ def test_every_flipped_byte_of_tensorflows_own_index_is_found(tmp_path: Path) ->
     assert read_table(path) == read_table(GOLDEN)
 
 
-def test_every_truncation_is_found(tmp_path: Path) -> None:
+def test_every_truncation_is_found(tmp_path):
     data = GOLDEN.read_bytes()
     with pytest.raises(DamagedFileError, match="isn't a whole index of a TensorFlow checkpoint"):
         read(tmp_path, b"end" + data[-8:])
@@ -66,14 +66,14 @@ def test_every_truncation_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", [12, 20, 39])
-def test_what_fills_the_footer_must_be_zero(tmp_path: Path, position: int) -> None:
+def test_what_fills_the_footer_must_be_zero(tmp_path, position):
     data = bytearray(table(cut_blocks(PAIRS)))
     data[position - 48] = 1
     with pytest.raises(DamagedFileError, match="its footer has more than two places"):
         read(tmp_path, bytes(data))
 
 
-def test_keys_are_sorted_and_single(tmp_path: Path) -> None:
+def test_keys_are_sorted_and_single(tmp_path):
     with pytest.raises(DamagedFileError, match="has b'a' twice"):
         read(tmp_path, with_block(block([(b"a", b""), (b"a", b"")])))
     with pytest.raises(DamagedFileError, match="isn't sorted"):
@@ -83,7 +83,7 @@ def test_keys_are_sorted_and_single(tmp_path: Path) -> None:
         read(tmp_path, table(across))
 
 
-def test_blocks_follow_each_other(tmp_path: Path) -> None:
+def test_blocks_follow_each_other(tmp_path):
     size = len(block([(b"a", b"")]))
     data = seal(block([(b"a", b"")])) + seal(block([]))
     metaindex = varint(size + 5) + varint(8)
@@ -96,36 +96,34 @@ def test_blocks_follow_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [(0, 1 << 20), (1 << 63, 0), (0, (1 << 64) - 1)])
-def test_blocks_lie_in_the_file(tmp_path: Path, place: tuple[int, int]) -> None:
+def test_blocks_lie_in_the_file(tmp_path, place):
     data = table(cut_blocks(PAIRS))
     end = footer(varint(place[0]) + varint(place[1]), varint(0) + varint(0))
     with pytest.raises(DamagedFileError, match=f"a block ends at byte {sum(place):,} of"):
         read(tmp_path, data[:-48] + end)
 
 
-def test_a_key_shares_no_more_than_there_is(tmp_path: Path) -> None:
+def test_a_key_shares_no_more_than_there_is(tmp_path):
     content = block_entry(0, b"ab", b"") + block_entry(3, b"c", b"") + restart_array([0])
     with pytest.raises(DamagedFileError, match="a key shares 3 bytes with one of 2"):
         read(tmp_path, with_block(content))
 
 
-def test_the_longest_key_and_no_longer_one(tmp_path: Path) -> None:
+def test_the_longest_key_and_no_longer_one(tmp_path):
     key = b"k" * MAX_KEY_BYTES
     assert read(tmp_path, with_block(block([(key, b"")]))) == {key: b""}
     with pytest.raises(UnsafeFileError, match="has a name of 513 bytes; at most 512"):
         read(tmp_path, with_block(block([(key, b""), (key + b"k", b"")])))
 
 
-def test_as_many_entries_as_allowed_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_entries_as_allowed_and_no_more(tmp_path, monkeypatch):
     monkeypatch.setattr(tensor_bundle, "MAX_ENTRIES", len(PAIRS))
     assert read(tmp_path, table(cut_blocks(PAIRS))) == PAIRS
     with pytest.raises(UnsafeFileError, match=f"more than {len(PAIRS)} entries"):
         read(tmp_path, table(cut_blocks({**PAIRS, b"~": b""})))
 
 
-def test_a_file_larger_than_any_index_isnt_read(tmp_path: Path) -> None:
+def test_a_file_larger_than_any_index_isnt_read(tmp_path):
     with (tmp_path / "x.index").open("wb") as stream:
         stream.truncate(TABLE_LIMIT_BYTES + 1)
     with pytest.raises(UnsafeFileError, match="has more than 2,097,152 bytes"):
@@ -133,27 +131,27 @@ def test_a_file_larger_than_any_index_isnt_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2, 0xFFFFFFFF])
-def test_restarts_are_in_their_block(tmp_path: Path, count: int) -> None:
+def test_restarts_are_in_their_block(tmp_path, count):
     content = block([])[:4] + count.to_bytes(4, "little")
     with pytest.raises(DamagedFileError, match=f"a block of 8 bytes has {count:,} restarts"):
         read(tmp_path, with_block(content))
 
 
-def test_compressed_and_unknown_blocks_are_told_apart(tmp_path: Path) -> None:
+def test_compressed_and_unknown_blocks_are_told_apart(tmp_path):
     with pytest.raises(CheckpointError, match="compressed with snappy"):
         read(tmp_path, table(cut_blocks(PAIRS), kind=1))
     with pytest.raises(DamagedFileError, match="of the unknown type 2"):
         read(tmp_path, table(cut_blocks(PAIRS), kind=2))
 
 
-def test_what_isnt_there_or_is_no_file(tmp_path: Path) -> None:
+def test_what_isnt_there_or_is_no_file(tmp_path):
     with pytest.raises(MissingFileError, match=r"x\.index doesn't exist"):
         read_table(tmp_path / "x.index")
     with pytest.raises(StorageError, match="can't be read"):
         read_table(tmp_path)
 
 
-def test_a_table_is_known_by_its_end(tmp_path: Path) -> None:
+def test_a_table_is_known_by_its_end(tmp_path):
     assert is_table(GOLDEN)
     for content in (b"", b"short", b"long enough for any footer" * 10):
         (tmp_path / "other").write_bytes(content)

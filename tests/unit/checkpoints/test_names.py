@@ -13,7 +13,7 @@ from bertkit.checkpoints.names import (
 )
 
 
-def test_old_and_bare_names_become_todays() -> None:
+def test_old_and_bare_names_become_todays():
     names = {
         "embeddings.LayerNorm.gamma": 1,
         "bert.pooler.dense.bias": 2,
@@ -37,19 +37,19 @@ def test_the_prefix_of_a_wrapped_model_is_removed_if_all_tensors_have_it(prefix)
     assert rename_tensors({}) == {}
 
 
-def test_two_tensors_of_one_name_are_refused() -> None:
+def test_two_tensors_of_one_name_are_refused():
     with pytest.raises(CheckpointError, match=r"two tensors mean bert.pooler.dense.bias"):
         rename_tensors({"pooler.dense.bias": 1, "bert.pooler.dense.bias": 2})
 
 
-def test_a_layer_is_made_of_its_parts() -> None:
+def test_a_layer_is_made_of_its_parts():
     assert their_names("encoder.layers.3.attention.query_key_value.bias") == tuple(
         f"bert.encoder.layer.3.attention.self.{part}.bias" for part in ("query", "key", "value")
     )
     assert their_names("masked_lm.bias") == ("cls.predictions.bias",)
 
 
-def test_parts_and_heads_follow_from_names() -> None:
+def test_parts_and_heads_follow_from_names():
     names = ["qa_outputs.bias", "bert.pooler.dense.bias", "x.y", "bert.embeddings.z"]
     assert [find_part(name) for name in names] == [
         "qa_outputs",
@@ -60,7 +60,7 @@ def test_parts_and_heads_follow_from_names() -> None:
     assert list_heads(names) == ("pooler", "qa_outputs")
 
 
-def test_tied_copies_and_buffers_are_not_counted() -> None:
+def test_tied_copies_and_buffers_are_not_counted():
     shapes = {
         "bert.embeddings.word_embeddings.weight": (3, 2),
         "cls.predictions.decoder.weight": (3, 2),
@@ -70,7 +70,7 @@ def test_tied_copies_and_buffers_are_not_counted() -> None:
     assert count_parameters(shapes) == {"encoder.embeddings": 6, "classifier": 4}
 
 
-def test_names_are_shown_without_what_steers_a_terminal() -> None:
+def test_names_are_shown_without_what_steers_a_terminal():
     assert show("bert.pooler") == "bert.pooler"
     assert show("\x1b[2J") == r"'\x1b[2J'"
     assert len(show("x" * 1000)) == 82

@@ -18,7 +18,7 @@ WORDS = "bert.embeddings.word_embeddings.weight"
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=12,

@@ -10,14 +10,14 @@ NUMBERS = [0, 1, 127, 128, 300, (1 << 32) - 1, (1 << 63), (1 << 64) - 1]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_is_read_and_what_follows_stays(number: int) -> None:
+def test_a_number_is_read_and_what_follows_stays(number):
     reader = ByteReader(varint(number) + b"rest", "file")
     assert reader.take_varint() == number
     assert reader.take(reader.num_left) == b"rest"
 
 
 @pytest.mark.parametrize("number", NUMBERS[3:])
-def test_a_number_cut_short_is_refused(number: int) -> None:
+def test_a_number_cut_short_is_refused(number):
     with pytest.raises(DamagedFileError, match="file is damaged: a number at its byte 0 has no en"):
         ByteReader(varint(number)[:-1], "file").take_varint()
 
@@ -25,12 +25,12 @@ def test_a_number_cut_short_is_refused(number: int) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\xff" * 10 + b"\x01", b"\x80" * 10 + b"\x00", b"\x80" * 9 + b"\x02"]
 )
-def test_a_number_is_at_most_10_bytes_and_64_bits(data: bytes) -> None:
+def test_a_number_is_at_most_10_bytes_and_64_bits(data):
     with pytest.raises(DamagedFileError, match="within 10 bytes and 64 bits"):
         ByteReader(data, "file").take_varint()
 
 
-def test_bytes_beyond_the_end_are_refused_before_they_are_taken() -> None:
+def test_bytes_beyond_the_end_are_refused_before_they_are_taken():
     reader = ByteReader(b"abc", "file")
     assert reader.take(2) == b"ab"
     with pytest.raises(DamagedFileError, match="1,099,511,627,776 bytes are announced and 1 are"):
@@ -39,11 +39,11 @@ def test_bytes_beyond_the_end_are_refused_before_they_are_taken() -> None:
         reader.take_fixed(4)
 
 
-def test_numbers_of_fixed_width_begin_with_the_lowest_byte() -> None:
+def test_numbers_of_fixed_width_begin_with_the_lowest_byte():
     assert ByteReader(b"\x01\x02\x00\x80", "file").take_fixed(4) == 0x80000201
 
 
-def test_fields_are_found_by_number_and_others_passed_over() -> None:
+def test_fields_are_found_by_number_and_others_passed_over():
     inner = field(1, 7) + field(2, -1)
     fixed64 = varint(9 << 3 | 1) + (5).to_bytes(8, "little")
     data = field(3, 300) + field(4, inner) + fixed32(6, 1 << 31) + fixed64 + field(4, b"")
@@ -54,28 +54,28 @@ def test_fields_are_found_by_number_and_others_passed_over() -> None:
     assert message.messages(1000) == []
 
 
-def test_of_a_repeated_number_the_last_counts() -> None:
+def test_of_a_repeated_number_the_last_counts():
     assert Message.parse(field(1, 2) + field(1, 3), "file").integer(1) == 3
 
 
-def test_numbers_are_signed() -> None:
+def test_numbers_are_signed():
     for number in (-1, -(1 << 63), (1 << 63) - 1):
         assert Message.parse(field(1, number), "file").integer(1) == number
 
 
-def test_as_many_fields_as_allowed_are_read_and_no_more() -> None:
+def test_as_many_fields_as_allowed_are_read_and_no_more():
     assert Message.parse(field(1, 1) * MAX_FIELDS, "file").integer(1) == 1
     with pytest.raises(UnsafeFileError, match="file has more than 100 fields"):
         Message.parse(field(1, 1) * (MAX_FIELDS + 1), "file")
 
 
 @pytest.mark.parametrize("wire_type", [3, 4, 6, 7])
-def test_groups_and_unknown_wire_types_are_refused(wire_type: int) -> None:
+def test_groups_and_unknown_wire_types_are_refused(wire_type):
     with pytest.raises(DamagedFileError, match=f"unknown wire type {wire_type}"):
         Message.parse(bytes([1 << 3 | wire_type]), "file")
 
 
-def test_a_field_of_another_kind_is_refused() -> None:
+def test_a_field_of_another_kind_is_refused():
     message = Message.parse(field(1, b"text") + field(2, 5), "file")
     with pytest.raises(DamagedFileError, match="file is damaged: field 1 isn't a number"):
         message.integer(1)

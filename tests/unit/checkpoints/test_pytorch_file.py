@@ -44,7 +44,7 @@ FORMS = pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "st
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "pytorch_model.bin"
 
 

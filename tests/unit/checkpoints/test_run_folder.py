@@ -1,7 +1,5 @@
 """A checkpoint is what its manifest says, or isn't read."""
 
-from pathlib import Path
-
 import pytest
 
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
@@ -19,7 +17,7 @@ from bertkit.checkpoints.run_folder import (
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
+def checkpoint(tmp_path):
     folder = checkpoint_path(tmp_path, 7)
     folder.mkdir(parents=True)
     config = write_json(folder / "config.json", {})
@@ -28,14 +26,12 @@ def checkpoint(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_was_sealed_is_verified(checkpoint: Path) -> None:
+def test_what_was_sealed_is_verified(checkpoint):
     manifest = verify_checkpoint(checkpoint)
     assert (manifest.step, sorted(manifest.files)) == (7, ["config.json", "weights"])
 
 
-def test_what_changes_between_writing_and_sealing_is_not_taken_for_what_was_written(
-    tmp_path: Path,
-) -> None:
+def test_what_changes_between_writing_and_sealing_is_not_taken_for_what_was_written(tmp_path):
     record = write_file(tmp_path / "weights", b"many")
     (tmp_path / "weights").write_bytes(b"some")
     seal_checkpoint(tmp_path, 7, {"weights": record})
@@ -43,7 +39,7 @@ def test_what_changes_between_writing_and_sealing_is_not_taken_for_what_was_writ
         verify_checkpoint(tmp_path)
 
 
-def test_damage_is_found_where_it_is_read(checkpoint: Path) -> None:
+def test_damage_is_found_where_it_is_read(checkpoint):
     (checkpoint / "weights").write_bytes(b"some" + b"many" * 999)
     with pytest.raises(DamagedFileError, match="weights is damaged between bytes 0 and 1,048,576"):
         verify_checkpoint(checkpoint)
@@ -52,7 +48,7 @@ def test_damage_is_found_where_it_is_read(checkpoint: Path) -> None:
         find_checkpoint(checkpoint.parents[1], reading=["weights"])
 
 
-def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint, tmp_path):
     (checkpoint / "manifest.json").unlink()
     with pytest.raises(MissingFileError, match=r"manifest\.json doesn't exist"):
         find_checkpoint(checkpoint, reading=[])
@@ -68,9 +64,7 @@ def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint: Path, tmp_
         ("files", {"../weights": None}, r"files\.\.\./weights"),
     ],
 )
-def test_a_manifest_of_another_kind_is_refused(
-    checkpoint: Path, key: str, value: object, message: str
-) -> None:
+def test_a_manifest_of_another_kind_is_refused(checkpoint, key, value, message):
     path = checkpoint / "manifest.json"
     write_checksummed_json(path, {**read_checksummed_json(path), key: value})
     with pytest.raises(
@@ -80,7 +74,7 @@ def test_a_manifest_of_another_kind_is_refused(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_manifest_never_leads_out_of_its_folder(checkpoint: Path) -> None:
+def test_a_manifest_never_leads_out_of_its_folder(checkpoint):
     path = checkpoint / "manifest.json"
     content = read_checksummed_json(path)
     content["files"]["../weights"] = content["files"]["weights"]
@@ -89,7 +83,7 @@ def test_a_manifest_never_leads_out_of_its_folder(checkpoint: Path) -> None:
         verify_checkpoint(checkpoint)
 
 
-def test_a_manifest_of_an_older_version_is_said_to_be_one(checkpoint: Path) -> None:
+def test_a_manifest_of_an_older_version_is_said_to_be_one(checkpoint):
     (checkpoint / "manifest.json").write_text('{"format_version": 1, "step": 7, "files": {}}\n')
     with pytest.raises(DamagedFileError, match=r"manifest\.json.*written by an older bertkit"):
         verify_checkpoint(checkpoint)
@@ -99,7 +93,7 @@ def test_a_manifest_of_an_older_version_is_said_to_be_one(checkpoint: Path) -> N
     "name", ["checkpoints/bert-base", "checkpoints/step-last", "step-00000007"]
 )
 @pytest.mark.parametrize("inside", ["checkpoints/", "settings.json"])
-def test_a_model_of_others_is_none_of_a_runs(tmp_path: Path, name: str, inside: str) -> None:
+def test_a_model_of_others_is_none_of_a_runs(tmp_path, name, inside):
     folder = tmp_path / name
     folder.mkdir(parents=True)
     write_json(folder / "config.json", {})
@@ -113,7 +107,7 @@ def test_a_model_of_others_is_none_of_a_runs(tmp_path: Path, name: str, inside: 
 
 
 @pytest.mark.parametrize("name", ["modules.json", "bert_config.json"])
-def test_a_folder_of_another_format_is_no_run(tmp_path: Path, name: str) -> None:
+def test_a_folder_of_another_format_is_no_run(tmp_path, name):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "settings.json").write_text("{}")
     assert is_run(tmp_path)
@@ -121,7 +115,7 @@ def test_a_folder_of_another_format_is_no_run(tmp_path: Path, name: str) -> None
     assert not is_run(tmp_path)
 
 
-def test_a_results_folder_stands_for_its_run(tmp_path: Path) -> None:
+def test_a_results_folder_stands_for_its_run(tmp_path):
     run = tmp_path / "result" / "run"
     (run / "checkpoints").mkdir(parents=True)
     (tmp_path / "result" / "shards").mkdir()
@@ -131,7 +125,7 @@ def test_a_results_folder_stands_for_its_run(tmp_path: Path) -> None:
     assert find_run(tmp_path / "prefix.ckpt") == tmp_path / "prefix.ckpt"
 
 
-def test_a_model_beside_its_run_is_the_model(tmp_path: Path) -> None:
+def test_a_model_beside_its_run_is_the_model(tmp_path):
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "config.json").write_text("{}")
     assert find_run(tmp_path) == tmp_path

@@ -1,7 +1,6 @@
 """The safetensors file, beside the library that defines it; what is refused is in tests/hostile."""
 
 import os
-from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -36,7 +35,7 @@ def assert_equal(found: dict[str, torch.Tensor]) -> None:
         assert found[name].is_contiguous()
 
 
-def test_both_libraries_read_what_the_other_wrote(tmp_path: Path) -> None:
+def test_both_libraries_read_what_the_other_wrote(tmp_path):
     write_safetensors(tmp_path / "ours", TENSORS)
     assert_equal(safetensors.torch.load_file(tmp_path / "ours"))
     contiguous = {name: tensor.contiguous() for name, tensor in TENSORS.items()}
@@ -44,13 +43,13 @@ def test_both_libraries_read_what_the_other_wrote(tmp_path: Path) -> None:
     assert_equal(read_safetensors(tmp_path / "theirs"))
 
 
-def test_writing_to_a_tensor_leaves_the_file_alone(tmp_path: Path) -> None:
+def test_writing_to_a_tensor_leaves_the_file_alone(tmp_path):
     write_safetensors(tmp_path / "file", TENSORS)
     read_safetensors(tmp_path / "file")["t1"].fill_(9)
     assert_equal(read_safetensors(tmp_path / "file"))
 
 
-def test_an_odd_address_is_copied(tmp_path: Path) -> None:
+def test_an_odd_address_is_copied(tmp_path):
     header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     for more in range(8):
         content = join(header + b" " * more, torch.tensor([1.0, 2.0]).numpy().tobytes())
@@ -58,7 +57,7 @@ def test_an_odd_address_is_copied(tmp_path: Path) -> None:
         assert read_safetensors(tmp_path / str(more))["a"].tolist() == [1.0, 2.0]
 
 
-def test_a_missing_and_an_empty_file_are_told(tmp_path: Path) -> None:
+def test_a_missing_and_an_empty_file_are_told(tmp_path):
     with pytest.raises(MissingFileError, match="doesn't exist"):
         open_safetensors(tmp_path / "file")
     (tmp_path / "file").write_bytes(b"")
@@ -67,14 +66,14 @@ def test_a_missing_and_an_empty_file_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_is_told(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "file").chmod(0)
     with pytest.raises(StorageError, match="can't be read"):
         open_safetensors(tmp_path / "file")
 
 
-def test_the_header_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_is_limited(tmp_path, monkeypatch):
     write_safetensors(tmp_path / "file", TENSORS)
     monkeypatch.setattr(safetensors_file, "MAX_TENSORS", len(TENSORS) - 1)
     with pytest.raises(UnsafeFileError, match=f"names {len(TENSORS)} tensors"):

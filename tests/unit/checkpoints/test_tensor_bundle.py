@@ -24,7 +24,6 @@ from tests.bundles import (
 from torch import Tensor
 
 from bertkit.base.errors import (
-    BertkitError,
     CheckpointError,
     DamagedFileError,
     MissingFileError,
@@ -64,7 +63,7 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
         assert found[name].is_contiguous()
 
 
-def test_what_tensorflow_wrote_is_read_bit_for_bit() -> None:
+def test_what_tensorflow_wrote_is_read_bit_for_bit():
     tensors, files = open_bundle(GOLDEN, PREFIX)
     assert [path.name for path in files] == [f"{PREFIX}.index", DATA]
     assert_same({name: tensor.read() for name, tensor in tensors.items()}, read_golden())
@@ -73,19 +72,19 @@ def test_what_tensorflow_wrote_is_read_bit_for_bit() -> None:
     }
 
 
-def test_our_writer_writes_tensorflows_bytes() -> None:
+def test_our_writer_writes_tensorflows_bytes():
     for name, data in bundle(read_golden()).items():
         assert data == (GOLDEN / name).read_bytes(), name
 
 
-def test_every_type_comes_back(tmp_path: Path) -> None:
+def test_every_type_comes_back(tmp_path):
     assert {NUMBERS[dtype]: dtype for dtype in NUMBERS} == DTYPES
     tensors = {str(dtype): torch.arange(5).to(dtype) for dtype in NUMBERS}
     write_bundle(tmp_path, tensors)
     assert_same(read(tmp_path), tensors)
 
 
-def test_several_data_files(tmp_path: Path) -> None:
+def test_several_data_files(tmp_path):
     write_files(tmp_path, bundle(TENSORS, num_shards=2))
     assert_same(read(tmp_path), TENSORS)
     (tmp_path / f"{PREFIX}.data-00001-of-00002").unlink()
@@ -93,16 +92,14 @@ def test_several_data_files(tmp_path: Path) -> None:
         open_bundle(tmp_path, PREFIX)
 
 
-def test_a_tensor_may_be_written_to_and_the_file_stays(tmp_path: Path) -> None:
+def test_a_tensor_may_be_written_to_and_the_file_stays(tmp_path):
     write_bundle(tmp_path, TENSORS)
     before = (tmp_path / DATA).read_bytes()
     read(tmp_path)["a"].zero_()
     assert (tmp_path / DATA).read_bytes() == before
 
 
-def test_a_tensor_that_the_system_has_no_room_for_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tensor_that_the_system_has_no_room_for_is_told(tmp_path, monkeypatch):
     def refuse(*arguments: object, **more: object) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
@@ -113,7 +110,7 @@ def test_a_tensor_that_the_system_has_no_room_for_is_told(
         tensors["a"].read()
 
 
-def test_every_flipped_byte_of_the_data_is_found_when_it_is_read(tmp_path: Path) -> None:
+def test_every_flipped_byte_of_the_data_is_found_when_it_is_read(tmp_path):
     write_bundle(tmp_path, TENSORS)
     for _ in flip_in_turn(tmp_path / DATA):
         with pytest.raises(DamagedFileError, match=r"is damaged in '[abc]', between bytes \d+ and"):
@@ -121,7 +118,7 @@ def test_every_flipped_byte_of_the_data_is_found_when_it_is_read(tmp_path: Path)
     assert_same(read(tmp_path), TENSORS)
 
 
-def test_data_cut_short_before_or_after_opening(tmp_path: Path) -> None:
+def test_data_cut_short_before_or_after_opening(tmp_path):
     write_bundle(tmp_path, TENSORS)
     tensors, _ = open_bundle(tmp_path, PREFIX)
     data = (tmp_path / DATA).read_bytes()
@@ -188,16 +185,14 @@ def header_is(**values: int) -> Callable[[Pairs], None]:
         ),
     ],
 )
-def test_an_index_that_lies_is_refused(
-    tmp_path: Path, edit: Callable[[Pairs], None], error: type[BertkitError], message: str
-) -> None:
+def test_an_index_that_lies_is_refused(tmp_path, edit, error, message):
     write_files(tmp_path, bundle(TENSORS, edit=edit))
     with pytest.raises(error, match=message) as caught:
         read(tmp_path)
     assert type(caught.value) is error
 
 
-def test_files_lie_in_the_folder_and_are_files(tmp_path: Path) -> None:
+def test_files_lie_in_the_folder_and_are_files(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     write_files(tmp_path, bundle(TENSORS))

@@ -26,7 +26,7 @@ QUERY = "bert/encoder/layer_11/attention/self/query/kernel"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A copy of the golden folder."""
     return Path(shutil.copytree(GOLDEN, tmp_path / "uncased"))
 
@@ -35,13 +35,13 @@ def lazy(tensor: torch.Tensor) -> LazyTensor:
     return LazyTensor(tuple(tensor.shape), tensor.dtype, lambda: tensor)
 
 
-def test_the_table_can_be_read_both_ways_and_has_every_name_of_every_head() -> None:
+def test_the_table_can_be_read_both_ways_and_has_every_name_of_every_head():
     theirs = list(TENSORFLOW_NAMES.values())
     assert len(set(theirs)) == len(theirs)
     assert set(theirs) == {name for names in BERT_NAMES.values() for name in names}
 
 
-def test_variables_that_tensorflow_wrote_are_named_and_the_rest_is_dropped() -> None:
+def test_variables_that_tensorflow_wrote_are_named_and_the_rest_is_dropped():
     variables = read_table(GOLDEN / f"{PREFIX}.index")
     weights = [name for name in variables if name and b"adam" not in name and b"step" not in name]
     assert len(weights) == 5 + 2 * 16 + 2 + 5 + 2
@@ -54,9 +54,7 @@ def test_variables_that_tensorflow_wrote_are_named_and_the_rest_is_dropped() -> 
     ("shape", "told", "found"),
     [((3, 2), {}, 3), ((3, 2), {"num_labels": 2}, 2), ((), {}, None), (None, {}, None)],
 )
-def test_a_classifier_tells_its_labels_where_the_config_does_not(
-    folder: Path, shape: tuple[int, ...] | None, told: dict[str, int], found: int | None
-) -> None:
+def test_a_classifier_tells_its_labels_where_the_config_does_not(folder, shape, told, found):
     content = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
     (folder / "bert_config.json").write_text(json.dumps(content | told), encoding="utf-8")
     tensors = {"bert.embeddings.word_embeddings.weight": torch.ones(4, 2)}
@@ -66,7 +64,7 @@ def test_a_classifier_tells_its_labels_where_the_config_does_not(
     assert open_tensorflow(folder).config.get("num_labels") == found
 
 
-def test_kernels_are_turned_and_nothing_else(folder: Path) -> None:
+def test_kernels_are_turned_and_nothing_else(folder):
     tensors = {
         "bert.encoder.layer.1.intermediate.dense.weight": torch.arange(6.0).reshape(3, 2),
         "bert.embeddings.word_embeddings.weight": torch.arange(8.0).reshape(4, 2),
@@ -89,7 +87,7 @@ def test_kernels_are_turned_and_nothing_else(folder: Path) -> None:
         assert found[name].read().is_contiguous()
 
 
-def test_layers_are_counted_and_what_is_unknown_keeps_its_name() -> None:
+def test_layers_are_counted_and_what_is_unknown_keeps_its_name():
     assert find_name(QUERY) == "bert.encoder.layer.11.attention.self.query.weight"
     strangers = [
         QUERY.replace("11", "011"),
@@ -111,23 +109,23 @@ def test_layers_are_counted_and_what_is_unknown_keeps_its_name() -> None:
     ["global_step", "beta1_power", "beta2_power"]
     + [f"{QUERY}/{slot}" for slot in ("adam_m", "adam_v", "Adam", "Adam_1")],
 )
-def test_the_state_of_training_is_dropped(name: str) -> None:
+def test_the_state_of_training_is_dropped(name):
     assert rename_variables({name: lazy(torch.zeros(2))}) == {}
 
 
-def test_a_kernel_that_is_no_matrix_is_left_to_the_import(folder: Path) -> None:
+def test_a_kernel_that_is_no_matrix_is_left_to_the_import(folder):
     tensor = lazy(torch.zeros(2, 3, 4))
     assert list(rename_variables({QUERY: tensor}).values()) == [tensor]
 
 
-def test_two_variables_of_one_meaning_are_refused() -> None:
+def test_two_variables_of_one_meaning_are_refused():
     twice = {QUERY: lazy(torch.zeros(1, 1))}
     twice["bert.encoder.layer.11.attention.self.query.weight"] = twice[QUERY]
     with pytest.raises(CheckpointError, match=r"two variables mean bert\.encoder\.layer\.11"):
         rename_variables(twice)
 
 
-def test_the_config_is_kept_with_what_bertkit_does_not_know(folder: Path) -> None:
+def test_the_config_is_kept_with_what_bertkit_does_not_know(folder):
     config = open_tensorflow(folder).config
     theirs = json.loads((GOLDEN / "bert_config.json").read_text())
     assert config == {"model_type": "bert", **theirs}
@@ -136,7 +134,7 @@ def test_the_config_is_kept_with_what_bertkit_does_not_know(folder: Path) -> Non
     assert open_tensorflow(folder).config == {"model_type": "albert"}
 
 
-def test_the_common_beginning_of_the_files_is_a_path_too(folder: Path) -> None:
+def test_the_common_beginning_of_the_files_is_a_path_too(folder):
     for path in (folder, folder / PREFIX):
         checkpoint = open_checkpoint(path)
         assert (checkpoint.format, checkpoint.folder) == ("tensorflow", folder)
@@ -148,7 +146,7 @@ def test_the_common_beginning_of_the_files_is_a_path_too(folder: Path) -> None:
     assert checkpoint.format in FORMATS
 
 
-def test_of_several_checkpoints_one_must_be_named(folder: Path) -> None:
+def test_of_several_checkpoints_one_must_be_named(folder):
     for suffix in (".index", ".data-00000-of-00001"):
         shutil.copy(folder / f"{PREFIX}{suffix}", folder / f"model.ckpt-1000{suffix}")
     with pytest.raises(
@@ -158,14 +156,14 @@ def test_of_several_checkpoints_one_must_be_named(folder: Path) -> None:
     assert len(open_tensorflow(folder / "model.ckpt-1000").tensors) == 46
 
 
-def test_names_that_steer_a_terminal_are_shown_harmless(folder: Path) -> None:
+def test_names_that_steer_a_terminal_are_shown_harmless(folder):
     (folder / "\x1b[2J.index").touch()
     with pytest.raises(CheckpointError, match="2 checkpoints: ") as caught:
         open_tensorflow(folder)
     assert str(caught.value).isprintable()
 
 
-def test_the_first_version_is_refused_by_name(folder: Path) -> None:
+def test_the_first_version_is_refused_by_name(folder):
     (folder / f"{PREFIX}.index").rename(folder / PREFIX)
     for path in (folder, folder / PREFIX):
         assert is_tensorflow(path)
@@ -173,7 +171,7 @@ def test_the_first_version_is_refused_by_name(folder: Path) -> None:
             open_tensorflow(path)
 
 
-def test_a_folder_is_known_by_its_config_or_its_index(folder: Path) -> None:
+def test_a_folder_is_known_by_its_config_or_its_index(folder):
     (folder / "bert_config.json").unlink()
     assert is_tensorflow(folder)
     with pytest.raises(MissingFileError, match=r"bert_config\.json doesn't exist"):
@@ -188,7 +186,7 @@ def test_a_folder_is_known_by_its_config_or_its_index(folder: Path) -> None:
         open_tensorflow(folder)
 
 
-def test_a_broken_config_is_named(folder: Path) -> None:
+def test_a_broken_config_is_named(folder):
     (folder / "bert_config.json").write_text("[]")
     with pytest.raises(DamagedFileError, match=r"bert_config\.json must hold one JSON object"):
         open_tensorflow(folder)

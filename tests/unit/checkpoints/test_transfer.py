@@ -40,21 +40,21 @@ def lazy(tensors: dict[str, Tensor]) -> dict[str, LazyTensor]:
     return {name: reader(tensor) for name, tensor in tensors.items()}
 
 
-def test_export_and_import_give_back_the_same_tensors() -> None:
+def test_export_and_import_give_back_the_same_tensors():
     foreign = export_tensors(TENSORS)
     assert foreign[f"{SELF}.key.bias"].tolist() == [2.0, 3.0]
     found = import_tensors(lazy(foreign), SHAPES, SOURCE)
     assert all(torch.equal(found[name], TENSORS[name]) for name in TENSORS)
 
 
-def test_half_precision_becomes_float32() -> None:
+def test_half_precision_becomes_float32():
     foreign = {name: tensor.half() for name, tensor in export_tensors(TENSORS).items()}
     assert {t.dtype for t in import_tensors(lazy(foreign), SHAPES, SOURCE).values()} == {
         torch.float32
     }
 
 
-def test_one_error_lists_both_sides() -> None:
+def test_one_error_lists_both_sides():
     foreign = export_tensors(TENSORS)
     foreign[f"{SELF}.query.bias"] = torch.ones(5)
     foreign[f"{SELF}.key.bias"] = torch.ones(2, dtype=torch.int64)
@@ -67,7 +67,7 @@ def test_one_error_lists_both_sides() -> None:
         assert part in message
 
 
-def test_where_all_names_differ_both_sides_are_shown() -> None:
+def test_where_all_names_differ_both_sides_are_shown():
     """As in what was saved from inside torch's DataParallel."""
     foreign = {f"module.{name}": tensor for name, tensor in export_tensors(TENSORS).items()}
     expected = {
@@ -80,37 +80,37 @@ def test_where_all_names_differ_both_sides_are_shown() -> None:
     assert "more" in message
 
 
-def test_many_problems_are_counted() -> None:
+def test_many_problems_are_counted():
     foreign = export_tensors(TENSORS) | {f"x{number}": torch.ones(1) for number in range(20)}
     with pytest.raises(CheckpointError, match="; and 12 more"):
         import_tensors(lazy(foreign), SHAPES, SOURCE)
 
 
-def test_unused_parts_are_left_behind() -> None:
+def test_unused_parts_are_left_behind():
     foreign = export_tensors(TENSORS) | {"classifier.bias": torch.ones(1)}
     assert import_tensors(lazy(foreign), SHAPES, SOURCE, unused_parts=["classifier"])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_weights_that_are_not_finite_are_refused(value: float) -> None:
+def test_weights_that_are_not_finite_are_refused(value):
     foreign = export_tensors(TENSORS)
     foreign[f"{SELF}.key.bias"] = torch.tensor([0.0, value])
     with pytest.raises(CheckpointError, match=r"key.bias has NaN or infinity"):
         import_tensors(lazy(foreign), SHAPES, SOURCE)
 
 
-def test_large_numbers_are_finite_though_their_sum_is_not() -> None:
+def test_large_numbers_are_finite_though_their_sum_is_not():
     assert is_finite(torch.full((4,), 3e38))
 
 
 @pytest.mark.parametrize("copy", [torch.zeros(3, 2), torch.ones(2, 3), torch.ones(3, 3)])
-def test_a_copy_that_differs_is_refused(copy: Tensor) -> None:
+def test_a_copy_that_differs_is_refused(copy):
     foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": copy}
     with pytest.raises(CheckpointError, match=r"must equal .*, and doesn't"):
         import_tensors(lazy(foreign), SHAPES, SOURCE)
 
 
-def test_an_equal_copy_is_taken() -> None:
+def test_an_equal_copy_is_taken():
     foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": TENSORS[WORDS]}
     assert import_tensors(lazy(foreign), SHAPES, SOURCE)
 

@@ -73,7 +73,7 @@ every_writer = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read")
     save_small(folder / "model")
     (folder / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
@@ -96,7 +96,7 @@ def refused(folder, capsys):
     return call
 
 
-def test_every_command_that_writes_is_tested() -> None:
+def test_every_command_that_writes_is_tested():
     commands = list_commands(build_app())
     tested = {name.partition(" --")[0] for name, *_ in CASES}
     studies = {name for name in commands if name.startswith("study ")}  # of one and the same code

@@ -23,7 +23,7 @@ from bertkit.inference.text_scorer import TextScorer
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("small")
     save_small(folder)
     return str(folder)
@@ -179,7 +179,7 @@ def test_a_terminal_shows_results_and_no_bar(model, capsys, monkeypatch):
 
 
 @pytest.fixture
-def bundled(tmp_path, monkeypatch) -> Path:
+def bundled(tmp_path, monkeypatch):
     """A package as the one that comes with bertkit, with a small model."""
     package = tmp_path / "packages" / PACKAGE
     package.mkdir(parents=True)
@@ -193,7 +193,7 @@ def bundled(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def run_folder(tmp_path) -> str:
+def run_folder(tmp_path):
     save_small(tmp_path / "run")
     return str(tmp_path / "run")
 

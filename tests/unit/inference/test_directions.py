@@ -5,7 +5,6 @@ So it is with an encoder-decoder.
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -40,7 +39,7 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def causal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("causal")
     save_small(folder / "whole")
     model = BertLMHeadModel.from_pretrained(folder / "whole", is_decoder=True)
@@ -50,7 +49,7 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def joined(causal: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def joined(causal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("joined")
     torch.manual_seed(0)
     config = BertLMHeadModel.from_pretrained(causal).config

@@ -20,7 +20,7 @@ TEXT = "the [MASK] saw [MASK] cat"
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+def loaded(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("small")
     save_small(folder)
     return LoadedModel.load(BertForPreTraining, folder, "cpu")

@@ -27,7 +27,7 @@ TOKENIZER_FILES = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}
 
 
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def verified(monkeypatch):
     """How often each file was verified."""
     counts: Counter[str] = Counter()
     real = run_folder.verify_file

@@ -1,6 +1,5 @@
 """Batches change no result, and what can't be answered is refused."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,14 +20,14 @@ PAIRS = [("the cat saw a dog .", "the hat"), ("a", "dog"), ("the cat lost", "a c
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+def loaded(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("small")
     save_small(folder)
     return LoadedModel.load(BertForPreTraining, folder, "cpu")
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+def seen(monkeypatch):
     """The lengths of each batch that an engine gets."""
     lengths: list[tuple[int, ...]] = []
     real = TorchEngine.__call__
@@ -42,7 +41,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 @pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def small_batches(monkeypatch):
     """From when this is called, a batch has 16 tokens."""
     return partial(monkeypatch.setitem, engine.TOKENS_PER_BATCH, "cpu", 16)
 

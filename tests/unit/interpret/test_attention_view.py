@@ -19,7 +19,7 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def inspected(tmp_path_factory) -> InspectedModel:
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("view") / "small"
     save_small(folder)
     return InspectedModel.load(folder)

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def inspected(folder) -> InspectedEncoderDecoder:
+def inspected(folder):
     return InspectedEncoderDecoder.load(folder)
 
 

@@ -23,14 +23,14 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def inspected(tmp_path_factory) -> InspectedModel:
+def inspected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("causal") / "small"
     save_causal(folder)
     return InspectedModel.load(folder)
 
 
 @pytest.fixture(scope="module")
-def view(inspected) -> AttentionView:
+def view(inspected):
     return AttentionView.of(inspected, TEXT)
 
 

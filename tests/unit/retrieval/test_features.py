@@ -29,14 +29,14 @@ APART = {"engine": "torch", "combine": "none", "layers": (-1, 0)}
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("models") / "small"
     save_small(folder)
     return folder
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("".join(f"{row}\n" for row in ROWS), encoding="utf-8")
     return path

@@ -29,19 +29,19 @@ TEXTS = ["the cat saw a dog .", "", ("a cat", "the hat ."), "hat", "zebra", "the
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path: Path = tmp_path_factory.mktemp("small")
     save_small(path)
     return path
 
 
 @pytest.fixture
-def loaded(folder: Path) -> LoadedModel:
+def loaded(folder):
     return LoadedModel.load(BertModel, folder, "cpu")
 
 
 @pytest.fixture
-def extract(loaded: LoadedModel) -> FeatureExtractor:
+def extract(loaded):
     return FeatureExtractor(loaded, loaded.opened)
 
 

@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def embedder(folder) -> Embedder:
+def embedder(folder):
     return Embedder.load(folder, EmbedderSettings(engine="torch", precision="fp32"))
 
 

@@ -1,7 +1,5 @@
 """Neighbors are those that the cosine by hand finds, and odd words are refused."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -21,7 +19,7 @@ WHOLE_WORDS = [word for word in WORDS if word != "##s"]
 
 
 @pytest.fixture
-def loaded(tmp_path: Path) -> LoadedModel:
+def loaded(tmp_path):
     save_small(tmp_path)
     return LoadedModel.load(BertModel, tmp_path, "cpu")
 

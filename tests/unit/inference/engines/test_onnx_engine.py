@@ -77,7 +77,7 @@ def test_500_shapes_are_500():
 
 
 @pytest.fixture(scope="module")
-def model() -> BertModel:
+def model():
     return build("gelu", 16, 2, 24)
 
 

@@ -22,7 +22,7 @@ TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 
 
 
 @pytest.fixture(scope="module")
-def rewriter() -> Seq2SeqGenerator:
+def rewriter():
     return build_rewriter()
 
 

@@ -1,7 +1,6 @@
 """A folder says itself in which way it summarizes; a trained model's own sentences come first."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.unit.inference.small import save_kind, save_small
@@ -29,7 +28,7 @@ TEXT = "the cat saw a dog. a dog lost the hat! the hat. a cat saw the hat. the d
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     save_kind(folder, BertForTokenClassification)
     save_task(folder, Extract(ExtractSettings(max_length=20, sentences=2), LABELS))
@@ -37,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def writing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def writing(tmp_path_factory):
     return save_rewriter(tmp_path_factory.mktemp("writing"), kind="summarize")
 
 

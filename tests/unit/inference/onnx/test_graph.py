@@ -25,7 +25,7 @@ NEEDS_VNNI = pytest.mark.skipif(
 
 
 @pytest.fixture
-def linear() -> nn.Linear:
+def linear():
     torch.manual_seed(0)
     return nn.Linear(24, 10)
 

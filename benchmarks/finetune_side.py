@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, set_seed
 
 from bertkit.recipes.finetune.job import FineTuningContext, build_job
-from bertkit.recipes.finetune.run import Sources, gather
+from bertkit.recipes.finetune.run import Sources, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.table import TASKS
@@ -147,7 +147,7 @@ def gather_materials(
         task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])
     )
     task_settings = TASKS[task_set.task].settings(**task_set.columns)
-    context, _ = gather(sources, task_settings, settings)
+    context, _ = prepare_context(sources, task_settings, settings)
     return context
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from bench_step import pad_batch
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.recipes.pretrain.job import build_job, gather, held_out_batches
+from bertkit.recipes.pretrain.job import build_job, held_out_batches, prepare_context
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import PreTrainingBatch, score
 from bertkit.training.optimizer import build_optimizer
@@ -48,7 +48,7 @@ def main() -> None:
     name, model_name, minutes, *paths = sys.argv[1:]
     folder, data, foreign = map(Path, paths)
     settings = build_settings(model_name)
-    context = gather(data, settings)
+    context = prepare_context(data, settings)
     batches_at = build_job(context, settings, BertForPreTraining(context.config)).batches_at
     tests = {
         "held_out": held_out_batches(context.shards, context.tokenizer, settings),

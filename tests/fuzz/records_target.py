@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bertkit.base.errors import BertkitError
-from bertkit.data.tables.records import Record, RowReport, gather, open_records
+from bertkit.data.tables.records import Record, RowReport, open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 
 NUM_INPUTS = 6_000
@@ -58,7 +58,7 @@ def read(data: bytes, folder: Path) -> None:
         format=FORMATS[first % len(FORMATS)], header=first < NO_HEADER, max_broken=1
     )
     report = RowReport(path.name)
-    examples = gather(open_records(path, settings), dict_of, report)
+    examples = read_examples(open_records(path, settings), dict_of, report)
     assert len(examples) + report.num_broken == report.num_rows
 
 

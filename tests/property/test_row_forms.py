@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.data.tables.record import RowReport
-from bertkit.data.tables.records import gather, open_records
+from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import build_parser
 from bertkit.tasks.columns import LIST_BEGINS
@@ -109,7 +109,7 @@ def test_every_form_of_rows_gives_the_same_examples(tmp_path_factory, kind, data
     for name, form in list_forms(rows, tmp_path_factory.mktemp("forms")):
         table = open_records(form)
         parse = build_parser(chosen, table, needs_answer=True)
-        found = gather(table, parse, RowReport(name), max_broken=0.0)
+        found = read_examples(table, parse, RowReport(name), max_broken=0.0)
         examples[name] = [(example.texts, example.labels) for example in found]
         records[name] = [dict(record.values) for record in table.records(RowReport(name))]
 

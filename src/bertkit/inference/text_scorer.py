@@ -19,7 +19,7 @@ import torch
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.base.progress import show_progress
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
-from bertkit.data.tables.records import gather, open_records
+from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
@@ -399,7 +399,7 @@ def read_pairs(source: str | Path, settings: RecordSettings) -> tuple[list[Minim
             f" {BAD}"
         )
     report = RowReport(table.name)
-    pairs = gather(table, parse_pair, report)
+    pairs = read_examples(table, parse_pair, report)
     if not pairs:
         raise InputError(f"{table.name} has no pairs")
     return pairs, report.first_broken

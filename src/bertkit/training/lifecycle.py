@@ -115,7 +115,7 @@ def read_metrics(folder: Path) -> dict[str, float]:
     if not has_member(folder, METRICS_FILE):
         return {}
     try:
-        return undefine(SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics)
+        return from_json_numbers(SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics)
     except BertkitError as error:
         announce(f"the model's metrics are left out: {error}")
         return {}
@@ -135,22 +135,22 @@ def drop_left_checkpoints(run: Run) -> None:
         remove_litter(run.folder / CHECKPOINTS)
 
 
-def define(values: Mapping[str, float]) -> dict[str, MaybeNumber]:
+def to_json_numbers(values: Mapping[str, float]) -> dict[str, MaybeNumber]:
     """Convert numbers for JSON: NaN becomes None."""
-    return {name: define_number(value) for name, value in values.items()}
+    return {name: to_json_number(value) for name, value in values.items()}
 
 
-def define_number(value: float) -> MaybeNumber:
+def to_json_number(value: float) -> MaybeNumber:
     """Convert a number for JSON: NaN becomes None."""
     return float(value) if math.isfinite(value) else None
 
 
-def undefine(values: Mapping[str, MaybeNumber]) -> dict[str, float]:
+def from_json_numbers(values: Mapping[str, MaybeNumber]) -> dict[str, float]:
     """Convert saved numbers back: None becomes NaN."""
-    return {name: undefine_number(value) for name, value in values.items()}
+    return {name: from_json_number(value) for name, value in values.items()}
 
 
-def undefine_number(value: MaybeNumber) -> float:
+def from_json_number(value: MaybeNumber) -> float:
     """Convert a saved number back: None becomes NaN."""
     return math.nan if value is None else value
 

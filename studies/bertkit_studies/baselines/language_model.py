@@ -24,16 +24,16 @@ class NeighborBatch(WordBatch):
     """Sequences whose tokens predict the next token, and optionally the previous one.
 
     Attributes:
-        is_both: whether previous tokens are predicted too, as many as next tokens.
+        is_bidirectional: whether previous tokens are predicted too, as many as next tokens.
     """
 
     word_loss = NEXT
-    is_both: bool
+    is_bidirectional: bool
 
     @property
     def target_counts(self) -> dict[str, int]:
         """Number of targets of each loss."""
-        names = (NEXT, PREVIOUS) if self.is_both else (NEXT,)
+        names = (NEXT, PREVIOUS) if self.is_bidirectional else (NEXT,)
         return dict.fromkeys(names, len(self.labels))
 
 
@@ -42,7 +42,7 @@ class NeighborWords:
     """Builds batches from the examples of the causal objective."""
 
     causal: CausalObjective
-    is_both: bool
+    is_bidirectional: bool
 
     def plan(self, epoch: int, shard: int) -> Examples:
         """Return the examples that the causal objective plans."""
@@ -52,7 +52,11 @@ class NeighborWords:
         """Pack examples into a batch, with the next tokens as labels."""
         found = self.causal.batch(examples)
         return NeighborBatch(
-            found.packed, found.positions, found.labels, found.keys, is_both=self.is_both
+            found.packed,
+            found.positions,
+            found.labels,
+            found.keys,
+            is_bidirectional=self.is_bidirectional,
         )
 
 
@@ -109,7 +113,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
 def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> Scores:
     """Return loss and correct predictions of each direction."""
     found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
-    if batch.is_both:
+    if batch.is_bidirectional:
         words = batch.packed.input_ids.index_select(0, batch.positions)
         found[PREVIOUS] = model.previous_loss(batch.packed, batch.positions + 1, words)
     return Scores(

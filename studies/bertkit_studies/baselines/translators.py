@@ -18,7 +18,7 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
 from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
-from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
 from bertkit.training.device import mixed_precision
@@ -101,7 +101,7 @@ def train_recurrent(
         settings: settings of the translator.
         shared: settings of the Transformer: they decide vocabulary, lengths and held-out pairs.
     """
-    context, _ = gather(files, shared)
+    context, _ = prepare_context(files, shared)
     result = train_translator(context.train, context.dev, context.tokenizer, output, settings)
     net = AttentionalTranslator.from_pretrained(result.checkpoint).to(context.machine.device)
     with mixed_precision(context.machine.device, context.machine.precision):
@@ -124,7 +124,7 @@ def write_translations(net: AttentionalTranslator, context: Seq2SeqContext) -> l
 
 def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
     """Measure a few steps of the Transformer and of the recurrent translator."""
-    context, _ = gather(files, settings)
+    context, _ = prepare_context(files, settings)
     plan = plan_translator(context.train, context.dev, context.tokenizer, recurrent)
     net = plan.begin().to(context.machine.device)
     other = recurrent_run.build_job(plan, net, context.machine)

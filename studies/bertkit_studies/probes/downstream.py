@@ -13,7 +13,7 @@ from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
-from bertkit.training.lifecycle import undefine_number
+from bertkit.training.lifecycle import from_json_number
 
 MAX_LENGTH = 128  # maximum tokens of an example, for every model
 SPLIT_SEED = 0  # of the held-out split, the same in every run of a study
@@ -88,4 +88,4 @@ class LabeledTask:
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
         finetune(sources, output, task_settings, settings)
         saved = SavedFineTuning.read(output)
-        return undefine_number(saved.metrics[saved.metric])
+        return from_json_number(saved.metrics[saved.metric])

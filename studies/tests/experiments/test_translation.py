@@ -11,7 +11,7 @@ from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.inference.generation import seq2seq_generator
-from bertkit.recipes.seq2seq.run import PairFiles, gather
+from bertkit.recipes.seq2seq.run import PairFiles, prepare_context
 from bertkit.training.budget import StepPace
 from bertkit_studies.baselines import translators
 from bertkit_studies.experiments import translation
@@ -33,7 +33,7 @@ def context(tmp_path_factory):
         write_sides(folder, "train", make_pairs(40, 1)),
         write_sides(folder, "dev", make_pairs(9, 2)),
     )
-    return gather(files, QUICK)[0]
+    return prepare_context(files, QUICK)[0]
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
@@ -159,7 +159,7 @@ def test_both_translators_write_in_the_precision_of_the_device(context, monkeypa
 
     net = torch.nn.Linear(1, 1)
     result = SimpleNamespace(checkpoint=tmp_path, metrics={"word_loss": 1.0})
-    monkeypatch.setattr(translators, "gather", lambda *inputs: (context, {}))
+    monkeypatch.setattr(translators, "prepare_context", lambda *inputs: (context, {}))
     monkeypatch.setattr(translators, "train_translator", lambda *inputs: result)
     monkeypatch.setattr(AttentionalTranslator, "from_pretrained", lambda folder: net)
     monkeypatch.setattr(translators, "read_speed", lambda run: 1.0)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.unit.tasks.small import TOKENIZER, record_of, table_of
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.records import RowReport, gather, open_records
+from bertkit.data.tables.records import RowReport, open_records, read_examples
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
@@ -61,7 +61,7 @@ def test_a_first_row_without_a_second_text_is_a_broken_row_of_pairs():
     rows = [{"question1": "a"}, *({"question1": "a", "question2": f"b{n}"} for n in range(99))]
     table = open_records(rows)
     report = RowReport(table.name)
-    texts = gather(table, build_text_parser(TextSettings(), table), report)
+    texts = read_examples(table, build_text_parser(TextSettings(), table), report)
     assert texts == [Texts("a", f"b{n}") for n in range(99)]
     assert report.summary_lines()[1] == "  train, row 1 has no question2"
 

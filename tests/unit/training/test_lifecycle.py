@@ -9,11 +9,11 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, ResumeError
 from bertkit.training.lifecycle import (
     METRICS_FILE,
     FinishedRecord,
-    define,
     drop_checkpoints,
     drop_left_checkpoints,
+    from_json_numbers,
     read_finished,
-    undefine,
+    to_json_numbers,
 )
 from bertkit.training.run import Run, RunRecord
 
@@ -91,8 +91,8 @@ def test_checkpoints_that_a_killed_run_left_go_where_they_were_not_to_be_kept(
 
 
 def test_what_is_not_defined_comes_back_as_nan():
-    saved = define({"f1": 0.5, "mcc": math.nan, "loss": math.inf})
+    saved = to_json_numbers({"f1": 0.5, "mcc": math.nan, "loss": math.inf})
     assert saved == {"f1": 0.5, "mcc": None, "loss": None}
-    assert undefine(saved) == pytest.approx(
+    assert from_json_numbers(saved) == pytest.approx(
         {"f1": 0.5, "mcc": math.nan, "loss": math.nan}, nan_ok=True
     )

@@ -67,7 +67,7 @@ class InputOrigin:
         if self._opened is None:
             raise InputError(f"{decoder.name} can be read once; write it to a file and name that")
         (first, rows), self._opened = self._opened, None
-        decoder.report.take_over(first.report)
+        decoder.report.merge(first.report)
         first.report = decoder.report
         with self._stack:
             yield rows

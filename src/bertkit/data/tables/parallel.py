@@ -18,7 +18,7 @@ from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extensio
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
 from bertkit.data.tables.formats import EXTENSIONS
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport, has_column, look_up
-from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
+from bertkit.data.tables.records import MAX_BYTES, RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import FileSettings, RecordSettings
 
@@ -201,7 +201,7 @@ def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair
         return Pair(*(_take_text(record, column) for column in columns.values()))
 
     report = _begin_report(table.name, [table])
-    return gather(table, parse, report.files[0]), report
+    return read_examples(table, parse, report.files[0]), report
 
 
 def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:

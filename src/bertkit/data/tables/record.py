@@ -106,7 +106,7 @@ class RowReport:
         if len(self.first_broken) < NUM_SHOWN_BROKEN:
             self.first_broken.append(message)
 
-    def take_over(self, other: "RowReport") -> None:
+    def merge(self, other: "RowReport") -> None:
         """Add the counts of an earlier report on the same file."""
         self.num_rows += other.num_rows
         self.num_undecodable += other.num_undecodable

@@ -24,7 +24,7 @@ from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
 from bertkit.data.tables.settings import RecordSettings
 
-__all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "open_records"]
+__all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "open_records", "read_examples"]
 
 Example = TypeVar("Example")
 
@@ -142,7 +142,7 @@ def _find_format(path: Path, settings: RecordSettings) -> str:
     )
 
 
-def gather(
+def read_examples(
     table: RecordTable,
     parse: Callable[[Record], Example],
     report: RowReport,

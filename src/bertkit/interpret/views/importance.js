@@ -7,7 +7,7 @@ import {
   describeEffect, describeMap, describeMeasure, findLargest, rankHeads, showSigned, showSize,
 } from "./head_ranking.js";
 import { rove } from "./keys.js";
-import { describeOutcome } from "./said.js";
+import { describeOutcome } from "./predictions.js";
 
 const MODES = [
   { value: "ablation", text: "switched off", title: "what changes without each head" },

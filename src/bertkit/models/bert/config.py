@@ -216,7 +216,7 @@ class BertConfig(ModelConfig):
         return self
 
     @model_validator(mode="after")
-    def _means_what_we_do(self) -> Self:
+    def _check_supported(self) -> Self:
         for name, (harmless, reason) in UNSUPPORTED.items():
             value = (self.model_extra or {}).get(name)
             if value not in harmless:

@@ -53,7 +53,7 @@ class Trial:
     seed: int
 
     @property
-    def place(self) -> str:
+    def folder(self) -> str:
         """The run's folder, relative to the search's folder."""
         return f"{self.cell.name}/seed{self.seed}"
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
-from bertkit.data.tables.records import RecordTable, gather, open_records
+from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -93,7 +93,7 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
     """Read all examples of a table; errors as in `read_data`."""
     report = RowReport(table.name)
     parse = kind.build_parser(settings, table, needs_answer=True)
-    examples = gather(table, parse, report)
+    examples = read_examples(table, parse, report)
     return ExampleSet(table.name, examples, report, table.identity() or {})
 
 

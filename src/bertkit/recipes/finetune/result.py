@@ -27,11 +27,11 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import (
     FinishedRecord,
     MaybeNumber,
-    define,
-    define_number,
     drop_checkpoints,
-    undefine,
-    undefine_number,
+    from_json_number,
+    from_json_numbers,
+    to_json_number,
+    to_json_numbers,
 )
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
@@ -211,13 +211,13 @@ def describe_result(
     return SavedFineTuning(
         task=final.task.name,
         metric=final.task.metric,
-        metrics=define(evaluation.metrics),
+        metrics=to_json_numbers(evaluation.metrics),
         intervals={
-            name: (define_number(low), define_number(high))
+            name: (to_json_number(low), to_json_number(high))
             for name, (low, high) in evaluation.intervals.items()
         },
         calibration=evaluation.calibration,
-        baseline=define(final.baseline),
+        baseline=to_json_numbers(final.baseline),
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
@@ -246,9 +246,9 @@ def load_result(output: Path, saved: SavedFineTuning) -> FineTuneResult:
 def recall_evaluation(saved: SavedFineTuning) -> Evaluation:
     """Return the saved part of an evaluation: metrics, intervals, calibration and warnings."""
     return Evaluation(
-        metrics=undefine(saved.metrics),
+        metrics=from_json_numbers(saved.metrics),
         intervals={
-            name: (undefine_number(low), undefine_number(high))
+            name: (from_json_number(low), from_json_number(high))
             for name, (low, high) in saved.intervals.items()
         },
         calibration=saved.calibration,

@@ -93,7 +93,7 @@ def finetune(
         wanted = recognize_source(run.read_record(), wanted, "model")
         if (saved := read_finished(run, wanted, SavedFineTuning)) is not None:
             return load_result(output, saved)
-        context, source = gather(sources, task_settings, settings, run, prepared)
+        context, source = prepare_context(sources, task_settings, settings, run, prepared)
         config = context.model.config.to_dict()
         wanted = complete_record(wanted, config, context.machine, source)
         return _finetune(run, context, wanted, settings)
@@ -131,7 +131,7 @@ def describe_run(
     )
 
 
-def gather(
+def prepare_context(
     sources: Sources,
     task_settings: TaskSettings,
     settings: FineTuneSettings,
@@ -158,7 +158,7 @@ def gather(
         source = identify(pretrained)
     if prepared is None:
         prepared = prepare(task, data, pretrained.tokenizer)
-    context = assemble(
+    context = build_context(
         prepared,
         pretrained,
         keep_precision(settings, run),
@@ -167,7 +167,7 @@ def gather(
     return context, {} if checkpoint is not None else source
 
 
-def assemble(
+def build_context(
     prepared: Prepared,
     pretrained: OpenModel,
     settings: FineTuneSettings,
@@ -209,9 +209,9 @@ def _finetune(
         context = load_checkpoint(run, state.step, context)
     if context.has_solved_head and state.evaluated_step is None:
         solve_head(run.folder, context, settings.seed)
-    paced = settings.model_copy(update={"eval_every": settings.eval_every or interval})
-    with prepare_job(run, context, paced) as job:
-        state = train_to_end(run, job, paced, record, state, context.machine)
+    scheduled = settings.model_copy(update={"eval_every": settings.eval_every or interval})
+    with prepare_job(run, context, scheduled) as job:
+        state = train_to_end(run, job, scheduled, record, state, context.machine)
     return finish(run, context, state, settings)
 
 

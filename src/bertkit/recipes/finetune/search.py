@@ -37,7 +37,7 @@ from bertkit.recipes.finetune.result import (
 from bertkit.recipes.finetune.run import (
     SEARCH_FOLDER,
     Sources,
-    assemble,
+    build_context,
     check_kind,
     describe_run,
     finetune,
@@ -47,11 +47,11 @@ from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.lifecycle import (
     METRICS_FILE,
-    define,
     drop_checkpoints,
     drop_left_checkpoints,
+    from_json_number,
     open_run,
-    undefine_number,
+    to_json_numbers,
 )
 from bertkit.training.run import (
     Run,
@@ -93,7 +93,7 @@ class Search:
     def run(self, trial: Trial, prepared: Prepared) -> FineTuneResult:
         """Run one trial; errors as in `finetune`."""
         chosen = trial.choose(self.settings)
-        place = self.folder / trial.place
+        place = self.folder / trial.folder
         return finetune(self.sources, place, self.task_settings, chosen, prepared)
 
 
@@ -178,8 +178,8 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     drop_weights(plan, values, {comparison.best_trial})
     saved = SavedSearch(
         metric=metric,
-        values=define({trial.place: value for trial, value in values.items()}),
-        best=comparison.best_trial.place,
+        values=to_json_numbers({trial.folder: value for trial, value in values.items()}),
+        best=comparison.best_trial.folder,
     )
     saved.save(plan.output / SEARCH_FILE)
     return replace(load_best(plan), comparison=comparison)
@@ -190,8 +190,8 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
     values: dict[Trial, float] = {}
     seconds, epochs = 0.0, 0.0  # of the runs in this process
     for number, trial in enumerate(plan.trials, start=1):
-        if (plan.folder / trial.place / METRICS_FILE).exists():
-            place = plan.folder / trial.place
+        if (plan.folder / trial.folder / METRICS_FILE).exists():
+            place = plan.folder / trial.folder
             run = Run(place / RUN_FOLDER)
             with open_run(run, place):
                 drop_left_checkpoints(run)
@@ -213,16 +213,16 @@ def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
     try:
         plan.run(trial, prepared)
     except NonFiniteError as error:
-        announce(f"{trial.place} failed, and counts as the worst: {error}")
+        announce(f"{trial.folder} failed, and counts as the worst: {error}")
         if not plan.settings.keep_checkpoints:
-            drop_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
+            drop_checkpoints(Run(plan.folder / trial.folder / RUN_FOLDER))
         return math.nan
     return _read_value(plan, trial, prepared)
 
 
 def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
-    saved = SavedFineTuning.read(plan.folder / trial.place)
-    return undefine_number(saved.metrics.get(prepared.task.metric))
+    saved = SavedFineTuning.read(plan.folder / trial.folder)
+    return from_json_number(saved.metrics.get(prepared.task.metric))
 
 
 def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
@@ -237,22 +237,22 @@ def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
 def drop_weights(plan: Search, values: Mapping[Trial, float], kept: set[Trial]) -> None:
     """Remove the weights of runs that can't win; their metrics and reports stay."""
     for trial in values.keys() - kept:
-        remove_folder(plan.folder / trial.place / WEIGHTS_FILE)
+        remove_folder(plan.folder / trial.folder / WEIGHTS_FILE)
 
 
 def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None:
     """Write the best run's model into `output`, with a card and a report that compare the runs."""
     trial = comparison.best_trial
-    place, settings = plan.folder / trial.place, trial.choose(plan.settings)
+    place, settings = plan.folder / trial.folder, trial.choose(plan.settings)
     if not (place / WEIGHTS_FILE).exists():  # with fewer seeds, another run was the best
         announce(
-            f"{trial.place} is now the best and is trained again, because its weights were removed"
+            f"{trial.folder} is now the best and is trained again, because its weights were removed"
         )
         remove_folder(place)
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
     run, saved = Run(place / RUN_FOLDER), SavedFineTuning.read(place)
-    context = assemble(prepared, parent, keep_precision(settings, run))
+    context = build_context(prepared, parent, keep_precision(settings, run))
     write_model(plan.output, run, context, evaluate_model(context), saved, comparison)
 
 
@@ -262,10 +262,10 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     if not path.exists():
         return None
     saved = SavedSearch.load(path)
-    if list(saved.values) != [trial.place for trial in plan.trials]:
+    if list(saved.values) != [trial.folder for trial in plan.trials]:
         return None
-    numbers = {trial: saved.values[trial.place] for trial in plan.trials}
-    values = {trial: undefine_number(value) for trial, value in numbers.items()}
+    numbers = {trial: saved.values[trial.folder] for trial in plan.trials}
+    values = {trial: from_json_number(value) for trial, value in numbers.items()}
     announce(f"{plan.output} is already finished; nothing is trained")
     return replace(load_best(plan), comparison=Comparison.build(saved.metric, values))
 

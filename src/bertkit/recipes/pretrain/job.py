@@ -169,7 +169,9 @@ class PretrainingContext:
     source: OpenModel | None = None  # None if weights are random, or the run resumes
 
 
-def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> PretrainingContext:
+def prepare_context(
+    data: Path, settings: PretrainSettings, run: Run | None = None
+) -> PretrainingContext:
     """Open the data, and determine the model's config and the device.
 
     A run that has a checkpoint needs no source, and goes on in its precision.

@@ -11,7 +11,7 @@ from bertkit.recipes.pretrain.job import (
     begin_model,
     build_job,
     build_model,
-    gather,
+    prepare_context,
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
@@ -66,7 +66,7 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     """
     run = Run(output)
     with open_run(run, inputs=[data]):
-        return _pretrain(run, gather(data, settings, run), settings)
+        return _pretrain(run, prepare_context(data, settings, run), settings)
 
 
 def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings) -> PretrainResult:
@@ -125,7 +125,7 @@ def decide_steps(
 
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     """Measure a few steps and an evaluation, and write nothing."""
-    context = gather(data, settings)
+    context = prepare_context(data, settings)
     model = begin_model(context, settings)
     job = build_job(context, settings, model)
     pace = measure_pace(job, settings, context.machine)

@@ -89,8 +89,8 @@ def tell_share(
         )
         return
     learning = num_steps * pace.step_seconds
-    paced = choose_schedule(settings, num_steps)
-    whole = budget.seconds_of_run(pace, paced, num_steps) + evaluation_seconds
+    scheduled = choose_schedule(settings, num_steps)
+    whole = budget.seconds_of_run(pace, scheduled, num_steps) + evaluation_seconds
     if learning < whole / 2:
         announce(
             f"held-out texts take about {1 - learning / whole:.0%} of {whole / 60:,.1f} minutes;"

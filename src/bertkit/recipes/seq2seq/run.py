@@ -65,11 +65,11 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     complete_record,
-    define,
     drop_checkpoints,
     open_run,
     read_finished,
     start_or_resume,
+    to_json_numbers,
     train_to_end,
 )
 from bertkit.training.log import read_log
@@ -227,9 +227,9 @@ def describe_result(
     return SavedSeq2Seq(
         kind=context.saved.kind,
         metric=metric,
-        metrics=define(final.metrics),
+        metrics=to_json_numbers(final.metrics),
         signatures=final.signatures,
-        baseline=define(final.baseline),
+        baseline=to_json_numbers(final.baseline),
         warnings=(
             *choice.warnings,
             *final.warnings,
@@ -304,7 +304,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
         if (saved := read_finished(run, wanted, SavedSeq2Seq)) is not None:
             return Seq2SeqResult(output, saved)
-        context, source = gather(files, settings, run)
+        context, source = prepare_context(files, settings, run)
         config = context.model.config.to_dict()
         wanted = complete_record(wanted, config, context.machine, source)
         return _train(run, context, wanted, settings)
@@ -330,7 +330,7 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
     )
 
 
-def gather(
+def prepare_context(
     files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
 ) -> tuple[Seq2SeqContext, dict[str, Any]]:
     """Read data and model, and announce their counts and problems.
@@ -349,7 +349,7 @@ def gather(
     else:
         initial = begin(data, settings)
         saved = describe_writing(data, settings)
-    return assemble(data, initial, saved, machine, settings), initial.facts
+    return build_context(data, initial, saved, machine, settings), initial.facts
 
 
 def describe_writing(data: PairData, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
@@ -363,7 +363,7 @@ def describe_writing(data: PairData, settings: Seq2SeqSettings) -> Seq2SeqSettin
     )
 
 
-def assemble(
+def build_context(
     data: PairData,
     initial: InitialModel,
     saved: Seq2SeqSettingsFile,
@@ -406,7 +406,7 @@ def _train(
         num_steps = decide_steps(job, order, settings, context.machine, measure)
     record = record.model_copy(update={"num_steps": num_steps})
     run.write_record(record)
-    paced = choose_schedule(settings, num_steps)
-    job = with_averages(job, paced, num_steps)
-    state = train_to_end(run, job, paced, record, state, context.machine)
-    return finish(run, context, state, paced, num_steps)
+    scheduled = choose_schedule(settings, num_steps)
+    job = with_averages(job, scheduled, num_steps)
+    state = train_to_end(run, job, scheduled, record, state, context.machine)
+    return finish(run, context, state, scheduled, num_steps)

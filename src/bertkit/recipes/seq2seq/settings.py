@@ -184,7 +184,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _an_encoder_learns_slower(cls, values: Any) -> Any:
+    def _take_warm_defaults(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("model") is not None:
             return {**WARM_DEFAULTS, **values}
         return values
@@ -284,7 +284,7 @@ class Kind:
     signatures: str  # `module:name` of the function that says how
     decoding: DecodingSettings
     pipeline_tag: str  # the task's name on the Hub
-    file_words: str  # command-line arguments that read a file
+    file_arguments: str  # command-line arguments that read a file
     help: str  # of the command that trains it
 
     def load_measure(self) -> Measure:
@@ -309,7 +309,7 @@ KINDS = {
         signatures="bertkit.tasks.metrics.texts:translation_signatures",
         decoding=DecodingSettings(beams=5),
         pipeline_tag="translation",
-        file_words="--file texts.txt",
+        file_arguments="--file texts.txt",
         help=TRANSLATE_HELP,
     ),
     "summarize": Kind(
@@ -320,7 +320,7 @@ KINDS = {
         signatures="bertkit.tasks.metrics.texts:summary_signatures",
         decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
         pipeline_tag="summarization",
-        file_words="article.txt",
+        file_arguments="article.txt",
         help=SUMMARIZE_HELP,
     ),
 }

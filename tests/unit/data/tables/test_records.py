@@ -16,7 +16,13 @@ from tests.unit.data.tables.labeled import read, read_values, refuse, write
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import formats, records
 from bertkit.data.tables.formats import jsonl
-from bertkit.data.tables.records import BrokenRowError, Record, RowReport, gather, open_records
+from bertkit.data.tables.records import (
+    BrokenRowError,
+    Record,
+    RowReport,
+    open_records,
+    read_examples,
+)
 from bertkit.data.tables.settings import RecordFormat, RecordSettings, TableFormat
 
 ROWS = [("so, so", "bad"), ('ein "Wort"', "good"), ("", "bad"), (" ü\u2028\0 ", "good")]
@@ -210,7 +216,7 @@ def test_a_file_without_rows_is_told_when_it_is_gathered(tmp_path, name):
     for content in (b"", b"\xef\xbb\xbf", b"\n\n" if name != "a.txt" else b""):
         table = open_records(write(tmp_path, name, content))
         with pytest.raises(InputError, match=rf"{name} has no rows; is it the right file"):
-            gather(table, str, RowReport(name))
+            read_examples(table, str, RowReport(name))
 
 
 def test_a_byte_order_mark_is_none_of_the_first_column(tmp_path):
@@ -315,7 +321,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     rows = "".join("x\n" if number % 100 == 99 else f"{number}\n" for number in range(1000))
     path = write(tmp_path, "a.csv", "n\n" + rows)
     report = RowReport("a.csv")
-    examples = gather(open_records(path), parse, report)
+    examples = read_examples(open_records(path), parse, report)
     assert examples == [number for number in range(1000) if number % 100 != 99]
     assert (report.num_rows, report.num_broken) == (1000, 10)
     lines = report.summary_lines()
@@ -327,15 +333,15 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     path.write_text("n\nx\n" + rows)
     table = open_records(path)
     with pytest.raises(InputError) as caught:
-        gather(table, parse, RowReport("a.csv"))
+        read_examples(table, parse, RowReport("a.csv"))
     message = str(caught.value)
     assert message.startswith("a.csv: 11 of 1,001 rows (1.10%) are broken, and at most 1% may be (")
     assert f"{path}, line 2 is no number; {path}, line 102 is no number" in message
     assert message.endswith("line 402 is no number; …")
     assert "\n" not in message
-    assert len(gather(table, parse, RowReport(""), 0.02)) == 990
+    assert len(read_examples(table, parse, RowReport(""), 0.02)) == 990
     table = open_records(path, RecordSettings(max_broken=0.02))
-    assert len(gather(table, parse, RowReport(""))) == 990
+    assert len(read_examples(table, parse, RowReport(""))) == 990
 
 
 def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):
@@ -343,7 +349,7 @@ def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):
     with pytest.raises(
         InputError, match=r"1 of 1 rows \(100\.00%\) are broken, .*line 2 is no num"
     ):
-        gather(table, parse, RowReport("a.csv"))
+        read_examples(table, parse, RowReport("a.csv"))
 
 
 def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
@@ -358,7 +364,7 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
         with pytest.raises(
             InputError, match=rf"{name}, .* is beyond the 0 GiB that are held in mem"
         ):
-            gather(open_records(path), str, RowReport(""))
+            read_examples(open_records(path), str, RowReport(""))
 
 
 def test_empty_texts_are_told():

@@ -11,8 +11,8 @@ from bertkit.reports.report import Report, render_report
 
 def test_the_papers_grid_is_eighteen_runs_a_seed():
     trials = list_trials(GridSearchSettings(search="paper", seeds=2), FineTuneSettings(seed=5))
-    assert len({trial.place for trial in trials}) == len(trials) == 36
-    assert trials[0].place == "lr5e-05-batch16-epochs2/seed5"
+    assert len({trial.folder for trial in trials}) == len(trials) == 36
+    assert trials[0].folder == "lr5e-05-batch16-epochs2/seed5"
     assert trials[1] == Trial(Cell(5e-5, 16, 2.0), 6)
     assert {trial.cell.learning_rate for trial in trials} == {5e-5, 3e-5, 2e-5}
     assert {trial.cell.batch_size for trial in trials} == {16, 32}
@@ -28,7 +28,7 @@ def test_seeds_alone_are_one_cell_of_what_was_asked_for():
     split = QUICK.model_copy(update={"split_seed": 7})
     assert trials[2].choose(split).split_seed == 7
     (trial, *_) = list_trials(GridSearchSettings(seeds=2), FineTuneSettings())
-    assert trial.place == "batch32/seed0"
+    assert trial.folder == "batch32/seed0"
     assert trial.choose(FineTuneSettings()).epochs is None
     assert "epochs" not in trial.cell.describe()
 

@@ -18,7 +18,7 @@ from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_trials
 from bertkit.recipes.finetune.frozen import head_logits, remember_states
 from bertkit.recipes.finetune.job import held_out_logits
-from bertkit.recipes.finetune.run import Sources, finetune, gather
+from bertkit.recipes.finetune.run import Sources, finetune, prepare_context
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.tasks.tag import TagSettings
 from bertkit.training import loop
@@ -120,7 +120,9 @@ def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
 
 
 def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path):
-    context, _ = gather(deep_sources, TASK, BILSTM.model_copy(update={"precision": "fp32"}))
+    context, _ = prepare_context(
+        deep_sources, TASK, BILSTM.model_copy(update={"precision": "fp32"})
+    )
     expected = held_out_logits(context)
     with remember_states(tmp_path, context) as states:
         found = head_logits(context, states.dev, range(len(context.dev)))

@@ -16,7 +16,7 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune import run as finetune_run
 from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
-from bertkit.recipes.finetune.run import Sources, finetune, gather
+from bertkit.recipes.finetune.run import Sources, finetune, prepare_context
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
 from bertkit.tasks.regress import RegressSettings
 
@@ -65,7 +65,7 @@ def read_features(context, folder: Path) -> np.ndarray:
 def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatch, rows_per_part):
     monkeypatch.setattr(frozen, "ROWS_PER_PART", rows_per_part)
     monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
-    context, _ = gather(sources, TASK, LINEAR)
+    context, _ = prepare_context(sources, TASK, LINEAR)
     solve_head(tmp_path / "run", context, 0)
     features = read_features(context, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
@@ -84,7 +84,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
     rows = [f"{row.rpartition(',')[0]},{index % 7}" for index, row in enumerate(make_rows(40, 1))]
     table = write_rows(tmp_path / "numbers.csv", rows)
     sources = Sources("regress", str(made / "model"), str(table), str(table))
-    context, _ = gather(sources, RegressSettings(max_length=12), LINEAR)
+    context, _ = prepare_context(sources, RegressSettings(max_length=12), LINEAR)
     solve_head(tmp_path / "run", context, 0)
     features = read_features(context, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
@@ -96,7 +96,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
 
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
-    context, _ = gather(sources, TASK, LINEAR)
+    context, _ = prepare_context(sources, TASK, LINEAR)
     states = write_states(
         tmp_path / "rows", context.model, context.train, context.machine, summarized=True
     )
@@ -113,7 +113,7 @@ def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_
 
 
 def test_features_without_an_end_are_refused(sources, tmp_path):
-    context, _ = gather(sources, TASK, LINEAR)
+    context, _ = prepare_context(sources, TASK, LINEAR)
     with torch.no_grad():
         context.model.pooler.dense.weight[0] = torch.nan
     with pytest.raises(NonFiniteError, match="hidden states aren't finite"):
@@ -180,12 +180,12 @@ def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path
     shutil.rmtree(odd / "1_Pooling")
     save_sentence_files(odd, "mean_sqrt_len_tokens")
     of_odd = Sources("classify", str(odd), sources.train, sources.dev)
-    context, _ = gather(of_odd, TASK, DEFAULT)
+    context, _ = prepare_context(of_odd, TASK, DEFAULT)
     assert isinstance(context.model, BertForSequenceClassification)
     assert "reads [CLS] instead" in capsys.readouterr().err
     bilstm = FineTuneSettings(features="bilstm", device="cpu")
-    gather(of_odd, TASK, bilstm)
+    prepare_context(of_odd, TASK, bilstm)
     assert "instead" not in capsys.readouterr().err
     task = TASK.model_copy(update={"pooling": "mean"})
     with pytest.raises(SettingsError, match="leave out --pooling mean"):
-        gather(of_odd, task, bilstm)
+        prepare_context(of_odd, task, bilstm)

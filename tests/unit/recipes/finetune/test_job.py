@@ -36,7 +36,7 @@ from bertkit.recipes.finetune.job import (
     scale_by_layer,
     sum_loss,
 )
-from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.recipes.finetune.run import finetune, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
@@ -136,7 +136,7 @@ def test_the_last_step_of_an_epoch_may_be_smaller():
 
 @pytest.fixture
 def context(sources):
-    found, _ = gather(sources, TASK, QUICK)
+    found, _ = prepare_context(sources, TASK, QUICK)
     return found
 
 
@@ -211,7 +211,7 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
     with pytest.raises(StoppedError):
         finetune(sources, tmp_path / "out", TASK, settings)
     run = Run(tmp_path / "out" / "run")
-    context, source = gather(sources, TASK, settings, run)
+    context, source = prepare_context(sources, TASK, settings, run)
     assert source == {}
     loaded = load_checkpoint(run, 4, context)
     frozen = {name for name, each in loaded.model.named_parameters() if not each.requires_grad}
@@ -242,7 +242,7 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     path = tmp_path / "train.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     several = dataclasses.replace(sources, train=str(path), dev=str(path))
-    context, _ = gather(several, TASK.model_copy(update={"multi_label": True}), QUICK)
+    context, _ = prepare_context(several, TASK.model_copy(update={"multi_label": True}), QUICK)
     job = build_job(context, QUICK)
     assert job.batches_at(0)[0].labels.shape[1] == 2
     assert np.isfinite(job.evaluate()["loss"])
@@ -254,25 +254,25 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
 def test_a_number_has_no_baseline(sources, tmp_path):
     path = write_rows(tmp_path / "train.csv", ["the cat,1", "a dog,2.5"])
     numbers = dataclasses.replace(sources, task="regress", train=str(path), dev=str(path))
-    context, _ = gather(numbers, RegressSettings(max_length=12), QUICK)
+    context, _ = prepare_context(numbers, RegressSettings(max_length=12), QUICK)
     assert measure_baseline(context) == {}
 
 
 def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path, capsys):
-    gather(sources, TASK, QUICK)
+    prepare_context(sources, TASK, QUICK)
     assert "--dev is the training data" not in capsys.readouterr().err
-    gather(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
+    prepare_context(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
     copy = tmp_path / "copy.csv"
     copy.write_bytes(Path(sources.train).read_bytes())
-    gather(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
+    prepare_context(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
 
 
 def test_labels_steer_no_terminal(sources, tmp_path, capsys):
     rows = ['"the cat","x\ny\x1b[31m"', "a dog,good"]
     path = write_rows(tmp_path / "train.csv", rows)
-    gather(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
+    prepare_context(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
     told = capsys.readouterr().err
     assert "labels: good 1, x y\N{SYMBOL FOR ESCAPE}[31m 1" in told
     assert "\x1b" not in told

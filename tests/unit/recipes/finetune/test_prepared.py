@@ -14,7 +14,7 @@ from bertkit.models.bert.fine_tuning import (
     BertForSequenceClassification,
 )
 from bertkit.recipes.finetune.prepared import check_pairs, load_pretrained, open_pretrained
-from bertkit.recipes.finetune.run import Sources, gather
+from bertkit.recipes.finetune.run import Sources, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
@@ -127,7 +127,7 @@ def test_pairs_need_a_model_with_two_segments(made, tmp_path, sources):
     moved = dataclasses.replace(sources, model=str(tmp_path / "model"), train=pairs, dev=pairs)
     task = TASK.model_copy(update={"pair_column": "other"})
     with pytest.raises(InputError, match="type_vocab_size must be at least 2 for pairs"):
-        gather(moved, task, QUICK)
+        prepare_context(moved, task, QUICK)
 
 
 def test_the_files_of_the_parent_are_known_by_their_sha256(made):
@@ -160,6 +160,6 @@ def test_a_result_tells_how_much_its_task_reads(made, tmp_path, told, more):
     Tokenizer.load(made / "model").save(tmp_path / "told", max_length=told)
     settings = validate(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
     sources = Sources("classify", str(tmp_path / "told"), str(made / "train.csv"))
-    context, _ = gather(sources, TASK, settings)
+    context, _ = prepare_context(sources, TASK, settings)
     context.save_tokenizer(tmp_path / "written")
     assert read_max_length(tmp_path / "written") == TASK.max_length

@@ -180,7 +180,7 @@ def interrupt(*_: object, **__: object) -> None:
 
 
 def test_a_finished_model_is_reported_without_training(whole, sources, monkeypatch, capsys):
-    monkeypatch.setattr(recipe, "gather", None)
+    monkeypatch.setattr(recipe, "prepare_context", None)
     before = contents(whole)
     found = finetune(sources, whole, TASK, QUICK)
     assert "is already finished" in capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_the_better_choice_becomes_the_model(whole):
     output, result = whole
     assert result.output == output
     assert result.evaluation.metrics["accuracy"] == 1.0
-    assert result.comparison.best_trial.place == f"{GOOD}/seed0"
+    assert result.comparison.best_trial.folder == f"{GOOD}/seed0"
     assert result.comparison.outcomes[0].median < 1.0
     best = output / "search" / GOOD / "seed0"
     for name in ("model.safetensors", "config.json", "task.json", "metrics.json"):
@@ -222,7 +222,7 @@ def test_a_run_that_fails_is_the_worst(sources, tmp_path, monkeypatch, capsys):
     settings = SETTINGS.model_copy(update={"max_skipped_steps": 2})
     found = search(sources, tmp_path / "model", TASK, settings, GRID)
     assert "lr1e+30-batch8-epochs4/seed0 failed, and counts as the worst" in capsys.readouterr().err
-    assert found.comparison.best_trial.place == f"{GOOD}/seed0"
+    assert found.comparison.best_trial.folder == f"{GOOD}/seed0"
     assert found.comparison.to_json()[0]["median"] is None
     again = search(sources, tmp_path / "model", TASK, settings, GRID)
     assert again.comparison.best_trial == found.comparison.best_trial

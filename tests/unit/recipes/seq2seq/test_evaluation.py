@@ -20,7 +20,7 @@ from bertkit.recipes.seq2seq.evaluation import (
     read_references,
     score_texts,
 )
-from bertkit.recipes.seq2seq.run import gather
+from bertkit.recipes.seq2seq.run import prepare_context
 
 ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
 
@@ -73,7 +73,7 @@ def test_the_signature_is_that_of_as_many_texts(files):
         found = score_texts("translate", [ANSWER] * number, ["zwei Hunde"] * number)
         assert way in found.signatures["bleu"]
     assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
-    context, _ = gather(files, SHORT)
+    context, _ = prepare_context(files, SHORT)
     dev = replace(context.data.dev, pairs=context.data.dev.pairs[:1])
     alone = replace(context, data=replace(context.data, dev=dev))
     assert "eff:yes" in evaluate_model(alone).signatures["bleu"]

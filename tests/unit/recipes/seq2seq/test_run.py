@@ -30,7 +30,7 @@ from bertkit.recipes.seq2seq import run as beginning
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq import run as result_module
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
-from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq, train_tokenizer
+from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq, train_tokenizer
 from bertkit.recipes.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.training import loop
 from bertkit.training.log import CLOCK_FIELDS, read_log
@@ -174,7 +174,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
 
 
 def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
-    monkeypatch.setattr(recipe, "gather", None)
+    monkeypatch.setattr(recipe, "prepare_context", None)
     before = contents(whole)
     found = train_seq2seq(files, whole, QUICK)
     assert "is already finished" in capsys.readouterr().err
@@ -237,10 +237,10 @@ def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
 def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
-    context, _ = gather(long, QUICK)
+    context, _ = prepare_context(long, QUICK)
     assert (len(context.train), context.counts["train"].num_too_long) == (20, 2)
     cutting = QUICK.model_copy(update={"too_long": "cut"})
-    context, _ = gather(long, cutting)
+    context, _ = prepare_context(long, cutting)
     counts = context.counts["train"]
     assert (len(context.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
     assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
@@ -248,7 +248,7 @@ def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     assert context.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
     only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
     with pytest.raises(InputError, match="all 2 pairs"):
-        gather(only, QUICK)
+        prepare_context(only, QUICK)
 
 
 def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_together(tmp_path):
@@ -275,7 +275,7 @@ def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monk
 
 
 def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
-    context, _ = gather(files, SHORT)
+    context, _ = prepare_context(files, SHORT)
     now = [0.0]
 
     def write(context, decoding, num_pairs):
@@ -291,7 +291,7 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
     save_small(tmp_path / "encoder", max_position_embeddings=16)
     warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
     settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
-    context, source = gather(files, settings)
+    context, source = prepare_context(files, settings)
     parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
     model, layer = context.model, parent.encoder.layers[1].feed_forward
     for half in (model.encoder, model.decoder):
@@ -302,7 +302,7 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
     assert model.config.encoder.hidden_dropout_prob == settings.dropout
     assert "model.safetensors" in source["sha256"]
     with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
-        gather(files, settings.model_copy(update={"max_source_length": 17}))
+        prepare_context(files, settings.model_copy(update={"max_source_length": 17}))
 
 
 def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkeypatch, capsys):
@@ -381,7 +381,7 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 
 
 def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
-    context, _ = gather(files, SHORT)
+    context, _ = prepare_context(files, SHORT)
     context = replace(context, machine=replace(context.machine, precision="bf16"))
     is_mixed = []
     stream = evaluation_module.Seq2SeqGenerator.stream

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from bertkit.recipes.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 
 
-def test_an_encoder_learns_slower_unless_it_is_told_otherwise():
+def test_take_warm_defaults_unless_it_is_told_otherwise():
     warm = TranslateSettings(model="M")
     assert (warm.learning_rate, warm.dropout, warm.attention_dropout) == (1e-4, 0.1, 0.1)
     assert TranslateSettings(model="M", dropout=0.2).dropout == 0.2

@@ -9,7 +9,7 @@ import pytest
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
-from bertkit.data.tables.records import RecordTable, gather, open_records
+from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import (
     AnswerExample,
@@ -93,11 +93,11 @@ def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
     return parser(Record({"question": "Who?", "context": CONTEXT, **values}, "q.jsonl, line 3"))
 
 
-def read_examples(path):
+def read_file(path):
     table = open_records(path)
     report = RowReport(table.name)
     parser = build_parser(AnswerSettings(), table, needs_answer=True)
-    return gather(table, parser, report, 0.5), report
+    return read_examples(table, parser, report, 0.5), report
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_rows_of_the_hub_are_read(tmp_path, name):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     if name == "q.parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
-    examples, report = read_examples(path)
+    examples, report = read_file(path)
     assert [(one.identity, one.span) for one in examples] == [("a", (14, 17)), ("b", None)]
     assert "has the id 'a', which occurred before" in report.first_broken[0]
     assert "in answers where a text, a list of objects" in report.first_broken[1]
@@ -178,7 +178,7 @@ def test_an_answer_without_its_beginning_is_read_from_a_file(tmp_path):
     path = tmp_path / "q.jsonl"
     row = {"question": "Who?", "context": CONTEXT, "answers": [{"text": "1852"}]}
     path.write_text(json.dumps(row) + "\n")
-    examples, report = read_examples(path)
+    examples, report = read_file(path)
     assert [example.span for example in examples] == [(26, 30)]
     assert report.num_broken == 0
 
@@ -288,7 +288,7 @@ def test_a_file_of_squad_is_read(tmp_path):
     paragraphs = [{"context": CONTEXT, "qas": questions}]
     path = tmp_path / "q.json"
     path.write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": paragraphs}]}))
-    examples, report = read_examples(path)
+    examples, report = read_file(path)
     assert [(one.identity, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
     assert report.num_broken == 1
     assert (

@@ -34,7 +34,6 @@ from bertkit.checkpoints.sentence_transformers import (
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.architectures import expected_shapes
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.models.bert.weights import describe_config
 from bertkit.models.open_model import OpenModel
@@ -102,28 +101,9 @@ def copy_files(
     return records
 
 
-@dataclass(frozen=True)
-class ConvertedWeights:
-    """The parts of a checkpoint that will be written."""
-
-    config: BertConfig
-    architecture: str  # the model's class, as `config.json` names it
-    heads: tuple[str, ...]  # all found, including those that the architecture doesn't use
-    tensors: Mapping[str, LazyTensor]  # by current name; each is read, checked and converted lazily
-    dropped: tuple[str, ...]  # the source's tensors that are copies or not weights
-
-    def describe(self) -> dict[str, Any]:
-        """Return the content of `config.json`; its dtype is that of most of the weights."""
-        sizes: Counter[torch.dtype] = Counter()
-        for tensor in self.tensors.values():
-            sizes[tensor.dtype] += tensor.nbytes
-        ((dtype, _),) = sizes.most_common(1)
-        return describe_config(self.config.to_dict(), self.architecture, dtype)
-
-
 def convert_weights(
     source: OpenModel, dtype: torch.dtype | None, progress: ProgressBar
-) -> ConvertedWeights:
+) -> dict[str, LazyTensor]:
     """Check each tensor against the config; only tied copies are read yet.
 
     Without a dtype it is that of the source. The progress advances by the bytes of each tensor when
@@ -133,15 +113,17 @@ def convert_weights(
     expected = expected_shapes(source.config, source.architecture, source.heads)
     problems = list_problems(tensors, expected)
     report(problems or list_unequal_copies(tensors), source.folder)
-    dropped = {name for name in tensors if name in DROPPED or name in COPIES}
-    kept = {name: tensor for name, tensor in tensors.items() if name not in dropped}
-    return ConvertedWeights(
-        config=source.config,
-        architecture=source.architecture,
-        heads=source.heads,
-        tensors={name: recast(name, t, dtype, progress) for name, t in kept.items()},
-        dropped=tuple(sorted(dropped)),
-    )
+    kept = [name for name in tensors if name not in DROPPED and name not in COPIES]
+    return {name: recast(name, tensors[name], dtype, progress) for name in kept}
+
+
+def describe_weights(source: OpenModel, tensors: Mapping[str, LazyTensor]) -> dict[str, Any]:
+    """Return the content of `config.json`; its dtype is that of most of the weights."""
+    sizes: Counter[torch.dtype] = Counter()
+    for tensor in tensors.values():
+        sizes[tensor.dtype] += tensor.nbytes
+    ((dtype, _),) = sizes.most_common(1)
+    return describe_config(source.config.to_dict(), source.architecture, dtype)
 
 
 def recast_modules(
@@ -234,24 +216,24 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
         if opened.sentences is not None:
             modules = recast_modules(opened.sentences, dtype, progress)
         else:
-            length = opened.model_max_length or weights.config.max_position_embeddings
-            modules = describe_modules(weights.config, weights.tensors, length)
+            length = opened.model_max_length or opened.config.max_position_embeddings
+            modules = describe_modules(opened.config, weights, length)
         with durable_folder(output) as folder:
             files = write_huggingface(
-                folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes
+                folder, describe_weights(opened, weights), weights, shard_bytes=settings.shard_bytes
             )
             companions, notes = write_companions(opened, folder, modules)
             check_output(output)  # again, because files may have appeared meanwhile
-    shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
-    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
+    shapes = {name: tensor.shape for name, tensor in weights.items()}
+    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()]
     return ConvertResult(
         folder=output,
         format=opened.checkpoint.format,
-        architecture=weights.architecture,
-        heads=weights.heads,
+        architecture=opened.architecture,
+        heads=opened.heads,
         num_parameters=sum(count_parameters(shapes).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
-        dropped=weights.dropped,
+        dropped=tuple(sorted(opened.checkpoint.tensors.keys() - weights.keys())),
         notes=notes,
         files=files | companions,
     )

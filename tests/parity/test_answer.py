@@ -221,7 +221,7 @@ def test_loss_and_gradients_are_transformers(tmp_path):
     assert_close(ours.qa_outputs.weight.grad, theirs.qa_outputs.weight.grad)
     pairs = [(one.start_logits.argmax(), one.end_logits.argmax()) for one in outputs]
     hits = sum(tuple(label) == pair for label, pair in zip(batch.labels, pairs, strict=True))
-    assert int(scores.hits["task"]) == hits
+    assert int(scores.correct["task"]) == hits
 
 
 def test_half_precision_logits_are_scored_in_float32():

@@ -89,7 +89,7 @@ def test_loss_and_gradients_are_transformers(tmp_path):
     output.loss.backward()
     assert_close(ours.classifier.weight.grad, theirs.classifier.weight.grad)
     hits = (output.logits.argmax(dim=-1) == labels).sum()
-    assert int(scores.hits["task"]) == int(hits)
+    assert int(scores.correct["task"]) == int(hits)
 
 
 def test_entities_of_texts_are_those_of_the_pipeline(package, tmp_path):

@@ -33,14 +33,14 @@ class Display(Protocol):
 
 @contextmanager
 def show_training(
-    num_steps: int, step: int, shares: Mapping[str, str], watched: str | None = None
+    num_steps: int, step: int, metrics: Mapping[str, str], watched: str | None = None
 ) -> Iterator[Display]:
     """Show a run's progress on standard error, as a panel on a terminal and as lines elsewhere.
 
-    `shares` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
+    `metrics` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
     best checkpoint and may be one of them.
     """
-    columns = _list_columns(shares, watched)
+    columns = _list_columns(metrics, watched)
     console = open_console()
     if not console.is_terminal:
         yield _RunLines(num_steps, step, columns)
@@ -146,10 +146,10 @@ class _RunLines:
         announce(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}")
 
 
-def _list_columns(shares: Mapping[str, str], watched: str | None) -> list[_Column]:
+def _list_columns(metrics: Mapping[str, str], watched: str | None) -> list[_Column]:
     columns = [
         _Column("loss", "loss", ".3f"),
-        *(_Column(name, heading, ".1%") for name, heading in shares.items()),
+        *(_Column(name, heading, ".1%") for name, heading in metrics.items()),
     ]
     if watched is not None and watched not in (column.name for column in columns):
         columns.append(_Column(watched, watched, ".4f"))

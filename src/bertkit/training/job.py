@@ -33,15 +33,10 @@ class Batch(Protocol):
 
 @dataclass(frozen=True)
 class Scores:
-    """Sums over a batch's targets, on the model's device.
-
-    Attributes:
-        hits: numbers of targets whose most likely prediction was correct, by the same names; empty
-            if no prediction is right or wrong.
-    """
+    """Sums over a batch's targets, by the names of `target_counts`, on the model's device."""
 
     losses: dict[str, Tensor]
-    hits: dict[str, Tensor]
+    correct: dict[str, Tensor]  # numbers of correct predictions; empty if none is right or wrong
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
@@ -91,7 +86,7 @@ class Job(Generic[AnyBatch]):
             effects, and a signal may interrupt it.
         count_operations: floating-point operations of a training step on a micro-batch.
         save_model: writes the model's files into a folder; returns their records by file name.
-        shares: metrics from 0 to 1 to display, each with its heading.
+        progress_metrics: metrics from 0 to 1 to display, each with its heading.
         learning_rate_scale: name of a parameter → factor of its learning rate. Parameters that
             don't require a gradient stay frozen.
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
@@ -108,7 +103,7 @@ class Job(Generic[AnyBatch]):
     save_model: SaveFiles
     save_architecture: SaveFiles  # all files except the weights
     batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
-    shares: Mapping[str, str]
+    progress_metrics: Mapping[str, str]
     learning_rate_scale: Callable[[str], float] = keep_learning_rate
     muon_learning_rate: float | None = None
     watched: Watched | None = None

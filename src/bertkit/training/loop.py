@@ -120,7 +120,7 @@ def fit(
         run.load(state, job.model, optimizer)
     with (
         RunLog(run.log_path, state.step, state.num_log_rows) as log,
-        show_training(num_steps, state.step, job.shares, watched) as display,
+        show_training(num_steps, state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
     ):
         spikes = SpikeFinder.from_log(read_log(run.log_path))

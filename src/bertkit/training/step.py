@@ -96,7 +96,7 @@ def add_gradients(
     }
     whole: list[Tensor] = []
     losses: dict[str, Tensor] = {}
-    hits: dict[str, Tensor] = {}
+    correct: dict[str, Tensor] = {}
     for number, batch in enumerate(batches):
         torch.manual_seed(derive_seed(seed, step, number))
         with mixed_precision(machine.device, machine.precision):
@@ -106,8 +106,8 @@ def add_gradients(
         with torch.no_grad():
             whole.append(loss.detach())
             _add(losses, scores.losses)
-            _add(hits, scores.hits)
-    return {"loss": float(sum(whole)), **_mean_metrics(losses, hits, totals)}
+            _add(correct, scores.correct)
+    return {"loss": float(sum(whole)), **_mean_metrics(losses, correct, totals)}
 
 
 def clip_gradients(model: nn.Module, clip_norm: float) -> float:
@@ -147,16 +147,16 @@ def evaluate_batches(
     """
     model.eval()
     losses: dict[str, float] = {}
-    hits: dict[str, float] = {}
+    correct: dict[str, float] = {}
     totals: dict[str, int] = {}
     for batch in batches:
         scores = score(model, batch.to(device))
         _add(totals, batch.target_counts)
         _add(losses, {name: float(total) for name, total in scores.losses.items()})
-        _add(hits, {name: float(total) for name, total in scores.hits.items()})
+        _add(correct, {name: float(total) for name, total in scores.correct.items()})
         if advance is not None:
             advance(1)
-    metrics = _mean_metrics(losses, hits, totals)
+    metrics = _mean_metrics(losses, correct, totals)
     return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
 
 
@@ -168,13 +168,13 @@ def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 def _mean_metrics(
     losses: Mapping[str, Tensor | float],
-    hits: Mapping[str, Tensor | float],
+    correct: Mapping[str, Tensor | float],
     totals: Mapping[str, int],
 ) -> dict[str, float]:
     """Divide sums by their numbers of targets; return them as `NAME_loss` and `NAME_accuracy`."""
     return {
         **{f"{name}_loss": float(value) / totals[name] for name, value in losses.items()},
-        **{f"{name}_accuracy": float(value) / totals[name] for name, value in hits.items()},
+        **{f"{name}_accuracy": float(value) / totals[name] for name, value in correct.items()},
     }
 
 

@@ -172,7 +172,7 @@ def measure_accuracy(net: Net, distances: Sequence[int], device: torch.device) -
     found = []
     for distance in distances:
         batch = measuring_batch(distance, NUM_MEASURED).to(device)
-        found.append(float(score(net, batch).hits["cue"]) / len(batch.labels))
+        found.append(float(score(net, batch).correct["cue"]) / len(batch.labels))
     return found
 
 

@@ -188,7 +188,7 @@ def plan_classifier(
         judge=score,
         count_operations=lambda net, batch: net.count_operations(batch.packed),
         batch_tensors=batch_tensors,
-        shares={"label_accuracy": "accuracy"},
+        progress_metrics={"label_accuracy": "accuracy"},
         source={} if parent is None else describe_parent(parent),
     )
 

@@ -106,7 +106,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
         judge=score,
         count_operations=count_operations,
         batch_tensors=batch_tensors,
-        shares={f"{NEXT}_accuracy": "next-word acc."},
+        progress_metrics={f"{NEXT}_accuracy": "next-word acc."},
     )
 
 
@@ -118,7 +118,7 @@ def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> Scores:
         found[PREVIOUS] = model.previous_loss(batch.packed, batch.positions + 1, words)
     return Scores(
         losses={name: loss for name, (loss, _) in found.items()},
-        hits={name: num_hits for name, (_, num_hits) in found.items()},
+        correct={name: num_correct for name, (_, num_correct) in found.items()},
     )
 
 

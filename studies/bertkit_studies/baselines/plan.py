@@ -32,7 +32,7 @@ class BaselinePlan:
         judge: the loss of held-out batches.
         count_operations: net and micro-batch → floating-point operations of a training step.
         batch_tensors: as in `Job`.
-        shares: as in `Job`.
+        progress_metrics: as in `Job`.
         source: where the initial weights come from; empty if they are random.
     """
 
@@ -47,7 +47,7 @@ class BaselinePlan:
     judge: Callable[[Any, Any], Scores]
     count_operations: Callable[[Any, Any], float]
     batch_tensors: Callable[[Any], dict[str, Tensor]]
-    shares: Mapping[str, str]
+    progress_metrics: Mapping[str, str]
     source: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -118,6 +118,6 @@ def build_job(plan: BaselinePlan, net: SavedNet, machine: Machine) -> Job[Any]:
         },
         save_architecture=save_architecture,
         batch_tensors=plan.batch_tensors,
-        shares=plan.shares,
+        progress_metrics=plan.progress_metrics,
         watched=Watched("loss", is_higher_better=False),
     )

@@ -169,7 +169,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
         judge=score,
         count_operations=count_operations,
         batch_tensors=batch_tensors,
-        shares={"before_accuracy": "word before", "after_accuracy": "word after"},
+        progress_metrics={"before_accuracy": "word before", "after_accuracy": "word after"},
     )
 
 
@@ -182,7 +182,7 @@ def score(model: SkipThought, batch: NeighborSentences) -> Scores:
     }
     return Scores(
         losses={side: loss for side, (loss, _) in found.items()},
-        hits={side: num_hits for side, (_, num_hits) in found.items()},
+        correct={side: num_correct for side, (_, num_correct) in found.items()},
     )
 
 

@@ -76,7 +76,7 @@ def plan_translator(
         judge=score,
         count_operations=lambda net, batch: net.count_operations(batch.source, batch.target),
         batch_tensors=batch_tensors,
-        shares={"word_accuracy": "next word"},
+        progress_metrics={"word_accuracy": "next word"},
     )
 
 

@@ -45,7 +45,7 @@ class Points:
 @dataclass(frozen=True)
 class Sums:
     losses: dict[str, Tensor]
-    hits: dict[str, Tensor]
+    correct: dict[str, Tensor]
 
 
 class Line(nn.Module):
@@ -107,7 +107,7 @@ def build_job(
         save_model=save_model,
         save_architecture=lambda folder: {},
         batch_tensors=lambda batch: {"inputs": batch.inputs, "targets": batch.targets},
-        shares={"fit_accuracy": "close"},
+        progress_metrics={"fit_accuracy": "close"},
     )
 
 

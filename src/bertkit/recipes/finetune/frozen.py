@@ -216,7 +216,7 @@ def build_feature_job(
         save_model=job.save_model,
         save_architecture=job.save_architecture,
         batch_tensors=lambda batch: batch_tensors(batch.examples),
-        shares=job.shares,
+        progress_metrics=job.progress_metrics,
         watched=job.watched,
     )
 

@@ -184,7 +184,7 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
-        shares={task.metric: task.metric},
+        progress_metrics={task.metric: task.metric},
         learning_rate_scale=scale_by_layer(settings.layer_decay, model.config.num_hidden_layers),
         watched=Watched(
             task.metric if settings.best_by == "metric" else "loss",

@@ -318,7 +318,7 @@ def build_job(
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
-        shares=objective.shares,
+        progress_metrics=objective.progress_metrics,
         muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,
         example_names="examples epoch/shard/index",
         can_replay=True,

@@ -197,7 +197,7 @@ def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBat
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
-        shares={"word_accuracy": "next word"},
+        progress_metrics={"word_accuracy": "next word"},
         watched=watch(context.kind, settings),
         example_names="pairs",
     )

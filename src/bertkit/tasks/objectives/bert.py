@@ -37,7 +37,7 @@ class PreTrainingBatch(MaskedBatch):
 
 def score(model: BertForPreTraining, batch: PreTrainingBatch) -> Scores:
     """Compute both losses of a batch, in float32 whatever the model's precision."""
-    loss, num_hits, relations = model.masked_loss_and_relations(
+    loss, num_correct, relations = model.masked_loss_and_relations(
         batch.packed, batch.positions, batch.labels
     )
     is_next = batch.next_sentence_labels
@@ -46,7 +46,7 @@ def score(model: BertForPreTraining, batch: PreTrainingBatch) -> Scores:
             "mlm": loss,
             "nsp": F.cross_entropy(relations.float(), is_next, reduction="sum"),
         },
-        hits={"mlm": num_hits, "nsp": (relations.detach().argmax(dim=-1) == is_next).sum()},
+        correct={"mlm": num_correct, "nsp": (relations.detach().argmax(dim=-1) == is_next).sum()},
     )
 
 
@@ -57,7 +57,9 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
 
     model_kind = BertForPreTraining
     batch_kind = PreTrainingBatch
-    shares = MappingProxyType({"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."})
+    progress_metrics = MappingProxyType(
+        {"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."}
+    )
     has_random_pairs = True
     score = staticmethod(score)
 
@@ -81,7 +83,7 @@ class MaskedObjective(MaskedPairs[MaskedBatch]):
 
     model_kind = BertForMaskedLM
     batch_kind = MaskedBatch
-    shares = MappingProxyType({"mlm_accuracy": "masked acc."})
+    progress_metrics = MappingProxyType({"mlm_accuracy": "masked acc."})
     has_random_pairs = False
 
     def batch(self, examples: Sequence[PlannedExample]) -> MaskedBatch:
@@ -91,5 +93,5 @@ class MaskedObjective(MaskedPairs[MaskedBatch]):
     @staticmethod
     def score(model: BertForMaskedLM, batch: MaskedBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
-        loss, num_hits = model.masked_loss(batch.packed, batch.positions, batch.labels)
-        return Scores(losses={"mlm": loss}, hits={"mlm": num_hits})
+        loss, num_correct = model.masked_loss(batch.packed, batch.positions, batch.labels)
+        return Scores(losses={"mlm": loss}, correct={"mlm": num_correct})

@@ -54,7 +54,7 @@ class CausalObjective(Objective[CausalBatch]):
 
     model_kind = BertLMHeadModel
     batch_kind = CausalBatch
-    shares = MappingProxyType({"clm_accuracy": "next-word acc."})
+    progress_metrics = MappingProxyType({"clm_accuracy": "next-word acc."})
     num_segments = 1
     num_evaluated = 8  # logits of all words at every token are large
     is_causal = True
@@ -121,5 +121,5 @@ class CausalObjective(Objective[CausalBatch]):
     @staticmethod
     def score(model: BertLMHeadModel, batch: CausalBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
-        loss, num_hits = model.next_loss(batch.packed, batch.positions, batch.labels)
-        return Scores(losses={"clm": loss}, hits={"clm": num_hits})
+        loss, num_correct = model.next_loss(batch.packed, batch.positions, batch.labels)
+        return Scores(losses={"clm": loss}, correct={"clm": num_correct})

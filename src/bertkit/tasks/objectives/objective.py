@@ -87,7 +87,9 @@ class Objective(ABC, Generic[Batch]):
 
     model_kind: ClassVar[type[WordScoringBert]]
     batch_kind: ClassVar[type[WordBatch]]
-    shares: ClassVar[Mapping[str, str]]  # accuracies to show during training, with column headings
+    progress_metrics: ClassVar[
+        Mapping[str, str]
+    ]  # accuracies to show during training, with column headings
     num_segments: ClassVar[int]  # segments that the model must have
     num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
     is_causal: ClassVar[bool] = False

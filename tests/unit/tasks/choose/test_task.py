@@ -194,7 +194,7 @@ def test_the_loss_is_over_each_examples_own_choices():
     scores = TASK.loss(logits, batch)
     first, second = logits[:2].log_softmax(0)[1], logits[2:].log_softmax(0)[0]
     assert torch.allclose(scores.losses["task"], -first - second)
-    assert int(scores.hits["task"]) == 2
+    assert int(scores.correct["task"]) == 2
     scores.losses["task"].backward()
     assert logits.grad.isfinite().all()
     assert logits.grad[:2].sum().abs() < 1e-6

@@ -188,7 +188,7 @@ def test_the_loss_is_that_of_sentences_alone():
     truth = batch.labels[rows]
     expected = -torch.log_softmax(logits[rows], dim=1)[torch.arange(8), truth].sum()
     torch.testing.assert_close(found.losses["task"], expected)
-    assert found.hits["task"] == (logits[rows].argmax(1) == truth).sum()
+    assert found.correct["task"] == (logits[rows].argmax(1) == truth).sum()
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_the_loss_is_that_of_the_next_words(num_examples):
         scores = model(row[None])[0]
         expected += torch.nn.functional.cross_entropy(scores[:-1], row[1:], reduction="sum")
     torch.testing.assert_close(found.losses["clm"], expected)
-    assert found.losses.keys() == found.hits.keys() == batch.target_counts.keys()
+    assert found.losses.keys() == found.correct.keys() == batch.target_counts.keys()
 
 
 def test_operations_are_those_that_pytorch_counts():

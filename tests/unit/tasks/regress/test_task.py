@@ -157,7 +157,7 @@ def test_windows_are_averaged():
     logits = torch.arange(float(len(encoded.sequences)))[:, None]
     scores = task.loss(logits, batch)
     assert float(scores.losses["task"]) == (float(logits.mean()) - 1) ** 2
-    assert scores.hits == {}
+    assert scores.correct == {}
     assert task.decode(example, encoded, logits.numpy()).value == float(logits.mean())
 
 

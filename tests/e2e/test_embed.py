@@ -121,12 +121,3 @@ def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys
     broken.write_text('{"text": "x"}\n{"text": "y"}\n')
     run(capsys, model, broken, "--output", tmp_path / "v.npy")
     assert np.load(tmp_path / "v.npy").shape == (2, 8)
-
-
-def test_the_settings_file_says_the_same_as_flags(model, texts, tmp_path, capsys):
-    (tmp_path / "c.toml").write_text('[embed]\npooling = ["cls"]\nformat = "text"\n')
-    run(capsys, model, texts, "--output", tmp_path / "a.npy", "--config", tmp_path / "c.toml")
-    run(capsys, model, texts, "--output", tmp_path / "b.npy", "--pooling", "cls")
-    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    embedding = read_checksummed_json(tmp_path / "a.npy.json")["beginning"]["embedding"]
-    assert embedding["vector"] == "cls"

@@ -90,17 +90,6 @@ def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_pat
     assert f"--from {copy} → not given" in error
 
 
-def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, model, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    every = ("--checkpoint-every", "2", "--schedule", "constant", "--warmup", "0")
-    assert main(from_words(workshop, model, whole, *every)) == 0
-    assert main(from_words(workshop, model, parts, *every)) == 0
-    shutil.rmtree(list_checkpoints(parts)[-1])
-    assert main(from_words(workshop, model, parts, *every)) == 0
-    first, second = (list_checkpoints(run)[-1] / "model.safetensors" for run in (whole, parts))
-    assert first.read_bytes() == second.read_bytes()
-
-
 def test_another_content_under_the_same_name_is_refused_before_the_first_checkpoint(
     workshop, model, tmp_path, capsys
 ):
@@ -164,11 +153,6 @@ def test_what_contradicts_the_source(workshop, model, tmp_path, capsys, more, me
     else:
         words += more
     assert message in read_errors(words, capsys)
-
-
-def test_new_heads_without_a_source_mean_nothing(workshop, tmp_path, capsys):
-    error = read_errors(pretrain_words(workshop, tmp_path / "run", "--new-heads"), capsys)
-    assert "need start_from" in error
 
 
 def test_a_config_with_fewer_words_than_its_vocabulary(workshop, model, tmp_path, capsys):

@@ -119,14 +119,6 @@ def test_text_of_the_command_line_is_mended(model, capsys):
     out.encode()  # what isn't Unicode can't be, and no pipe would take it
 
 
-def test_flags_may_stand_in_a_file(model, capsys):
-    Path("flags.toml").write_text("[view]\nlayer = 2\nhead = 1\njson = true\nread-mask = true\n")
-    out, _ = run(capsys, model, "the [MASK]", "--config", "flags.toml")
-    numbers = json.loads(out)
-    assert numbers["tokens"] == ["[CLS]", "the", "[MASK]", "[SEP]"]
-    assert len(numbers["heads"]) == 1
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

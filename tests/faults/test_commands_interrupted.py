@@ -38,6 +38,8 @@ COMMANDS = {
     "seeds": f"{CLASSIFY} --output {{1}} --epochs 1 --seeds 2 {TUNING}",
     "search": f"{CLASSIFY} --output {{1}} --search paper --max-length 24 --dropout 0 --device cpu",
     "study": "study steps --data {0}/shards --output {1} --device cpu --seeds 1",
+    "npy": "embed {0}/model {0}/texts.txt --output {1}.npy --engine torch",
+    "jsonl": "embed {0}/model {0}/texts.txt --output {1}.jsonl --engine torch",
     "features": "features {0}/model {0}/texts.txt --output {1}.parquet --engine torch",
     "report": "report {0}/trained --output {1}.html --no-examples",
     "convert": "convert {0}/model {1}",

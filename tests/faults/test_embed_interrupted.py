@@ -1,24 +1,20 @@
-"""`embed` is killed, or the power cut, wherever it touches the disk: the same bytes come out."""
+"""The power is cut wherever `embed` touches the disk: the same bytes come out."""
 
 import random
-import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.faults.children import SEED, run_child
-from tests.faults.command_child import WINDOW_TEXTS, carry_out
+from tests.faults.command_child import WINDOW_TEXTS
 from tests.faults.disk import PAGE_BYTES, Recorder, Tree, list_outcomes, read_tree, write_tree
-from tests.faults.prepare_child import Errand, Place
-from tests.unit.inference.small import WORDS, save_small
+from tests.unit.inference.small import WORDS
 
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError
-from bertkit.cli.main import main
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.stream import TextCounts
@@ -26,8 +22,7 @@ from bertkit.retrieval import unfinished
 from bertkit.retrieval.embed import embed
 from bertkit.retrieval.unfinished import UnfinishedVectors, record_path
 
-NUM_TEXTS, NUM_STOPS = 21, 8
-EXIT_STOPPED = 75
+NUM_TEXTS = 21
 DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
 
 
@@ -45,42 +40,6 @@ def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(lines))
     return path
-
-
-def make_errand(model: Path, texts: Path, output: Path) -> Errand:
-    output.parent.mkdir()
-    return Errand(
-        words=f"embed {model} {texts} --output {output} --engine torch".split(),
-        output=output.parent,
-        trace=output.parent.with_suffix(".trace"),
-    )
-
-
-def choose_stops(trace: Path) -> Iterator[tuple[Place, signal.Signals]]:
-    """Places at even distances, the first and the last one too; every third stop is SIGTERM."""
-    fields = [line.split("\t") for line in trace.read_text().splitlines()]
-    places = [Place(int(number), operation, file) for number, operation, file in fields]
-    for number in range(NUM_STOPS):
-        place = places[number * (len(places) - 1) // (NUM_STOPS - 1)]
-        yield place, signal.SIGTERM if number % 3 == 2 else signal.SIGKILL
-
-
-@pytest.mark.parametrize("form", ["npy", "jsonl"])
-def test_a_command_that_is_stopped_anywhere_goes_on_to_the_same_bytes(texts, tmp_path, form):
-    save_small(tmp_path / "model")
-    whole = make_errand(tmp_path / "model", texts, tmp_path / "whole" / f"v.{form}")
-    assert run_child(carry_out, whole) == 0
-    expected, problems = read_tree(whole.output), []
-    assert expected.keys() == {f"v.{form}", f"v.{form}.json"}
-    for number, (place, sent) in enumerate(choose_stops(whole.trace)):
-        errand = make_errand(tmp_path / "model", texts, tmp_path / str(number) / f"v.{form}")
-        code = run_child(carry_out, replace(errand, number=place.number, sent=sent))
-        is_late = sent == signal.SIGTERM and code == 0  # all was done already
-        if not is_late and code != (EXIT_STOPPED if sent == signal.SIGTERM else -sent):
-            problems.append(f"{place}: ended with {code}")
-        if main(errand.words) or drop_lock(read_tree(errand.output)) != expected:
-            problems.append(f"{place}, {sent.name}: {sorted(read_tree(errand.output))}")
-    assert not problems, f"seed {SEED}: " + "\n".join(problems)
 
 
 def drop_lock(tree: Tree) -> Tree:

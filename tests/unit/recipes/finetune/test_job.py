@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import math
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import torch
 from tests.unit.inference.small import build_model
 from tests.unit.recipes.finetune.small import QUICK, TASK, write_rows
+from tests.unit.recipes.stopping import stop_at
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.base.errors import ResumeError, SettingsError, StoppedError
@@ -42,7 +42,6 @@ from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.task import Evaluation
-from bertkit.training import loop
 from bertkit.training.run import Run
 
 
@@ -200,14 +199,7 @@ def test_the_held_out_loss_is_the_mean_over_labels(context):
 
 def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, monkeypatch):
     settings = QUICK.model_copy(update={"freeze": "1"})
-    take_step = loop.take_step
-
-    def take(job, given, optimizer, step, *rest):
-        if step == 3:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(job, given, optimizer, step, *rest)
-
-    monkeypatch.setattr(loop, "take_step", take)
+    stop_at(3, monkeypatch)
     with pytest.raises(StoppedError):
         finetune(sources, tmp_path / "out", TASK, settings)
     run = Run(tmp_path / "out" / "run")

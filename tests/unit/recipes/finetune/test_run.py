@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, save_model, write_rows
+from tests.unit.recipes.stopping import flip_last_bit, interrupt, read_files, read_rows, stop_at
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
@@ -29,18 +30,6 @@ from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, read_log
-
-
-def rows(output: Path) -> list[dict]:
-    return [
-        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(output / "run" / "log.jsonl")
-    ]
-
-
-def contents(output: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in output.iterdir() if path.is_file()}
 
 
 @pytest.fixture(scope="session")
@@ -54,23 +43,11 @@ def whole(made, tmp_path_factory):
     return output
 
 
-def stop_at(step: int, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
-    """Send a signal in the midst of a step."""
-    take_step = loop.take_step
-
-    def take(job, settings, optimizer, at, *rest):
-        if at == step:
-            signal.raise_signal(number)
-        return take_step(job, settings, optimizer, at, *rest)
-
-    monkeypatch.setattr(loop, "take_step", take)
-
-
 def test_it_learns_and_keeps_the_best_epoch(whole):
     saved = json.loads((whole / "metrics.json").read_text())
     assert saved["metrics"]["accuracy"] == 1.0
     assert saved["baseline"]["accuracy"] == 0.5
-    evaluations = [row for row in rows(whole) if row["event"] == "eval"]
+    evaluations = [row for row in read_rows(whole) if row["event"] == "eval"]
     assert [row["step"] for row in evaluations] == [0, 5, 10, 15, 20]
     best = max(evaluations[1:], key=lambda row: (row["accuracy"], -row["step"]))
     assert saved["best_step"] == best["step"]
@@ -80,7 +57,7 @@ def test_it_learns_and_keeps_the_best_epoch(whole):
 
 
 def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
-    assert set(contents(whole)) >= {
+    assert set(read_files(whole)) >= {
         "README.md",
         "config.json",
         "metrics.json",
@@ -110,8 +87,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert not (output / "metrics.json").exists()
     finetune(sources, output, TASK, QUICK)
     assert f"resuming after step {step + 1}" in capsys.readouterr().err
-    assert contents(output) == contents(whole)
-    assert rows(output) == rows(whole)
+    assert read_files(output) == read_files(whole)
+    assert read_rows(output) == read_rows(whole)
 
 
 def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
@@ -120,7 +97,7 @@ def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
     output, in_bf16 = tmp_path / "model", QUICK.model_copy(update={"precision": "bf16"})
     finetune(sources, tmp_path / "whole", TASK, in_bf16)
     with monkeypatch.context() as patch:
-        stop_at(7, patch, signal.SIGTERM)
+        stop_at(7, patch)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, in_bf16)
     in_fp32 = QUICK.model_copy(update={"precision": "fp32"})
@@ -140,14 +117,11 @@ def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
 def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkeypatch):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
-        stop_at(12, patch, signal.SIGTERM)
+        stop_at(12, patch)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, QUICK.model_copy(update={"keep": 2}))
     newest = list_checkpoints(output / "run")[-1]
-    weights = newest / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
+    flip_last_bit(newest / "model.safetensors")
     with pytest.raises(DamagedFileError, match=f"remove {newest} to resume from the previous one"):
         finetune(sources, output, TASK, QUICK)
     shutil.rmtree(newest)
@@ -172,21 +146,17 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     assert list_checkpoints(output / "run")
     monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
     finetune(sources, output, TASK, QUICK)
-    assert contents(output) == contents(whole)
-
-
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
+    assert read_files(output) == read_files(whole)
 
 
 def test_a_finished_model_is_reported_without_training(whole, sources, monkeypatch, capsys):
     monkeypatch.setattr(recipe, "prepare_context", None)
-    before = contents(whole)
+    before = read_files(whole)
     found = finetune(sources, whole, TASK, QUICK)
     assert "is already finished" in capsys.readouterr().err
     assert found.evaluation.metrics["accuracy"] == 1.0
     assert found.num_steps == 20
-    assert contents(whole) == before
+    assert read_files(whole) == before
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocab.txt", "task.json"])
@@ -251,12 +221,12 @@ def test_a_parent_that_was_moved_is_known_by_its_files(
     moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
     assert finetune(moved, whole, TASK, QUICK).num_steps == 20
     with monkeypatch.context() as patch:
-        stop_at(7, patch, signal.SIGTERM)
+        stop_at(7, patch)
         with pytest.raises(StoppedError, match="resumes from there"):
             finetune(sources, tmp_path / "model", TASK, QUICK)
     finetune(moved, tmp_path / "model", TASK, QUICK)
     assert "resuming after step 8" in capsys.readouterr().err
-    assert contents(tmp_path / "model") == contents(whole)
+    assert read_files(tmp_path / "model") == read_files(whole)
 
 
 @pytest.mark.parametrize("name", ["gone", ""])
@@ -354,7 +324,9 @@ def test_patience_ends_a_run_early(sources, tmp_path):
 def test_the_lowest_loss_can_tell_the_best(sources, tmp_path):
     settings = QUICK.model_copy(update={"best_by": "loss"})
     found = finetune(sources, tmp_path / "out", TASK, settings)
-    losses = {row["step"]: row["loss"] for row in rows(tmp_path / "out") if row["event"] == "eval"}
+    losses = {
+        row["step"]: row["loss"] for row in read_rows(tmp_path / "out") if row["event"] == "eval"
+    }
     assert found.best_step == min(list(losses)[1:], key=losses.__getitem__)
 
 
@@ -414,7 +386,7 @@ def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path
         with pytest.raises(StorageError, match="no space"):
             finetune(sources, output, TASK, QUICK)
     finetune(sources, output, TASK, QUICK)
-    assert contents(output) == contents(whole)
+    assert read_files(output) == read_files(whole)
 
 
 def test_a_fine_tuning_parses_the_config_of_its_model_once(sources, tmp_path, monkeypatch):

@@ -1,11 +1,11 @@
 import dataclasses
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 from tests.unit.recipes.finetune.small import TASK, make_rows, write_rows
+from tests.unit.recipes.stopping import interrupt, read_files, stop_at
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
@@ -24,7 +24,6 @@ from bertkit.recipes.finetune.comparison import Cell, Trial
 from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.finetune.search import describe_time_left, search
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
-from bertkit.training import loop
 from bertkit.training.run import Run
 
 SETTINGS = FineTuneSettings(dropout=0.0, device="cpu")
@@ -53,10 +52,6 @@ def whole(made, tmp_path_factory):
         patch.setattr(search_cells, "EPOCHS", (4.0,))
         result = search(sources, output, TASK, SETTINGS, GRID)
     return output, result
-
-
-def contents(output: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in output.iterdir() if path.is_file()}
 
 
 def test_the_better_choice_becomes_the_model(whole):
@@ -97,13 +92,13 @@ def test_card_and_report_compare_the_runs(whole):
 
 def test_a_finished_search_is_reported_without_a_run(whole, sources, monkeypatch, capsys):
     output, result = whole
-    before = contents(output)
+    before = read_files(output)
     monkeypatch.setattr(search_module, "prepare_search", None)
     found = search(sources, output, TASK, SETTINGS, GRID)
     assert "is already finished" in capsys.readouterr().err
     assert found.comparison == result.comparison
     assert found.evaluation.metrics == result.evaluation.metrics
-    assert contents(output) == before
+    assert read_files(output) == before
 
 
 def copy_without(whole: Path, output: Path, *names: str) -> Path:
@@ -116,15 +111,8 @@ def copy_without(whole: Path, output: Path, *names: str) -> Path:
 
 def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, monkeypatch, capsys):
     output = copy_without(whole[0], tmp_path / "model", f"search/{GOOD}")
-    take_step = loop.take_step
-
-    def take(job, settings, optimizer, step, *rest):
-        if step == 6:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(job, settings, optimizer, step, *rest)
-
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "take_step", take)
+        stop_at(6, patch)
         with pytest.raises(StoppedError, match="the same command resumes"):
             search(sources, output, TASK, SETTINGS, GRID)
     errors = capsys.readouterr().err
@@ -139,7 +127,7 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
         assert not (output / "search.json").exists()
     assert "resuming after step 7" in capsys.readouterr().err
     search(sources, output, TASK, SETTINGS, GRID)
-    assert contents(output) == contents(whole[0])
+    assert read_files(output) == read_files(whole[0])
 
 
 def test_a_search_goes_on_in_the_precision_that_was_asked_for(
@@ -183,10 +171,6 @@ def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypa
     assert done == [[False, False]]
 
 
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
 def test_seeds_share_one_split_and_may_grow(sources, tmp_path, capsys):
     output = tmp_path / "model"
     settings = SETTINGS.model_copy(update={"learning_rate": 3e-3, "epochs": 1.0, "held_out": 0.4})
@@ -214,7 +198,7 @@ def test_weights_that_were_dropped_are_trained_again(whole, sources, tmp_path, c
     output = copy_without(whole[0], tmp_path / "model", lost)
     search(sources, output, TASK, SETTINGS, GRID)
     assert "is trained again, because its weights were removed" in capsys.readouterr().err
-    assert contents(output) == contents(whole[0])
+    assert read_files(output) == read_files(whole[0])
 
 
 def test_a_run_that_fails_is_the_worst(sources, tmp_path, monkeypatch, capsys):

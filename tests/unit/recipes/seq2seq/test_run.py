@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import torch
 from tests.unit.inference.small import save_small
 from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, write_sides
+from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
 
 from bertkit.base.errors import (
     DamagedFileError,
@@ -33,7 +33,6 @@ from bertkit.recipes.seq2seq.examples import hold_out, read_set
 from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq, train_tokenizer
 from bertkit.recipes.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, read_log
 
 HAN = [chr(0x4E00 + number) for number in range(1800)]
 LATIN = ["Ein Hund läuft über die Straße; das „Kind“ ruft.", "A dog runs across the street."]
@@ -58,33 +57,6 @@ def test_more_characters_than_entries_are_refused_without_a_flag_that_is_not_the
         train_tokenizer([[" ".join(HAN)], []], TranslateSettings(vocab_size=500))
 
 
-def rows(output: Path) -> list[dict]:
-    return [
-        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(output / "run" / "log.jsonl")
-    ]
-
-
-def contents(output: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in output.iterdir() if path.is_file()}
-
-
-def stop_at(step: int, monkeypatch) -> None:
-    """Send a signal in the midst of a step."""
-    take_step = loop.take_step
-
-    def take(job, settings, optimizer, at, *rest):
-        if at == step:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(job, settings, optimizer, at, *rest)
-
-    monkeypatch.setattr(loop, "take_step", take)
-
-
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
 def test_it_learns_to_translate(whole):
     saved = json.loads((whole / "metrics.json").read_text())
     assert saved["metrics"]["bleu"] > 80
@@ -96,7 +68,7 @@ def test_it_learns_to_translate(whole):
 
 
 def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
-    assert set(contents(whole)) >= {
+    assert set(read_files(whole)) >= {
         "README.md",
         "bertkit_seq2seq.json",
         "config.json",
@@ -127,23 +99,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypa
     assert not (output / "metrics.json").exists()
     train_seq2seq(files, output, SHORT)
     assert f"resuming after step {step + 1}" in capsys.readouterr().err
-    assert contents(output) == contents(short)
-    assert rows(output) == rows(short)
-
-
-def test_a_damaged_checkpoint_says_how_to_go_on(files, tmp_path, monkeypatch):
-    output = tmp_path / "model"
-    with monkeypatch.context() as patch:
-        stop_at(9, patch)
-        with pytest.raises(StoppedError, match="resumes from there"):
-            train_seq2seq(files, output, SHORT)
-    newest = list_checkpoints(output / "run")[-1]
-    weights = newest / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=f"remove {newest} to "):
-        train_seq2seq(files, output, SHORT)
+    assert read_files(output) == read_files(short)
+    assert read_rows(output) == read_rows(short)
 
 
 def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
@@ -155,7 +112,7 @@ def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
         with pytest.raises(StoppedError):
             train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 5}))
     result = train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 7}))
-    assert contents(output)["model.safetensors"] == contents(short)["model.safetensors"]
+    assert read_files(output)["model.safetensors"] == read_files(short)["model.safetensors"]
     assert result.saved.averaged_steps in {(), (8, 12)}
 
 
@@ -170,16 +127,16 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
                 train_seq2seq(files, output, SHORT)
     monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
     train_seq2seq(files, output, SHORT)
-    assert contents(output) == contents(short)
+    assert read_files(output) == read_files(short)
 
 
 def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
     monkeypatch.setattr(recipe, "prepare_context", None)
-    before = contents(whole)
+    before = read_files(whole)
     found = train_seq2seq(files, whole, QUICK)
     assert "is already finished" in capsys.readouterr().err
     assert found.saved.metrics["bleu"] > 80
-    assert contents(whole) == before
+    assert read_files(whole) == before
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "bertkit_seq2seq.json", "metrics.json"])
@@ -409,7 +366,7 @@ def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypat
     )
     monkeypatch.setattr(recipe, "finish", lambda *_: None)
     train_seq2seq(files, tmp_path / "out", SHORT)
-    assert read == [newest]
+    assert [one.path for one in read] == [newest]
 
 
 def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):

@@ -127,7 +127,7 @@ def build_gpu_sides(
     precisions: dict[str, Literal["fp32", "bf16"]] = {"": "fp32", IN_BF16: "bf16"}
     for ending, precision in precisions.items():
         settings = EmbedderSettings(engine="torch", precision=precision, **MINILM)
-        fixed[f"bertkit{ending}"] = Embedder.load(folder, settings, device=str(place.device)).encode
+        fixed[f"bertkit{ending}"] = Embedder.load(folder, settings, device=str(place.device))
         theirs = build_sentence_transformers(folder, replace(place, precision=precision))
         sized[THEIRS_AT_BEST + ending] = theirs
         if not ending:
@@ -148,7 +148,7 @@ def build_sides(
     for name, (engine, precision) in OURS.items():
         if name in names:
             settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
-            fixed[name] = Embedder.load(folder, settings, device="cpu").encode
+            fixed[name] = Embedder.load(folder, settings, device="cpu")
     theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     fixed[THEIRS] = partial(embed_in_batches, theirs)
     sized: dict[str, EmbedInBatches] = {THEIRS_AT_BEST: theirs}

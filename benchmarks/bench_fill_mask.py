@@ -85,7 +85,9 @@ def write_model(folder: Path, name: str) -> None:
 def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Agreement first, then batch sizes, then rounds in turns."""
     ours = {
-        name: FillMask.load(folder, str(place.device), engine=engine, precision=place.precision)
+        name: FillMask.load(
+            folder, device=str(place.device), engine=engine, precision=place.precision
+        )
         for name, engine in OURS.items()
         if not (place.is_gpu and engine == "onnx")
     }

@@ -45,7 +45,7 @@ def main() -> None:
     for precision, engine in ENGINES.items():
         settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
         embedder = Embedder.load(find_minilm(), settings, device="cpu")
-        vectors = embedder.encode(sentences)
+        vectors = embedder(sentences)
         reference = vectors if reference is None else reference
         cosines = (vectors * reference).sum(axis=1)
         row: dict[str, Any] = {
@@ -70,9 +70,7 @@ def measure_similarity(embedder: Embedder, folder: Path) -> float:
     """Spearman's correlation of cosines with people's scores, on the English test set."""
     with gzip.open(folder / "en/test.csv.gz", "rt", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    first, second = (
-        embedder.encode([row[name] for row in rows]) for name in ("sentence1", "sentence2")
-    )
+    first, second = (embedder([row[name] for row in rows]) for name in ("sentence1", "sentence2"))
     scores = np.array([float(row["score"]) for row in rows])
     return float(spearman((first * second).sum(axis=1), scores))
 
@@ -88,7 +86,7 @@ def measure_search(embedder: Embedder, folder: Path) -> float:
             if row[-1].lstrip("-").isdigit():  # else a header
                 relevance[row[0]][row[-2]] = int(row[-1])
     names = list(documents)
-    scores = embedder.encode(list(queries.values())) @ embedder.encode(list(documents.values())).T
+    scores = embedder(list(queries.values())) @ embedder(list(documents.values())).T
     best = np.argsort(-scores, axis=1, kind="stable")[:, :NUM_TOP]
     gains = [
         ndcg([names[index] for index in ranked], relevance[query])

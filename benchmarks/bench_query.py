@@ -63,7 +63,7 @@ THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
 FIRST_VECTOR = (
     "from bertkit import Embedder, EmbedderSettings;"
     " settings = EmbedderSettings(engine={!r}, precision='fp32');"
-    " Embedder.load(sys.argv[1], settings, device='cpu').encode('a question')"
+    " Embedder.load(sys.argv[1], settings, device='cpu')('a question')"
 )
 COLD_STARTS = {
     "import torch": "import torch",
@@ -113,7 +113,7 @@ def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
     sides: dict[str, Query] = {}
     for name, engine in OURS.items():
         settings = EmbedderSettings(engine=engine, precision="fp32", **MINILM)
-        sides[name] = Embedder.load(folder, settings, device="cpu").encode
+        sides[name] = Embedder.load(folder, settings, device="cpu")
     theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
     sides[THEIRS] = lambda text: theirs([text], 1)[0]
     exported = scratch / "exported.onnx"

@@ -131,7 +131,7 @@ def regress(task_set: TaskSet) -> float:
     columns = list(task_set.columns.values()) or ["text"]
 
     def vectors(examples: Sequence[dict[str, str]]) -> npt.NDArray[np.float32]:
-        first, *second = (embedder.encode([one[name] for one in examples]) for name in columns)
+        first, *second = (embedder([one[name] for one in examples]) for name in columns)
         if not second:
             return np.asarray(first)
         return np.concatenate([np.abs(first - second[0]), first * second[0]], axis=1)

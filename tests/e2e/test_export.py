@@ -65,7 +65,7 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
         f"{output}: onnx, fp32; outputs last_hidden_state, pooler_output, sentence_emb"
     )
     assert note.startswith("note: BertModel was exported, without masked_lm")
-    expected = Embedder.load(model).encode(TEXTS)
+    expected = Embedder.load(model)(TEXTS)
     np.testing.assert_allclose(run(output, TEXTS)["sentence_embedding"], expected, atol=1e-4)
 
 
@@ -81,7 +81,7 @@ def test_minilm_is_exported_and_agrees(tmp_path, capsys):
     for engine in ("torch", "onnx"):
         from bertkit.inference.embeddings.settings import EmbedderSettings
 
-        expected = Embedder.load(folder, EmbedderSettings(engine=engine)).encode(texts)
+        expected = Embedder.load(folder, EmbedderSettings(engine=engine))(texts)
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -29,7 +29,7 @@ def test_devices_are_listed(capsys):
 def test_vectors_in_a_reduced_precision_are_near(tmp_path, precision):
     save_small(tmp_path / "model")
     vectors = {
-        one: Embedder.load(tmp_path / "model", EmbedderSettings(precision=one)).encode(TEXTS)
+        one: Embedder.load(tmp_path / "model", EmbedderSettings(precision=one))(TEXTS)
         for one in ("fp32", precision)
     }
     cosines = (vectors["fp32"] * vectors[precision]).sum(axis=1) / np.prod(
@@ -43,9 +43,9 @@ def test_each_text_alone_is_bit_equal_in_int8(tmp_path):
     save_small(tmp_path / "model")
     settings = EmbedderSettings(precision="int8", deterministic=True)
     embedder = Embedder.load(tmp_path / "model", settings)
-    together = embedder.encode(TEXTS)
+    together = embedder(TEXTS)
     for text, vector in zip(TEXTS, together, strict=True):
-        assert np.array_equal(embedder.encode([text])[0], vector)
+        assert np.array_equal(embedder([text])[0], vector)
 
 
 def test_an_index_keeps_its_precision(tmp_path, capsys):

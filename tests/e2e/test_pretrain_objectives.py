@@ -64,7 +64,7 @@ def test_it_learns_which_word_comes_next(causal):
     settings = read_checksummed_json(causal / "settings.json")["settings"]
     assert settings["objective"] == "causal"
     assert read_max_length(checkpoint) == settings["max_length"] < config["max_position_embeddings"]
-    assert Generator.load(causal, "cpu").loaded.max_length == settings["max_length"]
+    assert Generator.load(causal, device="cpu").loaded.max_length == settings["max_length"]
 
 
 def test_each_says_how_long_the_texts_were_that_it_learned(causal, masked):

@@ -93,7 +93,7 @@ def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
         ([], "there is no text: name a file"),
         (["none.txt"], "doesn't exist"),
         (["--sentence", "3"], "there is no option --sentence"),
-        (["--beams", "4"], "beams applies only to models of `bertkit finetune summarize`"),
+        (["--beams", "4"], "extracts sentences, so it takes no beams"),
         (["--sentences", "0"], "sentences"),
         (["--sentences", "1001"], "sentences"),
         (["--diversity", "2"], "diversity"),

@@ -17,6 +17,7 @@ from bertkit.base import storage
 from bertkit.base.errors import BertkitError
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.pipeline import Window
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval import unfinished
 from bertkit.retrieval.embed import embed
@@ -50,20 +51,20 @@ def drop_lock(tree: Tree) -> Tree:
 def stand_in_for_the_model(patches: pytest.MonkeyPatch) -> None:
     """An embedder of pages of vectors that needs no model."""
 
-    def stream_rows(texts: Iterable[str], counts: TextCounts) -> Iterator[np.ndarray]:
+    def stream_rows(texts: Iterable[str], counts: TextCounts) -> Iterator[Window]:
         for window in stream.cut_windows(texts):
             counts.add(TextCounts(texts=len(window), tokens=len(window)))
             seeds = [sum(text.encode()) for text in window]
-            yield np.stack(
-                [np.random.default_rng(seed).random(DIMENSION, np.float32) for seed in seeds]
-            )
+            rows = [np.random.default_rng(seed).random(DIMENSION, np.float32) for seed in seeds]
+            yield Window(None, np.stack(rows))
 
     embedder = SimpleNamespace(
         dimension=DIMENSION,
         identity={"model": "none"},
         engine=SimpleNamespace(name="none", precision="fp32"),
         text_encoder=SimpleNamespace(max_length=8),
-        stream=stream_rows,
+        read=iter,
+        stream_windows=stream_rows,
     )
     patches.setattr(Embedder, "load", lambda *arguments, **options: embedder)
 

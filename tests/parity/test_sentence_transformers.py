@@ -108,7 +108,7 @@ def assert_same_embeddings(first: Path, second: Path, **options: object) -> None
     np.testing.assert_allclose(embed(second, **options), expected, rtol=0, atol=1e-6)
     ours = Embedder.load(second, EmbedderSettings(engine="torch", **options))
     largest = max(1.0, float(np.abs(expected).max()))
-    np.testing.assert_allclose(ours.encode(TEXTS), expected, rtol=0, atol=1e-5 * largest)
+    np.testing.assert_allclose(ours(TEXTS), expected, rtol=0, atol=1e-5 * largest)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
             engine="torch", prompt="the cat ", dimensions=3, normalize=is_scaled or None
         ),
     )
-    np.testing.assert_allclose(ours.encode(TEXTS), embed(source, **options), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours(TEXTS), embed(source, **options), rtol=0, atol=1e-5)
 
 
 def test_all_minilm_goes_through_us_unchanged(tmp_path):

@@ -17,6 +17,7 @@ from bertkit.base.output import open_output
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import Shard, ShardSet
+from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
@@ -130,7 +131,7 @@ def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMas
     """Return the model as initialized, before its first step."""
     model = build_new_model(build_config(settings, tokenizer), settings)
     assert isinstance(model, BertForPreTraining)
-    return FillMask(LoadedModel(model.eval(), tokenizer))
+    return FillMask(LoadedModel(model.eval(), tokenizer), choose_engine("auto", model))
 
 
 def load_bundled_model() -> FillMask | None:
@@ -153,7 +154,7 @@ def fill_examples(
 def _fill_each(model: FillMask | None) -> list[str]:
     if model is None:
         return [""] * len(TEXTS)
-    return [_show(result.blanks[0]) for result in model(TEXTS, top_k=NUM_CANDIDATES)]
+    return [_show(result.blanks[0]) for result in model(list(TEXTS), top_k=NUM_CANDIDATES)]
 
 
 def measure_accuracies(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bertkit.base.errors import SettingsError, StoppedError, storage_errors
-from bertkit.models.open_model import OpenModel
+from bertkit.inference.pipeline import Loadable
+from bertkit.inference.settings import LoadingSettings
 from bertkit.training.signals import interruptible
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -98,37 +99,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LAST_LOADED.unlock)
 
 
-def take_model(
-    load: Callable[..., Loaded],
-    model: str | Path,
-    *arguments: Any,
-    revision: str | None = None,
-    **options: Any,
-) -> Loaded:
-    """Load a model, or take that of the last call; errors as in `OpenModel.open` and `load`."""
-    folder = OpenModel.open(model, revision=revision).path
-    return LAST_LOADED.take(load, [folder], *arguments, **options)
+AnyLoadable = TypeVar("AnyLoadable", bound=Loadable)
 
 
 def take_object(
-    kind: type[Loaded], model: str | Path | Loaded, *arguments: Any, **options: Any
-) -> Loaded:
+    kind: type[AnyLoadable], model: str | Path | AnyLoadable | None, loading: LoadingSettings
+) -> AnyLoadable:
     """Return a loaded model as it is; load another with `kind.load`, or take that of the last call.
 
     Raises:
-        SettingsError: a loaded model is given, and an option of loading too.
-        BertkitError: as in `take_model`.
+        SettingsError: a loaded model is given, and a setting of loading too.
+        BertkitError: as in `Loadable.load`.
     """
-    if not isinstance(model, kind):
-        load: Callable[..., Loaded] = cast("Any", kind).load
-        return take_model(load, cast("str | Path", model), *arguments, **options)
-    given = [name for name, value in options.items() if value not in {None, "auto"}]
-    if given:
-        raise SettingsError(
-            f"a loaded {kind.__name__} has its {' and '.join(given)}; give that to"
-            f" {kind.__name__}.load"
-        )
-    return model
+    if isinstance(model, kind):
+        usual = type(loading)()
+        given = [name for name, value in loading if value != getattr(usual, name)]
+        if given:
+            raise SettingsError(
+                f"a loaded {kind.__name__} has its {' and '.join(given)}; give that to"
+                f" {kind.__name__}.load"
+            )
+        return model
+    folder = kind.find(cast("str | Path | None", model), loading.revision).path
+    loading = loading.model_copy(update={"revision": None})
+    return LAST_LOADED.take(kind.load, [folder], loading)
 
 
 def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:

@@ -4,26 +4,26 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
-from bertkit.api.kept import ends_in_one_line, take_model, take_object
+from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
 from bertkit.api.settings import build, divide, takes_settings
-from bertkit.base.errors import SettingsError
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import TableSettings
-from bertkit.inference.decoding.settings import DecodingOverrides, check_seed
+from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FilledText, FillMask
-from bertkit.inference.generation.extractive import ExtractiveSummary
+from bertkit.inference.fill_mask import FilledText, FillMask, FillOptions
+from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.inference.generation.generator import ContinuedText, Generator
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
-from bertkit.inference.generation.summarizer import AbstractiveSummarizer, load_summarizer
+from bertkit.inference.generation.summarizer import load_summarizer
 from bertkit.inference.generation.translator import Translator
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.text_scorer import TextScore, TextScorer
-from bertkit.reports.notebook import ResultList
 
-Loaded = TypeVar("Loaded")
+AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
+Result = TypeVar("Result")
 
 
 @overload
@@ -35,17 +35,13 @@ def fill_mask(texts: SeveralTexts) -> list[FilledText]: ...
 
 
 @ends_in_one_line
+@takes_settings(FillOptions, EngineSettings)
 def fill_mask(
     texts: str | SeveralTexts,
     *,
     model: str | Path | FillMask | None = None,
-    top_k: int = 5,
-    targets: list[str] | None = None,
     text_column: str | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    **settings: Any,
 ) -> FilledText | list[FilledText]:
     """Predict the most probable words for each [MASK] of texts.
 
@@ -53,13 +49,8 @@ def fill_mask(
         texts: one text; or a list of texts, a data frame, or the `Path` of a file.
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `FillMask`; by default the model that comes with bertkit.
-        top_k: candidates per [MASK].
-        targets: consider only these words.
         text_column: column of the texts, if they are rows or a file has several.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        engine: the inference engine; auto takes the fastest that is installed.
-        precision: of matrix products.
+        settings: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
 
     Returns:
         A `FilledText` with `blanks` and `filled`; for several texts, a list.
@@ -71,24 +62,18 @@ def fill_mask(
         >>> bertkit.fill_mask("The doctor ran to see [MASK] patient.").filled
         'The doctor ran to see the patient.'
     """
-    options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
-    fill = _take(FillMask, model, **options)
-    found = fill(
-        take_texts(texts, TableSettings(text_column=text_column)), top_k=top_k, targets=targets
-    )
-    return found[0] if isinstance(texts, str) else found
+    fill = _prepare("fill_mask", FillMask, model, settings, FillOptions)
+    return _apply(fill, texts, text_column)
 
 
 @ends_in_one_line
+@takes_settings(EngineSettings)
 def next_sentence(
     first: str,
     second: str,
     *,
     model: str | Path | NextSentence | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    **settings: Any,
 ) -> float:
     """Compute the probability that the second text follows the first.
 
@@ -97,20 +82,16 @@ def next_sentence(
         second: another.
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `NextSentence`; by default the model that comes with bertkit.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        engine: the inference engine; auto takes the fastest that is installed.
-        precision: of matrix products.
+        settings: fields of `EngineSettings`.
 
     Raises:
-        BertkitError: as in `NextSentence.load` and `NextSentence.score_pairs`.
+        BertkitError: as in `NextSentence.load` and `NextSentence.__call__`.
 
     Examples:
         >>> 0 < bertkit.next_sentence("She opened the door.", "The room was dark.") < 1
         True
     """
-    options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
-    return _take(NextSentence, model, **options)(first, second)
+    return _prepare("next_sentence", NextSentence, model, settings)((first, second))
 
 
 @overload
@@ -122,15 +103,13 @@ def score(texts: SeveralTexts) -> list[TextScore]: ...
 
 
 @ends_in_one_line
+@takes_settings(EngineSettings)
 def score(
     texts: str | SeveralTexts,
     *,
     model: str | Path | TextScorer | None = None,
     text_column: str | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    **settings: Any,
 ) -> TextScore | list[TextScore]:
     """Score how likely a language model finds texts.
 
@@ -139,10 +118,7 @@ def score(
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `TextScorer`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        engine: the inference engine; auto takes the fastest that is installed.
-        precision: of matrix products.
+        settings: fields of `EngineSettings`.
 
     Returns:
         A `TextScore` with `log_probability` and `perplexity`; for several texts, a list.
@@ -155,11 +131,7 @@ def score(
         >>> right.log_probability > wrong.log_probability
         True
     """
-    options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
-    found = _take(TextScorer, model, **options)(
-        take_texts(texts, TableSettings(text_column=text_column))
-    )
-    return found[0] if isinstance(texts, str) else found
+    return _apply(_prepare("score", TextScorer, model, settings), texts, text_column)
 
 
 @overload
@@ -173,15 +145,12 @@ def generate(
 
 
 @ends_in_one_line
-@takes_settings(GeneratorSettings)
+@takes_settings(GeneratorSettings, LoadingSettings)
 def generate(
     texts: str | SeveralTexts,
     *,
     model: str | Path | Generator,
     text_column: str | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
     **settings: Any,
 ) -> ContinuedText | list[ContinuedText]:
     """Continue texts with a left-to-right model.
@@ -192,10 +161,7 @@ def generate(
         model: a run of `bertkit pretrain` with objective causal, its model folder, the id of such
             a model of the Hub, or a `Generator`.
         text_column: column of the texts, if they are rows or a file has several.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        precision: of weights and matrix products: fp32 (auto) or bf16.
-        settings: fields of `GeneratorSettings`.
+        settings: fields of `GeneratorSettings` and `LoadingSettings`.
 
     Returns:
         A `ContinuedText` with `text` and `answers`; for several texts, a list.
@@ -207,11 +173,8 @@ def generate(
         >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
         'The captain looked at the sea.'
     """
-    chosen = build(GeneratorSettings, settings, "generate")
-    check_seed(chosen, chosen.seed)
-    writer = _take(Generator, model, device=device, revision=revision, precision=precision)
-    found = writer(take_texts(texts, TableSettings(text_column=text_column)), chosen)
-    return found[0] if isinstance(texts, str) else found
+    write = _prepare("generate", Generator, model, settings, GeneratorSettings)
+    return _apply(write, texts, text_column)
 
 
 @overload
@@ -225,14 +188,11 @@ def translate(
 
 
 @ends_in_one_line
-@takes_settings(TableSettings, DecodingOverrides)
+@takes_settings(TableSettings, DecodingOverrides, LoadingSettings)
 def translate(
     texts: str | SeveralTexts,
     *,
     model: str | Path | Translator,
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
     **settings: Any,
 ) -> GeneratedText | list[GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
@@ -240,11 +200,8 @@ def translate(
     Args:
         texts: one text; or a list of texts, a data frame, or the `Path` of a file.
         model: the model's folder, the id of such a model of the Hub, or a `Translator`.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        precision: of weights and matrix products: fp32 (auto) or bf16.
-        settings: fields of `TableSettings`, which say how to read the texts, and decoding
-            settings; of these, those that aren't given come from the model's folder.
+        settings: fields of `LoadingSettings`, of `TableSettings`, which say how to read the texts,
+            and decoding settings; of these, those that aren't given come from the model's folder.
 
     Returns:
         A `GeneratedText` with `text` and `score`; for several texts, a list.
@@ -256,13 +213,10 @@ def translate(
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    parts = divide({"reading": TableSettings, "decoding": DecodingOverrides}, settings)
+    parts = divide({"reading": TableSettings, "others": Settings}, settings)
     reading = build(TableSettings, parts["reading"], "translate")
-    decoding = build(DecodingOverrides, parts["decoding"], "translate")
-    options = {"device": device, "revision": revision, "precision": precision}
-    translator = _take(Translator, model, **options)
-    found = translator(take_texts(texts, reading), translator.settings_with(decoding))
-    return found[0] if isinstance(texts, str) else found
+    pipeline = _prepare("translate", Translator, model, parts["others"], DecodingOverrides)
+    return _give(pipeline, texts, take_texts(texts, reading))
 
 
 @overload
@@ -279,8 +233,6 @@ def summarize(
     texts: str | SeveralTexts,
     *,
     model: str | Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
     **settings: Any,
 ) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
@@ -293,8 +245,6 @@ def summarize(
             file is one text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
         settings: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`, which say how
             to read the texts, and for a model that writes decoding settings.
 
@@ -318,25 +268,37 @@ def summarize(
         "decoding": DecodingOverrides,
     }
     parts = divide(kinds, settings)
-    chosen = build(SummarySettings, parts["summary"], "summarize")
-    reading = build(TableSettings, parts["reading"], "summarize")
-    embedding = build(EmbedderSettings, parts["embedding"], "summarize")
-    decoding = build(DecodingOverrides, parts["decoding"], "summarize")
-    place = model if model is not None else find_bundled("vectors")
-    summarizer = take_model(
-        load_summarizer, place, chosen, embedding, revision=revision, device=device
-    )
-    given = take_documents(texts, reading)
-    if isinstance(summarizer, AbstractiveSummarizer):
-        found: list[Any] = ResultList(summarizer.stream(given, summarizer.settings_with(decoding)))
-    elif decoding.model_fields_set:
-        named = ", ".join(sorted(decoding.model_fields_set))
-        raise SettingsError(f"{named} is for models that write summaries; this one extracts them")
-    else:
-        found = ResultList(summarizer.stream(given))
-    return found[0] if isinstance(texts, str) else found
+    chosen = {name: build(kind, parts[name], "summarize") for name, kind in kinds.items()}
+    reading, embedding = chosen.pop("reading"), chosen.pop("embedding")
+    folder = CentralSummarizer.find(model, embedding.revision).path
+    embedding = embedding.model_copy(update={"revision": None})
+    summarizer: Pipeline[str, Any]
+    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, **chosen)
+    return _give(summarizer, texts, take_documents(texts, reading))
 
 
-def _take(kind: type[Loaded], model: str | Path | Loaded | None, **options: Any) -> Loaded:
-    """Return a loaded model as it is; load another, or take that of the last call."""
-    return take_object(kind, find_bundled("words") if model is None else model, **options)
+def _prepare(
+    name: str,
+    kind: type[AnyPipeline],
+    model: str | Path | AnyPipeline | None,
+    settings: dict[str, Any],
+    options_kind: type[Settings] = Settings,
+) -> AnyPipeline:
+    """Load a pipeline, or take that of the last call, with the settings of a function."""
+    parts = divide({"options": options_kind, "loading": kind.loading_kind}, settings)
+    loading = build(kind.loading_kind, parts["loading"], name)
+    options = build(options_kind, parts["options"], name)
+    return take_object(kind, model, loading).with_options(options)
+
+
+def _apply(
+    pipeline: Pipeline[str, Result], texts: str | SeveralTexts, text_column: str | None
+) -> Result | list[Result]:
+    return _give(pipeline, texts, take_texts(texts, TableSettings(text_column=text_column)))
+
+
+def _give(
+    pipeline: Pipeline[str, Result], texts: str | SeveralTexts, given: list[str]
+) -> Result | list[Result]:
+    """Return the result of one text, or the list of the results of several."""
+    return pipeline(given[0]) if isinstance(texts, str) else pipeline(given)

@@ -38,9 +38,6 @@ def view(
     pair: str | None = None,
     *,
     model: str | pathlib.Path | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     attention: Optional[Literal['cross', 'encoder', 'decoder']] = None,
     layer: int | None = None,
     head: int | None = None,
@@ -50,6 +47,9 @@ def view(
     neurons: bool = False,
     importance: bool = True,
     read_mask: bool = False,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> bertkit.interpret.attention_view.AttentionView: ...
 
 def train_tokenizer(
@@ -144,8 +144,8 @@ def predict(
     *,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
@@ -702,8 +702,8 @@ def evaluate(
     held_out: str | pathlib.Path | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
@@ -731,9 +731,6 @@ def translate(
     texts: str,
     *,
     model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
-    device: str = 'auto',
-    revision: str | None = None,
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
@@ -750,6 +747,9 @@ def translate(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> bertkit.inference.generation.seq2seq_generator.GeneratedText: ...
 
 @overload
@@ -757,9 +757,6 @@ def translate(
     texts: SeveralTexts,
     *,
     model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
-    device: str = 'auto',
-    revision: str | None = None,
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
@@ -776,6 +773,9 @@ def translate(
     top_p: float | None = None,
     num_answers: int | None = None,
     seed: int | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> list[bertkit.inference.generation.seq2seq_generator.GeneratedText]: ...
 
 @overload
@@ -783,8 +783,6 @@ def summarize(
     texts: str,
     *,
     model: str | pathlib.Path | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
     sentences: int | None = None,
     share: float | None = None,
     words: int | None = None,
@@ -795,6 +793,10 @@ def summarize(
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
     text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -804,8 +806,6 @@ def summarize(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     beams: int | None = None,
     length_penalty: float | None = None,
     early_stop: bool | None = None,
@@ -825,8 +825,6 @@ def summarize(
     texts: SeveralTexts,
     *,
     model: str | pathlib.Path | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
     sentences: int | None = None,
     share: float | None = None,
     words: int | None = None,
@@ -837,6 +835,10 @@ def summarize(
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
     text_column: str | None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -846,8 +848,6 @@ def summarize(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     beams: int | None = None,
     length_penalty: float | None = None,
     early_stop: bool | None = None,
@@ -872,6 +872,8 @@ def similarity(
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -881,8 +883,6 @@ def similarity(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> float: ...
 
 @overload
@@ -895,6 +895,8 @@ def similarity(
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -904,8 +906,6 @@ def similarity(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> Rows: ...
 
 @overload
@@ -918,6 +918,8 @@ def similarity(
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -927,8 +929,6 @@ def similarity(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> Rows: ...
 
 @overload
@@ -941,6 +941,8 @@ def search(
     index_folder: str | pathlib.Path | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -950,8 +952,6 @@ def search(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
@@ -973,6 +973,8 @@ def search(
     index_folder: str | pathlib.Path | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -982,8 +984,6 @@ def search(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
@@ -1003,8 +1003,8 @@ def score(
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
 ) -> bertkit.inference.text_scorer.TextScore: ...
 
 @overload
@@ -1015,8 +1015,8 @@ def score(
     text_column: str | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
 ) -> list[bertkit.inference.text_scorer.TextScore]: ...
 
 def report(
@@ -1036,8 +1036,8 @@ def next_sentence(
     model: str | pathlib.Path | bertkit.inference.next_sentence.NextSentence | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
 ) -> float: ...
 
 def inspect(
@@ -1053,9 +1053,6 @@ def generate(
     *,
     model: str | pathlib.Path | bertkit.inference.generation.generator.Generator,
     text_column: str | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     beams: int = 1,
     length_penalty: float = 1.0,
     early_stop: bool = False,
@@ -1068,6 +1065,9 @@ def generate(
     top_p: float | None = None,
     num_answers: int = 1,
     seed: int = 0,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> bertkit.inference.generation.generator.ContinuedText: ...
 
 @overload
@@ -1076,9 +1076,6 @@ def generate(
     *,
     model: str | pathlib.Path | bertkit.inference.generation.generator.Generator,
     text_column: str | None = None,
-    device: str = 'auto',
-    revision: str | None = None,
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     beams: int = 1,
     length_penalty: float = 1.0,
     early_stop: bool = False,
@@ -1091,6 +1088,9 @@ def generate(
     top_p: float | None = None,
     num_answers: int = 1,
     seed: int = 0,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
 ) -> list[bertkit.inference.generation.generator.ContinuedText]: ...
 
 @overload
@@ -1098,13 +1098,13 @@ def fill_mask(
     texts: str,
     *,
     model: str | pathlib.Path | bertkit.inference.fill_mask.FillMask | None = None,
-    top_k: int = 5,
-    targets: list[str] | None = None,
     text_column: str | None = None,
+    top_k: int = 5,
+    targets: collections.abc.Sequence[str] | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
 ) -> bertkit.inference.fill_mask.FilledText: ...
 
 @overload
@@ -1112,13 +1112,13 @@ def fill_mask(
     texts: SeveralTexts,
     *,
     model: str | pathlib.Path | bertkit.inference.fill_mask.FillMask | None = None,
-    top_k: int = 5,
-    targets: list[str] | None = None,
     text_column: str | None = None,
+    top_k: int = 5,
+    targets: collections.abc.Sequence[str] | None = None,
     device: str = 'auto',
     revision: str | None = None,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
 ) -> list[bertkit.inference.fill_mask.FilledText]: ...
 
 def export(
@@ -1137,6 +1137,8 @@ def embed(
     model: str | pathlib.Path | bertkit.inference.embeddings.embedder.Embedder | None = None,
     device: str = 'auto',
     revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
     pooling: tuple[typing.Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum'], ...] | None = None,
     normalize: bool | None = None,
     dimensions: int | None = None,
@@ -1146,8 +1148,6 @@ def embed(
     long_texts: Literal['truncate', 'window'] = 'truncate',
     stride: int | None = None,
     deterministic: bool = False,
-    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
-    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',

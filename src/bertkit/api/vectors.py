@@ -17,6 +17,7 @@ from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
 from bertkit.api.settings import build, divide, takes_settings
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
+from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
@@ -25,13 +26,12 @@ from bertkit.inference.embeddings.embedder import Embedder, Vectors
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.predictor import Predictor
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.text_scorer import PairsResult, TextScorer, judge_pairs
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
 from bertkit.jobs.predict import answer_file
 from bertkit.jobs.settings import PredictSettings
-from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.held_out import HeldOutResult, evaluate_held_out
 from bertkit.recipes.evaluate.run import EvaluatedModel, EvaluateResult
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
@@ -51,8 +51,6 @@ def embed(
     texts: Table,
     *,
     model: str | Path | Embedder | None = None,
-    device: str = "auto",
-    revision: str | None = None,
     **settings: Any,
 ) -> Vectors:
     """Embed texts: row n of the result belongs to text n.
@@ -61,8 +59,6 @@ def embed(
         texts: a list of texts, a data frame, or a file, folder or glob by name, or several.
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
         settings: fields of `EmbedderSettings`, and of `TableSettings`, which say how to read the
             texts.
 
@@ -78,23 +74,9 @@ def embed(
     """
     parts = divide({"reading": TableSettings, "embedding": EmbedderSettings}, settings)
     chosen = build(EmbedderSettings, parts["embedding"], "embed")
-    embedder = _take_embedder(model, chosen, device=device, revision=revision)
+    embedder = take_object(Embedder, model, chosen)
     reading = build(TableSettings, parts["reading"], "embed")
-    return embedder.encode(read_texts(texts, reading), progress=True)
-
-
-def _take_embedder(
-    model: str | Path | Embedder | None,
-    settings: EmbedderSettings,
-    *,
-    device: str,
-    revision: str | None,
-) -> Embedder:
-    """Load an embedder, or take that of the last call, or the one that is given."""
-    if isinstance(model, Embedder) and settings != EmbedderSettings():
-        raise SettingsError("a loaded Embedder has its settings; give them to Embedder.load")
-    place = model if model is not None else find_bundled("vectors")
-    return take_object(Embedder, place, settings, revision=revision, device=device)
+    return embedder(read_texts(texts, reading), progress=True)
 
 
 @overload
@@ -120,8 +102,6 @@ def similarity(
     model: str | Path | Embedder | None = None,
     similarity: Similarity | None = None,
     text_column: str | None = None,
-    device: str = "auto",
-    revision: str | None = None,
     **settings: Any,
 ) -> float | Rows:
     """Compute the similarity of two texts, or of each text of one list to each of another.
@@ -134,8 +114,6 @@ def similarity(
         similarity: cosine, dot, euclidean or manhattan; by default that of the model's folder,
             else cosine. Distances are negated: higher is always more similar.
         text_column: column of the texts, if they are rows or a file has several.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
         settings: fields of `EmbedderSettings`.
 
     Returns:
@@ -152,10 +130,10 @@ def similarity(
         (3, 3)
     """
     chosen = build(EmbedderSettings, settings, "similarity")
-    embedder = _take_embedder(model, chosen, device=device, revision=revision)
+    embedder = take_object(Embedder, model, chosen)
     reading = TableSettings(text_column=text_column)
-    rows = embedder.encode(take_texts(first, reading))
-    columns = rows if second is None else embedder.encode(take_texts(second, reading))
+    rows = embedder(take_texts(first, reading))
+    columns = rows if second is None else embedder(take_texts(second, reading))
     name = similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(name, rows, columns)
     return float(scores[0, 0]) if isinstance(first, str) and isinstance(second, str) else scores
@@ -180,8 +158,6 @@ def search(
     model: str | Path | None = None,
     top_k: int = 5,
     index_folder: str | Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
     **settings: Any,
 ) -> list[Hit] | list[list[Hit]]:
     """Find the texts most similar to a query, or to each of several, best first.
@@ -197,8 +173,6 @@ def search(
             comes with bertkit.
         top_k: results per query.
         index_folder: folder of a file's index; by default beside the file.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
         settings: fields of `SearchSettings`.
 
     Raises:
@@ -213,28 +187,25 @@ def search(
         check_several(queries)
     asked = [queries] if isinstance(queries, str) else list(queries)
     chosen = build(SearchSettings, settings, "search")
-    place = model if model is not None else find_bundled("vectors")
     names = name_files(corpus)
     if names is not None:
-        index = _open_index(
-            OpenModel.open(place, revision=revision).path, names, chosen, index_folder, device
-        )
-        found = index.search(asked, top_k)
+        folder = Embedder.find(model, chosen.revision).path
+        chosen = chosen.model_copy(update={"revision": None})
+        found = _open_index(folder, names, chosen, index_folder).search(asked, top_k)
     else:
         rows = _number_rows(cast("Table", hold_rows(corpus)), chosen)
-        limited = EmbedderSettings(**chosen.model_dump(include=set(EmbedderSettings.model_fields)))
-        embedder = _take_embedder(place, limited, device=device, revision=revision)
+        embedder = take_object(Embedder, model, select(EmbedderSettings, chosen))
         found = _search_rows(embedder, asked, rows, chosen, top_k)
     return found[0] if isinstance(queries, str) else found
 
 
 def _open_index(
-    model: Path, names: list[str], settings: SearchSettings, folder: str | Path | None, device: str
+    model: Path, names: list[str], settings: SearchSettings, folder: str | Path | None
 ) -> SearchIndex:
     """Open the index of files, or take that of the last call if it is to be kept."""
     corpus = Path(names[0])
     if settings.rebuild or len(names) > 1 or not corpus.exists():  # a glob
-        return SearchIndex.open(model, names, settings, index_folder=folder, device=device)
+        return SearchIndex.open(model, names, settings, index_folder=folder)
     place = Path(folder or name_beside(corpus))
     return LAST_LOADED.take(
         SearchIndex.open,
@@ -242,7 +213,6 @@ def _open_index(
         settings,
         made=[place],
         index_folder=place,
-        device=device,
     )
 
 
@@ -266,10 +236,10 @@ def _search_rows(
 ) -> list[list[Hit]]:
     similarity = settings.similarity or cast("Any", embedder.similarity)
     texts = [row.text for row in rows]
-    index = VectorIndex(embedder.encode(texts, progress=True), similarity)
+    index = VectorIndex(embedder(texts, progress=True), similarity)
     if settings.index == "approximate":
         index = index.approximate()
-    scores, places = index.search(embedder.encode(queries), top_k)
+    scores, places = index.search(embedder(queries), top_k)
     return ResultList(
         ResultList(replace(rows[place], score=score) for score, place in zip(*each, strict=True))
         for each in zip(scores.tolist(), places.tolist(), strict=True)
@@ -282,15 +252,12 @@ COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 
 @ends_in_one_line
-@takes_settings(PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS)
+@takes_settings(
+    EngineSettings, PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS
+)
 def predict(
     model: Model,
     data: Table,
-    *,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
     **settings: Any,
 ) -> list[Any]:
     """Predict the rows of a file, a data frame or a list; prediction n belongs to row n.
@@ -298,12 +265,8 @@ def predict(
     Args:
         model: a fine-tuned model, its folder, or the id of a model of the Hub.
         data: rows, with or without labels, or a file by name.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        engine: the inference engine; auto takes the fastest that is installed.
-        precision: of matrix products.
-        settings: fields of `PredictSettings`, names of columns that differ from those of the
-            training data, and for classifiers `top_k`.
+        settings: fields of `EngineSettings` and `PredictSettings`, names of columns that differ
+            from those of the training data, and for classifiers `top_k`.
 
     Returns:
         Predictions, such as `Classification`, as the model's predictor returns them.
@@ -312,30 +275,28 @@ def predict(
         InputError: a row can't be read, or columns are missing.
         BertkitError: the model can't be loaded.
     """
-    options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
-    predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, **options)
-    given = TASKS[predictor.task.name].answers
-    parts = divide({"columns": COLUMNS, "answers": given, "predict": PredictSettings}, settings)
+    parts = divide({"loading": EngineSettings, "predict": Settings}, settings)
+    loading = build(EngineSettings, parts["loading"], "predict")
+    predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, loading)
+    given = type(predictor.options)
+    kinds: dict[str, Any] = {"columns": COLUMNS, "answers": given, "predict": PredictSettings}
+    parts = divide(kinds, parts["predict"])
     chosen = build(PredictSettings, parts["predict"], "predict")
     columns = build(COLUMNS, parts["columns"], "predict")
-    predictor = predictor.giving(build(given, parts["answers"], "predict"))
+    predictor = predictor.with_options(build(given, parts["answers"], "predict"))
     answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
         return ResultList(row.prediction for row in answers.read(progress))
 
 
 @ends_in_one_line
-@takes_settings(EvaluateSettings, COLUMNS)
+@takes_settings(EngineSettings, EvaluateSettings, COLUMNS)
 def evaluate(
     model: Model,
     data: Table | None = None,
     *,
     minimal_pairs: str | Path | None = None,
     held_out: str | Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
     **settings: Any,
 ) -> EvaluateResult | PairsResult | HeldOutResult:
     """Evaluate a model on labeled data, on minimal pairs or on held-out text.
@@ -345,12 +306,8 @@ def evaluate(
         data: labeled rows, or a file by name.
         minimal_pairs: a file of pairs, as `bertkit evaluate --minimal-pairs` reads it.
         held_out: a folder of shards with held-out text.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        engine: the inference engine; auto takes the fastest that is installed.
-        precision: of matrix products.
-        settings: fields of `EvaluateSettings`, and names of columns that differ from those of the
-            training data.
+        settings: fields of `EngineSettings` and `EvaluateSettings`, and names of columns that
+            differ from those of the training data.
 
     Returns:
         The result; that of labeled data has `metrics` and `evaluation`.
@@ -361,34 +318,34 @@ def evaluate(
     """
     if sum(each is not None for each in (data, minimal_pairs, held_out)) != 1:
         raise SettingsError("give one of: labeled data, minimal_pairs, held_out")
-    parts = divide({"columns": COLUMNS, "evaluate": EvaluateSettings}, settings)
+    parts = divide(
+        {"loading": EngineSettings, "columns": COLUMNS, "evaluate": EvaluateSettings}, settings
+    )
+    loading = build(EngineSettings, parts["loading"], "evaluate")
     chosen = build(EvaluateSettings, parts["evaluate"], "evaluate")
     if data is not None:
         columns = build(COLUMNS, parts["columns"], "evaluate")
-        named = EvaluatedModel(model, device, revision, engine, precision)
+        named = EvaluatedModel(model, loading)
         return run_evaluate(named, cast("Table", hold_rows(data)), chosen, columns)
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if held_out is not None:
-        if (engine, precision) != ("auto", "auto"):
+        if (loading.engine, loading.precision) != ("auto", "auto"):
             raise SettingsError("held-out text is evaluated as in training: no engine, precision")
-        return evaluate_held_out(str(model), Path(held_out), device, revision=revision)
-    options = {"device": device, "revision": revision, "engine": engine, "precision": precision}
-    scorer = take_object(TextScorer, model, **options)
-    reading = RecordSettings(**chosen.model_dump(include=set(RecordSettings.model_fields)))
-    return judge_pairs(scorer, cast("str", minimal_pairs), reading)
+        return evaluate_held_out(
+            str(model), Path(held_out), loading.device, revision=loading.revision
+        )
+    scorer = take_object(TextScorer, model, loading)
+    return judge_pairs(scorer, cast("str", minimal_pairs), select(RecordSettings, chosen))
 
 
 @ends_in_one_line
-@takes_settings(ViewSettings)
+@takes_settings(ViewSettings, LoadingSettings)
 def view(
     text: str,
     pair: str | None = None,
     *,
     model: str | Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
     **settings: Any,
 ) -> AttentionView:
     """Show a model's attention for a text: a page in a notebook; `.write(path)` makes a file.
@@ -398,16 +355,13 @@ def view(
         pair: a second text; for an encoder-decoder, the target text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        device: auto, cpu, cuda or cuda:N.
-        revision: branch, tag or commit of a model of the Hub.
-        precision: of weights and matrix products: fp32 (auto) or bf16.
-        settings: fields of `ViewSettings`.
+        settings: fields of `ViewSettings` and `LoadingSettings`.
 
     Raises:
         BertkitError: as in `AttentionView.of`.
     """
-    chosen = build(ViewSettings, settings, "view")
+    parts = divide({"loading": LoadingSettings, "view": ViewSettings}, settings)
+    loading = build(LoadingSettings, parts["loading"], "view")
+    chosen = build(ViewSettings, parts["view"], "view")
     place = model if model is not None else find_bundled(chosen.bundled_part)
-    return AttentionView.of(
-        place, text, pair, chosen, device=device, revision=revision, precision=precision
-    )
+    return AttentionView.of(place, text, pair, chosen, **dict(loading))

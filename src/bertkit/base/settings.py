@@ -71,6 +71,12 @@ def validate(
         raise error_kind(f"{message}: {describe_validation(error)}") from None
 
 
+def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
+    """Return those settings of an object that are fields of another class."""
+    given = settings.model_fields_set & kind.model_fields.keys()
+    return kind(**{name: getattr(settings, name) for name in given})
+
+
 def describe_validation(error: ValidationError) -> str:
     """Describe in one line which fields are wrong, and why."""
     problems = []

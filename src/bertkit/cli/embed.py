@@ -13,6 +13,7 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import (
+    NamedModel,
     Words,
     gather_texts,
     list_problems,
@@ -39,11 +40,9 @@ PROBLEMS = {
 
 def embed(
     *inputs: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     output: Path | None = None,
     settings: Annotated[EmbedSettings, Parameter(name="*")] = EmbedSettings(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Embed each text of a file: row n of the output belongs to row n of the input.
@@ -71,13 +70,10 @@ def embed(
     Args:
         inputs: Files, folders or globs of texts, or - for standard input; of several arguments, the
             first is the model, unless --model names it.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         output: File for the vectors: .npy, .parquet or .jsonl. Without it, they are printed
             as JSONL, and the summary goes to standard error.
         settings: The settings of the command.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
     model, texts = take_model_and_files(inputs, model)
@@ -92,11 +88,11 @@ def embed(
         from bertkit.inference.embeddings.embedder import Embedder
 
         files = open_text_files(texts, settings)
-        embedder = Embedder.load(model, settings, device=device, revision=revision)
+        embedder = Embedder.load(model, settings)
         result = embed_lines(embedder, files, print)
         announce(_describe_embedding(result, json=json))
         return
-    result = run(model, texts, output, settings, device=device, revision=revision)
+    result = run(model, texts, output, settings)
     print(_describe_embedding(result, json=json))
 
 
@@ -124,11 +120,9 @@ Flags = Parameter(name="*", consume_multiple=True, negative_iterable=())
 
 def features(
     *inputs: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     output: Path | None = None,
     settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Extract the hidden states of each token (T_i) and one vector of each text (C).
@@ -153,13 +147,10 @@ def features(
 
     Args:
         inputs: A file of texts, or - for standard input; an argument before it is the model.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         output: File for the features: .jsonl or .parquet. Without it, they are printed as JSONL,
             and the summary goes to standard error.
         settings: The settings of the command.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
     if output is None:
@@ -173,12 +164,12 @@ def features(
     )
 
     if output is None:
-        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
+        stream = FeatureStream(model, texts, settings)
         announce(_describe_features(print_features(stream, print), json=json))
         return
     check = partial(check_output, texts, settings=settings)
     with open_output(output, "writing features into", inputs=[texts], check=check) as place:
-        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
+        stream = FeatureStream(model, texts, settings)
         print(_describe_features(write_features(stream, place), json=json))
 
 
@@ -205,12 +196,10 @@ MAX_TEXTS = 1000
 
 def similarity(
     *texts: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     file: Path | None = None,
     similarity: Similarity | None = None,
     settings: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Compute the similarity of two texts, or of each pair of several texts.
@@ -228,14 +217,11 @@ def similarity(
     Args:
         texts: Two or more texts; the first argument may be the model; - reads standard input, one
             text per line.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         file: File with one text per line.
         similarity: Similarity measure; by default that of the model's folder, else cosine.
             Distances are negated: higher is always more similar.
         settings: The settings of the command.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -249,8 +235,8 @@ def similarity(
     from bertkit.inference.embeddings.embedder import Embedder
     from bertkit.inference.embeddings.similarity import compare_all
 
-    embedder = Embedder.load(model, settings, device=device, revision=revision)
-    vectors = embedder.encode(given)
+    embedder = Embedder.load(model, settings)
+    vectors = embedder(given)
     chosen = similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(chosen, vectors, vectors).tolist()
     if json:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import describe_metrics, legible, open_result
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.cli.texts import Encoder, describe_metrics, legible, open_result
+from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
@@ -33,10 +33,7 @@ def evaluate(
     output: Path | None = None,
     settings: Annotated[EvaluateSettings, Parameter(name="*")] = EvaluateSettings(),  # noqa: B008
     columns: Annotated[COLUMNS, Parameter(name="*")] = COLUMNS(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Evaluate a fine-tuned model on labeled data, or a pre-trained one on text.
@@ -69,11 +66,7 @@ def evaluate(
             scorers.
         settings: The settings of the command.
         columns: Names of the columns, if they differ from those of the training data.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it was measured to be
-            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
+        loading: How the model is loaded.
         json: Print one JSON object.
     """
     given = [place for place in (data, minimal_pairs, held_out) if place is not None]
@@ -86,18 +79,16 @@ def evaluate(
         if minimal_pairs is not None:
             from bertkit.inference.text_scorer import TextScorer, judge_pairs
 
-            scorer = TextScorer.load(
-                model, device, revision=revision, engine=engine, precision=precision
-            )
+            scorer = TextScorer.load(model, loading)
             print(describe_pairs(judge_pairs(scorer, minimal_pairs, settings), json=json))
         if held_out is not None:
             from bertkit.recipes.evaluate.held_out import evaluate_held_out
 
-            if (engine, precision) != ("auto", "auto"):
+            if (loading.engine, loading.precision) != ("auto", "auto"):
                 raise SettingsError(
                     "--held-out is evaluated as in training: no engine, no precision"
                 )
-            found = evaluate_held_out(model, held_out, device, revision=revision)
+            found = evaluate_held_out(model, held_out, loading.device, revision=loading.revision)
             print(describe_held_out(found, json=json))
         return
     from bertkit.recipes.evaluate.held_out import render
@@ -117,9 +108,7 @@ def evaluate(
         overwrite=settings.overwrite,
         is_workplace=True,
     ) as place:
-        result = run(
-            EvaluatedModel(model, device, revision, engine, precision), data, settings, columns
-        )
+        result = run(EvaluatedModel(model, loading), data, settings, columns)
         for line in result.data_problems:
             announce(legible(line))
         if place is not None:

@@ -11,8 +11,16 @@ from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, find_size, gather_texts, printable, take_model
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.cli.texts import (
+    Encoder,
+    NamedModel,
+    Words,
+    find_size,
+    gather_texts,
+    printable,
+    take_model,
+)
+from bertkit.inference.settings import EngineSettings
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -20,14 +28,11 @@ if TYPE_CHECKING:
 
 def fill_mask(
     *texts: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     file: Path | None = None,
     top_k: int = 5,
     targets: list[str] | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Predict the most probable words for each [MASK] of a text.
@@ -47,26 +52,21 @@ def fill_mask(
     Args:
         texts: Texts with at least one [MASK] each; the first argument may be the model; - reads
             standard input, one text per line.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         file: File with one text per line, of any length.
         top_k: Number of candidates per [MASK].
         targets: Consider only this word; repeat the flag for more.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it was measured to be
-            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
+        loading: How the model is loaded.
         json: Print one JSON object per text.
     """
     check_standard_output()
     model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
-    from bertkit.inference.predictor import NamedText
+    from bertkit.inference.pipeline import NamedInput
 
-    fill = FillMask.load(model, device, revision=revision, engine=engine, precision=precision)
-    filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
+    fill = FillMask.load(model, loading)
+    filled = fill.stream(starmap(NamedInput, named), top_k=top_k, targets=targets)
     size, is_watched = find_size(texts, file), sys.stdout.isatty()
     with show_progress("Filling", size, is_bytes=True, is_hidden=is_watched) as progress:
         for result in filled:
@@ -88,11 +88,8 @@ def describe(result: "FilledText", *, json: bool) -> str:
 
 def next_sentence(
     *texts: Words,
-    model: str | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    model: NamedModel = None,
+    loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Compute the probability that the second text follows the first.
@@ -105,13 +102,8 @@ def next_sentence(
 
     Args:
         texts: Two texts; a third argument before them is the model.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it was measured to be
-            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
+        model: The model.
+        loading: How the model is loaded.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -121,10 +113,7 @@ def next_sentence(
     from bertkit.inference.next_sentence import NextSentence
 
     first, second = replace_surrogates(texts)
-    predict = NextSentence.load(
-        model, device, revision=revision, engine=engine, precision=precision
-    )
-    probability = predict(first, second)
+    probability = NextSentence.load(model, loading)((first, second))
     if json:
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))

@@ -16,6 +16,9 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import (
+    Encoder,
+    Model,
+    NamedModel,
     Words,
     find_size,
     gather_texts,
@@ -26,7 +29,7 @@ from bertkit.cli.texts import (
 )
 from bertkit.inference.decoding.settings import check_seed
 from bertkit.inference.generation.settings import GeneratorSettings
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.settings import EngineSettings, LoadingSettings
 
 if TYPE_CHECKING:
     from bertkit.inference.generation.generator import ContinuedText, Generator
@@ -40,9 +43,7 @@ def generate(
     file: Path | None = None,
     settings: Annotated[GeneratorSettings, Parameter(name="*")] = GeneratorSettings(),  # noqa: B008
     stream: bool | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
+    loading: Model = LoadingSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Continue a text with a left-to-right model.
@@ -71,9 +72,7 @@ def generate(
         settings: Decoding settings.
         stream: Print tokens as they are generated; by default in a terminal, for one text and one
             answer without beams.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
+        loading: How the model is loaded.
         json: Print one JSON object per text.
     """
     check_standard_output()
@@ -85,16 +84,16 @@ def generate(
         )
     check_seed(settings, settings.seed)
     from bertkit.inference.generation.generator import Generator
-    from bertkit.inference.predictor import NamedText
+    from bertkit.inference.pipeline import NamedInput
 
     prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)
 
-    generator = Generator.load(model, device, revision=revision, precision=precision)
+    generator = Generator.load(model, loading).with_options(settings)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
-        write_live(generator, prompts[0], settings)
+        write_live(generator, prompts[0])
         return
-    results = generator.stream(starmap(NamedText, named), settings)
+    results = generator.stream(starmap(NamedInput, named))
     is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
     total = find_size(prompts, file)
     with show_progress("Writing", total, is_bytes=True, is_hidden=is_watched) as progress:
@@ -114,9 +113,9 @@ def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[
     return gather_texts(prompts, file)
 
 
-def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings) -> None:
+def write_live(generator: "Generator", prompt: str) -> None:
     """Print the prompt, then tokens as they are generated; if it is too long, print nothing."""
-    pieces = generator.write(prompt, settings)
+    pieces = generator.stream_words(prompt)
     first = next(pieces)
     for piece in chain([prompt, first], pieces):
         sys.stdout.write(legible(piece))
@@ -139,12 +138,9 @@ SHOWN_CHARS = 60  # of a text
 
 def score(
     *texts: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     file: Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
+    loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Score how likely a language model finds texts, without labels.
@@ -165,27 +161,22 @@ def score(
     Args:
         texts: Texts; the first argument may be the model; - reads standard input, one text per
             line.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         file: File with one text per line.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it was measured to be
-            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
+        loading: How the model is loaded.
         json: Print one JSON object per text, and one for all.
     """
     check_standard_output()
     model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
-    from bertkit.inference.predictor import NamedText
+    from bertkit.inference.pipeline import NamedInput
     from bertkit.inference.text_scorer import TextScorer
     from bertkit.tasks.metrics.texts import find_perplexity
 
-    scorer = TextScorer.load(model, device, revision=revision, engine=engine, precision=precision)
+    scorer = TextScorer.load(model, loading)
     logs, num_tokens, num_unknown = [], 0, 0
     with show_progress("Scoring", find_size(texts, file), is_bytes=True) as progress:
-        for result in scorer.stream(starmap(NamedText, named)):
+        for result in scorer.stream(starmap(NamedInput, named)):
             sys.stdout.write(describe_score(result, json=json))
             logs.append(result.log_probability)
             num_tokens += result.num_tokens

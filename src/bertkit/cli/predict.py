@@ -15,6 +15,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.texts import (
     NO_TEXT,
+    Encoder,
     Words,
     find_source,
     legible,
@@ -22,7 +23,7 @@ from bertkit.cli.texts import (
     open_result,
     take_bundled,
 )
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.seq2seq.settings import KINDS, Kind
@@ -224,11 +225,7 @@ DOCSTRING = """{summary}
         settings: The settings of the command.
         answers: What a prediction gives.
         columns: Names of the columns.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        engine: The inference engine; auto uses the fastest that is installed.
-        precision: Precision of matrix products: auto takes bf16 where it was measured to be
-            faster, else fp32; int8 is faster on processors with VNNI, and less exact.
+        loading: How the model is loaded.
         json: Print one JSON object per prediction, with all scores.
     """
 
@@ -251,10 +248,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         answers: Annotated[answers_kind, as_answers] = answers_kind(),  # noqa: B008
         settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
         columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
-        device: str = "auto",
-        revision: str | None = None,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
+        loading: Encoder = EngineSettings(),  # noqa: B008
         json: bool = False,
     ) -> None:
         source = find_source(words, file, has_other_inputs=inputs != inputs_kind())
@@ -268,12 +262,10 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
-            predictor: Predictor[Any, Any, Any] = Predictor.load(
-                model, device=device, revision=revision, engine=engine, precision=precision
-            )
+            predictor: Predictor[Any, Any, Any] = Predictor.load(model, loading)
             if (task := predictor.task.name) != name:
                 raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
-            predictor = predictor.giving(answers)
+            predictor = predictor.with_options(answers)
             if source is None:
                 found = answer_values(predictor, values)
             else:

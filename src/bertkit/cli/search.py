@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, gather_texts, printable, shorten, take_model
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.cli.texts import NamedModel, Words, gather_texts, printable, shorten, take_model
+from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.retrieval.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -23,14 +23,12 @@ SHOWN_CHARS = 160
 
 def search(
     *queries: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     corpus: list[str],
     file: Path | None = None,
     top_k: int = 5,
     settings: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
     index_folder: Path | None = None,
-    device: str = "auto",
-    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Find the texts of a file, or of a folder, that are most similar to a query.
@@ -57,8 +55,7 @@ def search(
     Args:
         queries: Queries; the first argument may be the model; - reads standard input, one query per
             line.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
         file: File with one query per line.
@@ -66,8 +63,6 @@ def search(
         settings: The settings of the command.
         index_folder: Folder of the index; by default beside the corpus, or in the common folder of
             several files.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
@@ -77,9 +72,7 @@ def search(
     texts = [text for _, text in gather_texts(queries, file)]
     from bertkit.retrieval.search_index import SearchIndex
 
-    index = SearchIndex.open(
-        model, corpus, settings, index_folder=index_folder, device=device, revision=revision
-    )
+    index = SearchIndex.open(model, corpus, settings, index_folder=index_folder)
     for query, hits in zip(texts, index.search(texts, top_k), strict=True):
         if json:
             found = {"query": query, "hits": [asdict(hit) for hit in hits]}
@@ -98,14 +91,9 @@ def _show(query: str, hits: "list[Hit]") -> None:
 
 def nearest(
     *words: Words,
-    model: str | None = None,
-    layer: int = 0,
+    model: NamedModel = None,
     top_k: int = 10,
-    whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
-    device: str = "auto",
-    revision: str | None = None,
+    settings: Annotated[WordVectorSettings, Parameter(name="*")] = WordVectorSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """List the entries of a vocabulary that are nearest to a word by cosine similarity.
@@ -130,17 +118,9 @@ def nearest(
     Args:
         words: Words or entries of the vocabulary; each gets its own list. The first may be the
             model.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
-        layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
+        model: The model.
         top_k: Number of neighbors per word.
-        whole_words: List only whole words; otherwise also pieces (##), special and unused entries.
-        engine: The inference engine for layers above 0; auto uses the fastest that is installed.
-        precision: Precision of matrix products for layers above 0: auto takes bf16 where it was
-            measured to be faster, else fp32; int8 is faster on processors with VNNI, and less
-            exact.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
+        settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object per word.
     """
     check_standard_output()
@@ -150,15 +130,7 @@ def nearest(
     from bertkit.inference.embeddings.word_vectors import WordVectors
 
     words = replace_surrogates(words)
-    vectors = WordVectors.load(
-        model,
-        layer=layer,
-        whole_words=whole_words,
-        engine=engine,
-        precision=precision,
-        device=device,
-        revision=revision,
-    )
+    vectors = WordVectors.load(model, settings)
     found = [vectors.nearest(word, top_k=top_k) for word in words]
     for neighborhood in found:
         show_neighborhood(neighborhood, json=json)
@@ -180,15 +152,10 @@ def show_neighborhood(found: "Neighbors", *, json: bool) -> None:
 
 def analogy(
     *words: Words,
-    model: str | None = None,
+    model: NamedModel = None,
     minus: list[str] | None = None,
-    layer: int = 0,
     top_k: int = 10,
-    whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
-    engine: EngineName = "auto",
-    precision: PrecisionName = "auto",
-    device: str = "auto",
-    revision: str | None = None,
+    settings: Annotated[WordVectorSettings, Parameter(name="*")] = WordVectorSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Solve a word analogy: kitten + dog - puppy.
@@ -210,18 +177,10 @@ def analogy(
 
     Args:
         words: Words to add; the first argument may be the model.
-        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
-            default the first argument, or else the model that comes with bertkit.
+        model: The model.
         minus: A word to subtract; repeat the flag for more.
-        layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
         top_k: Number of entries.
-        whole_words: List only whole words; otherwise also pieces (##), special and unused entries.
-        engine: The inference engine for layers above 0; auto uses the fastest that is installed.
-        precision: Precision of matrix products for layers above 0: auto takes bf16 where it was
-            measured to be faster, else fp32; int8 is faster on processors with VNNI, and less
-            exact.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
+        settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -231,13 +190,5 @@ def analogy(
     from bertkit.inference.embeddings.word_vectors import WordVectors
 
     words, minus = replace_surrogates((words, minus))
-    vectors = WordVectors.load(
-        model,
-        layer=layer,
-        whole_words=whole_words,
-        engine=engine,
-        precision=precision,
-        device=device,
-        revision=revision,
-    )
+    vectors = WordVectors.load(model, settings)
     show_neighborhood(vectors.nearest(words, minus or (), top_k=top_k), json=json)

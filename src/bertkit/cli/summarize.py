@@ -43,8 +43,6 @@ def summarize(
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
     embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
     decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
     why: bool = False,
     json: bool = False,
 ) -> None:
@@ -75,8 +73,6 @@ def summarize(
         table: How to read the files.
         embedding: How an encoder embeds sentences.
         decoding: Decoding settings of a model of `bertkit finetune summarize`.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
         why: Show before each sentence its number in the text, its rank, its score, and its
             similarity to the most similar sentence chosen before it.
         json: Print one JSON object per text, with the same details and character positions.
@@ -88,8 +84,8 @@ def summarize(
     texts.find()  # before a model is loaded
     from bertkit.inference.generation.summarizer import load_summarizer
 
-    summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
-    summaries, counts = stream_summaries(summarizer, texts, decoding, why=why)
+    summarizer = load_summarizer(model, embedding, settings, decoding)
+    summaries, counts = stream_summaries(summarizer, texts, why=why)
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
             file, row = texts.places.popleft()
@@ -150,12 +146,12 @@ class SummarizedTexts:
 
 
 def stream_summaries(
-    summarizer: "Summarizer", texts: SummarizedTexts, decoding: DecodingOverrides, *, why: bool
+    summarizer: "Summarizer", texts: SummarizedTexts, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
     """Return a stream of summaries, and the counts that it updates.
 
     Raises:
-        SettingsError: a setting is for the other kind of model, or out of range.
+        SettingsError: reasons are asked for, and the model gives none.
     """
     from bertkit.inference.generation.extractive import SummaryCounts
     from bertkit.inference.generation.seq2seq_generator import GenerationCounts
@@ -165,16 +161,9 @@ def stream_summaries(
         if why:
             raise SettingsError("--why is for extracted sentences; this model generates its own")
         written = GenerationCounts()
-        chosen = summarizer.settings_with(decoding)
-        return summarizer.stream(texts, chosen, written), written
-    if decoding.model_fields_set:
-        given = ", ".join(sorted(decoding.model_fields_set))
-        raise SettingsError(
-            f"{given} applies only to models of `bertkit finetune summarize`; this model"
-            " extracts sentences unchanged"
-        )
+        return summarizer.stream(texts, counts=written), written
     counts = SummaryCounts()
-    return summarizer.stream(texts, counts), counts
+    return summarizer.stream(texts, counts=counts), counts
 
 
 def format_json(summary: "ExtractiveSummary | GeneratedText", file: str, row: int | None) -> str:

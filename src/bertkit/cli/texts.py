@@ -20,6 +20,7 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.data.tables.decoder import check_standard_input
+from bertkit.inference.settings import EngineSettings, LoadingSettings
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
@@ -46,6 +47,16 @@ def refuse_options(_: Any, word: str | None) -> None:
         raise MisspelledOptionError(word)
 
 
+# How a command loads its model: a whole one, or an encoder that an engine computes.
+Model = Annotated[LoadingSettings, Parameter(name="*")]
+Encoder = Annotated[EngineSettings, Parameter(name="*")]
+NamedModel = Annotated[
+    str | None,
+    Parameter(
+        help="A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by"
+        " default the first argument, or else the model that comes with bertkit."
+    ),
+]
 # Arguments that may begin with a hyphen; where several are accepted, a lone - is standard input.
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_options)]
 

@@ -14,10 +14,10 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
+from bertkit.cli.texts import Model, Words, find_source, legible, list_problems, open_result
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
-from bertkit.inference.settings import PrecisionName
+from bertkit.inference.settings import LoadingSettings
 
 if TYPE_CHECKING:
     from bertkit.recipes.seq2seq.evaluation import GeneratedTexts, Scoring
@@ -40,9 +40,7 @@ def translate(
     overwrite: bool = False,
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
     decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
+    loading: Model = LoadingSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Translate texts with a model of `bertkit finetune translate`.
@@ -77,9 +75,7 @@ def translate(
         overwrite: Replace an existing output.
         table: How to read the file.
         decoding: Decoding settings.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
+        loading: How the model is loaded.
         json: Print one JSON object per text, or one with the metrics.
     """
     source = find_source(texts, file)
@@ -106,8 +102,8 @@ def translate(
     with place_holder as place:
         if place is not None:
             count_texts(given)  # finds unreadable rows before hours of work
-        translator = Translator.load(model, device=device, revision=revision, precision=precision)
-        work = GeneratedTexts(translator, given, translator.settings_with(decoding))
+        translator = Translator.load(model, loading).with_options(decoding)
+        work = GeneratedTexts(translator, given)
         if right is not None:
             with show_bar(work) as progress:
                 scoring = score_texts("translate", work.read(progress), right)
@@ -177,7 +173,7 @@ def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -
             yield json_module.dumps(asdict(answer), ensure_ascii=False, allow_nan=False) + "\n"
         else:
             written = [one.text for one in (answer, *answer.others)]
-            missing = [""] * (work.settings.num_answers - len(written))
+            missing = [""] * (work.generator.options.num_answers - len(written))
             for text in written + missing:
                 yield " ".join(legible(text).split()) + "\n"
 

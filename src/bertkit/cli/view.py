@@ -14,8 +14,8 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, open_in_browser, printable, take_model
-from bertkit.inference.settings import PrecisionName
+from bertkit.cli.texts import Model, Words, open_in_browser, printable, take_model
+from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import ViewSettings
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def view(
     svg: Path | None = None,
     png: Path | None = None,
     settings: Annotated[ViewSettings, Parameter(name="*")] = ViewSettings(),  # noqa: B008
-    device: str = "auto",
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
+    loading: Model = LoadingSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Visualize a model's attention for a text: an interactive page, a figure, or numbers.
@@ -82,9 +80,7 @@ def view(
             aren't chosen; with --token, the attention of one head after that token.
         png: The same figure in pixels, at 300 dpi; needs `bertkit[plots]`.
         settings: The settings of the command.
-        device: auto, cpu, cuda or cuda:N.
-        revision: Branch, tag or commit of a model of the Hub.
-        precision: Precision of weights and matrix products: fp32 (auto) or bf16.
+        loading: How the model is loaded.
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """
@@ -101,9 +97,7 @@ def view(
         from bertkit.interpret.attention_view import AttentionView
 
         text, pair = replace_surrogates((*texts, None)[:2])
-        seen = AttentionView.of(
-            model, text, pair, settings, device=device, revision=revision, precision=precision
-        )
+        seen = AttentionView.of(model, text, pair, settings, **dict(loading))
         if svg or png:
             write_figures(seen, list(filter(None, figures)))
         if output is not None:

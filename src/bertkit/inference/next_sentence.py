@@ -1,102 +1,88 @@
 """Next-sentence prediction: the probability that a text follows another."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Self
 
-import torch
-
 from bertkit.base.errors import InputError
-from bertkit.inference.engines.choice import choose_engine
+from bertkit.base.settings import Settings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
+from bertkit.inference.settings import EngineSettings
 from bertkit.models.bert.heads import (
     IS_NEXT,
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.models.open_model import OpenModel
+from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import Encoding
-from bertkit.tokenization.tokenizer import check_several
 
 
 @dataclass(frozen=True)
-class NextSentence:
+class NextSentence(EncoderPipeline[tuple[str, str], float]):
     """Predicts whether the second text of a pair follows the first.
+
+    A call with a tuple of two texts returns the probability, from 0 to 1; a call with a list of
+    such pairs, a list.
+
+    Examples:
+        >>> follows = NextSentence.load("run/")  # doctest: +SKIP
+        >>> follows(("She opened the door.", "The room was dark."))  # doctest: +SKIP
+        0.98
 
     Attributes:
         loaded: the model and its tokenizer.
-        engine_name: the runtime of the encoder, as in `choose_engine`.
-        precision: of the encoder's weights and matrix products, as in `choose_engine`.
+        engine: the runtime of the encoder.
     """
 
     loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
-    engine_name: EngineName = "auto"
-    precision: PrecisionName = "auto"
+    engine: Engine
+    options: Settings = field(default_factory=Settings)
+
+    bundled = "words"
+    noun = "pair"
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path | None = None,
-        device: str = "auto",
-        *,
-        revision: str | None = None,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load any checkpoint with a next-sentence head.
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load any checkpoint with a next-sentence head."""
+        loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
+        loaded = LoadedModel.load(BertForNextSentencePrediction, opened, loading.device)
+        return cls(loaded, start_engine(loaded.model, loading))
 
-        Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
-        """
-        return cls(
-            LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision),
-            engine,
-            precision,
+    def check(self, named: NamedInput) -> None:
+        """Raise InputError for what isn't a pair; its texts are checked when they are encoded."""
+        if not isinstance(named.value, tuple | list) or len(named.value) != 2:
+            raise InputError(
+                f"{named.name}: expected a tuple of two texts, got {named.value!r:.80}"
+            )
+
+    def measure(self, named: NamedInput) -> int:
+        """Return the characters of a pair."""
+        return sum(map(len, filter(None, named.value)))
+
+    def encode(self, inputs: list[NamedInput]) -> list[Encoding]:
+        """Encode pairs without truncation."""
+        return [self._encode(named.name, *named.value) for named in inputs]
+
+    def compute_batch(self, batch: Sequence[Encoding]) -> list[float]:
+        """Compute the probability of each pair."""
+        packed = PackedBatch.from_sequences(
+            [encoding.ids for encoding in batch],
+            [encoding.token_type_ids for encoding in batch],
         )
-
-    def __call__(self, first: str, second: str) -> float:
-        """Return the probability, from 0 to 1, that `second` follows `first`."""
-        return self.score_pairs([(first, second)])[0]
-
-    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability for each pair.
-
-        Raises:
-            InputError: something isn't a pair of texts, a text is empty, or a pair is too long.
-        """
-        check_several(pairs)
-        encodings = [
-            self._encode(f"pair {number}", *_take_pair(f"pair {number}", pair))
-            for number, pair in enumerate(pairs, start=1)
-        ]
-        results: dict[int, float] = {}
-        lengths = [len(encoding) for encoding in encodings]
-        for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
-            probabilities = self._score([encodings[index] for index in chosen])
-            results.update(zip(chosen, probabilities, strict=True))
-        return [results[index] for index in range(len(pairs))]
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return choose_engine(self.engine_name, self.loaded.model, precision=self.precision)
-
-    @torch.inference_mode()
-    def _score(self, encodings: Sequence[Encoding]) -> list[float]:
-        batch = PackedBatch.from_sequences(
-            [encoding.ids for encoding in encodings],
-            [encoding.token_type_ids for encoding in encodings],
-        )
-        (tokens,) = self._engine(batch)
+        (tokens,) = self.engine(packed)
         model = self.loaded.model
-        scores = model.next_sentence(model.pooler(tokens, batch))
+        scores = model.next_sentence(model.pooler(tokens, packed))
         probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
         return probabilities
 
+    def decode(self, encoded: Sequence[Encoding], computed: Sequence[float]) -> Sequence[float]:
+        """Return the probabilities as they are."""
+        return computed
+
     def _encode(self, name: str, first: str, second: str) -> Encoding:
-        """Encode a pair without truncation."""
         if self.loaded.model.config.type_vocab_size == 1:
             raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.loaded.tokenizer.encode(first, second)
@@ -105,10 +91,3 @@ class NextSentence:
         is_empty = segments.count(0) == 2 or segments.count(1) == 1
         self.loaded.check_text(name, len(encoding), is_empty=is_empty)
         return encoding
-
-
-def _take_pair(name: str, pair: object) -> tuple[str, str]:
-    """Return two texts; their types are checked when they are encoded."""
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InputError(f"{name}: expected a tuple of two texts, got {pair!r:.80}")
-    return pair[0], pair[1]

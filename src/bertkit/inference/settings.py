@@ -1,13 +1,49 @@
-"""Names of engines and precisions; settings and the command line import them without torch."""
+"""How a model is loaded; settings and the command line import this without torch."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import AnyModel, Settings, validate
 
 EngineName: TypeAlias = Literal["auto", "torch", "onnx"]
 Precision: TypeAlias = Literal["fp32", "bf16", "int8"]
 PrecisionName: TypeAlias = Literal["auto", "fp32", "bf16", "int8"]
-PRECISION_HELP = (
-    "Precision of matrix products. auto takes bf16 on GPUs and processors where it was measured to"
-    " be faster, else fp32; bertkit devices shows which. int8: integers for the matrices of linear"
-    " layers, faster on processors with avx512_vnni, avx_vnni or amx_int8, less exact; needs"
-    " bertkit[onnx]."
-)
+
+
+class LoadingSettings(Settings):
+    """What a model is computed on and in, and which version of it is loaded."""
+
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+    revision: str | None = Field(None, description="Branch, tag or commit of a model of the Hub.")
+    precision: PrecisionName = Field(
+        "auto", description="Precision of weights and matrix products: fp32 (auto) or bf16."
+    )
+
+
+class EngineSettings(LoadingSettings):
+    """The same of an encoder, which an engine computes."""
+
+    engine: EngineName = Field(
+        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+    )
+    precision: PrecisionName = Field(
+        "auto",
+        description="Precision of matrix products. auto takes bf16 on GPUs and processors where it"
+        " was measured to be faster, else fp32; bertkit devices shows which. int8: integers for the"
+        " matrices of linear layers, faster on processors with avx512_vnni, avx_vnni or amx_int8,"
+        " less exact; needs bertkit[onnx].",
+    )
+
+
+def take_settings(kind: type[AnyModel], values: dict[str, Any], name: str) -> AnyModel:
+    """Build settings from the keyword arguments of a class or function of this name.
+
+    Raises:
+        SettingsError: an argument is unknown or has a wrong value; the message has the right ones.
+    """
+    if unknown := [key for key in values if key not in kind.model_fields]:
+        known = ", ".join(kind.model_fields) or "none"
+        raise SettingsError(f"{name} has no setting {', '.join(unknown)}; it has {known}")
+    return validate(kind, values, name)

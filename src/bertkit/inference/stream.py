@@ -8,18 +8,28 @@ window, a thread tokenizes the next.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.tokenization.tokenizer import Tokenizer, check_several, check_texts
+from bertkit.tokenization.tokenizer import Tokenizer
 
 NUL = "\0"
 NUM_SPECIAL = 2  # [CLS] and [SEP]
 
 
 @dataclass
-class TextCounts:
-    """Counts over texts; a text is counted under each attribute that applies.
+class InputCounts:
+    """Statistics of inputs; those of several windows add up."""
+
+    def add(self, other: Self) -> None:
+        """Add the counts of another object."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+@dataclass
+class TextCounts(InputCounts):
+    """InputCounts over texts; a text is counted under each attribute that applies.
 
     Attributes:
         texts: all texts.
@@ -40,11 +50,6 @@ class TextCounts:
     windowed: int = 0
     with_nul: int = 0
     undecodable: int = 0
-
-    def add(self, other: "TextCounts") -> None:
-        """Add the counts of another object."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 @dataclass(frozen=True)
@@ -130,16 +135,11 @@ Text = TypeVar("Text")  # a text, or an object that holds one
 Encoded = TypeVar("Encoded")
 
 
-def check_each(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the same texts, checking each when its turn comes."""
-    check_several(texts)
-    for text in texts:
-        check_texts([text])
-        yield text
-
-
 def cut_windows(
-    texts: Iterable[Text], measure: Callable[[Any], int] = len, most: int | None = None
+    texts: Iterable[Text],
+    measure: Callable[[Any], int] = len,
+    most: int | None = None,
+    most_texts: int | None = None,
 ) -> Iterator[list[Text]]:
     """Yield lists of texts, at most some thousands each.
 
@@ -150,15 +150,17 @@ def cut_windows(
         texts: texts, or objects that hold them.
         measure: returns the size of one; by default its number of characters.
         most: total size of texts that ends a window; by default 262,144.
+        most_texts: number of texts that ends a window; by default 4,096.
     """
     most = WINDOW_CHARS if most is None else most
+    most_texts = WINDOW_TEXTS if most_texts is None else most_texts
     window: list[Text] = []
     size = 0
     try:
         for text in texts:
             window.append(text)
             size += measure(text)
-            if len(window) == WINDOW_TEXTS or size >= most:
+            if len(window) == most_texts or size >= most:
                 yield window
                 window, size = [], 0
     except InputError:

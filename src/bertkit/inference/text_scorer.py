@@ -7,30 +7,28 @@ the whole text but the token that it predicts, so there is one query per token.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Self, overload
+from typing import Self
 
 import numpy as np
 import torch
 
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.base.progress import show_progress
+from bertkit.base.settings import Settings
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.predictor import NamedText, name_texts
-from bertkit.inference.settings import EngineName, PrecisionName
-from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
+from bertkit.inference.settings import EngineSettings
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, BertLMHeadModel
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.reports.notebook import ResultList, Row, Tabular
+from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.metrics.classification import Numbers
 from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.metrics.texts import find_perplexity
@@ -52,6 +50,9 @@ class Query:
     masked: range
     places: range
     labels: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.sequence)
 
     def ids(self, mask_id: int) -> list[int]:
         """Return the sequence with its [MASK]s."""
@@ -163,8 +164,10 @@ class ScorableText:
 
 
 @dataclass(frozen=True)
-class TextScorer:
+class TextScorer(EncoderPipeline[str, TextScore]):
     """Scores texts with a left-to-right or a bidirectional model.
+
+    A call with a text returns a `TextScore`; a call with a list, a list.
 
     Examples:
         >>> score = TextScorer.load("run/")  # doctest: +SKIP
@@ -173,91 +176,70 @@ class TextScorer:
 
     Attributes:
         loaded: the model and its tokenizer.
-        engine_name: the runtime of the encoder, as in `choose_engine`.
-        precision: of the encoder's weights and matrix products, as in `choose_engine`.
+        engine: the runtime of the encoder.
     """
 
     loaded: LoadedModel[BertLMHeadModel | BertForMaskedLM | BertForPreTraining]
-    engine_name: EngineName = "auto"
-    precision: PrecisionName = "auto"
+    engine: Engine
+    options: Settings = field(default_factory=Settings)
+
+    bundled = "words"
+    window_chars = WINDOW_CHARS
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path | None = None,
-        device: str = "auto",
-        *,
-        revision: str | None = None,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load a left-to-right model, or one with a masked-LM head.
-
-        Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
-        """
-        opened = OpenModel.open(path, revision=revision, bundled="words")
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load a left-to-right model, or one with a masked-LM head."""
         kind = BertLMHeadModel if opened.is_causal else BertForMaskedLM
-        return cls(LoadedModel.load(kind, opened, device), engine, precision)
+        loaded: LoadedModel[BertLMHeadModel | BertForMaskedLM | BertForPreTraining]
+        loaded = LoadedModel.load(kind, opened, loading.device)
+        return cls(loaded, start_engine(loaded.model, loading))
 
     @property
     def is_left_to_right(self) -> bool:
         """Whether each token is predicted from those before it only."""
         return self.loaded.model.config.is_decoder
 
-    @overload
-    def __call__(self, text: str) -> TextScore: ...
+    def encode(self, inputs: list[NamedInput]) -> list[ScorableText]:
+        """Tokenize texts, and list their queries."""
+        tokenizer, limit = self.loaded.tokenizer, self.loaded.max_length
+        ask = ask_left_to_right if self.is_left_to_right else ask_masked
+        encoded = []
+        pieces = tokenizer.piece_ids([named.value for named in inputs])
+        for named, ids in zip(inputs, pieces, strict=True):
+            queries = list(ask(ids, tokenizer, limit))
+            if not queries:
+                raise InputError(f"{named.name} is empty; a text must have at least one word")
+            num_tokens = sum(len(query.labels) for query in queries)
+            num_unknown = ids.count(tokenizer.unk_id)
+            encoded.append(ScorableText(named.value, num_tokens, num_unknown, queries))
+        return encoded
 
-    @overload
-    def __call__(self, text: list[str] | tuple[str, ...]) -> list[TextScore]: ...
+    def compute(self, encoded: Sequence[ScorableText]) -> list[float]:
+        """Compute the log probability of each query of all texts."""
+        return super().compute([query for text in encoded for query in text.queries])
 
-    def __call__(self, text: str | list[str] | tuple[str, ...]) -> TextScore | list[TextScore]:
-        """Score one text, or several, of any length; errors as in `stream`."""
-        found = ResultList(self.stream([text] if isinstance(text, str) else text))
-        return found[0] if isinstance(text, str) else found
+    def decode(
+        self, encoded: Sequence[ScorableText], computed: Iterable[float]
+    ) -> Iterator[TextScore]:
+        """Add the log probabilities of each text's queries."""
+        logs = iter(computed)
+        for one in encoded:
+            total = math.fsum(next(logs) for _ in one.queries)
+            yield TextScore(one.text, one.num_tokens, one.num_unknown, total)
 
-    def stream(self, texts: Iterable[str | NamedText]) -> Iterator[TextScore]:
-        """Score any number of texts, in bounded memory.
-
-        Yields:
-            One result per text, in input order.
-
-        Raises:
-            InputError: an input isn't a string, or is empty.
-            NonFiniteError: the model's scores aren't finite.
-        """
-        windows = cut_windows(name_texts(texts), most=WINDOW_CHARS)
-        for window in encode_ahead(windows, partial(encode_texts, self)):
-            logs = iter(self._answer([query for encoded in window for query in encoded.queries]))
-            for one in window:
-                total = math.fsum(next(logs) for _ in one.queries)
-                yield TextScore(one.text, one.num_tokens, one.num_unknown, total)
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return choose_engine(self.engine_name, self.loaded.model, precision=self.precision)
-
-    def _answer(self, queries: Sequence[Query]) -> list[float]:
+    def compute_batch(self, batch: Sequence[Query]) -> list[float]:
         """Return the sum of the log probabilities of each query's labels."""
-        found: dict[int, float] = {}
-        lengths = [len(query.sequence) for query in queries]
-        for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
-            sums = self._answer_batch([queries[index] for index in chosen])
-            found.update(zip(chosen, sums, strict=True))
-        return [found[index] for index in range(len(queries))]
-
-    @torch.inference_mode()
-    def _answer_batch(self, queries: Sequence[Query]) -> list[float]:
         mask_id = self.loaded.tokenizer.mask_id
-        batch = PackedBatch.from_single([query.ids(mask_id) for query in queries])
-        starts = batch.first_tokens.tolist()
+        packed = PackedBatch.from_single([query.ids(mask_id) for query in batch])
+        starts = packed.first_tokens.tolist()
         places = [
             start + place
-            for start, query in zip(starts, queries, strict=True)
+            for start, query in zip(starts, batch, strict=True)
             for place in query.places
         ]
-        (tokens,) = self._engine(batch)
+        (tokens,) = self.engine(packed)
         states = tokens[torch.tensor(places, device=tokens.device)]
-        labels = torch.tensor(list(chain.from_iterable(query.labels for query in queries)))
+        labels = torch.tensor(list(chain.from_iterable(query.labels for query in batch)))
         logs = []
         for some, expected in zip(
             torch.split(states, TOKENS_AT_A_TIME),
@@ -269,27 +251,8 @@ class TextScorer:
         all_logs = torch.cat(logs).double()
         if not all_logs.isfinite().all():
             raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
-        by_query = torch.split(all_logs, [len(query.places) for query in queries])
+        by_query = torch.split(all_logs, [len(query.places) for query in batch])
         return [float(each.sum()) for each in by_query]
-
-
-def encode_texts(scorer: TextScorer, window: Sequence[NamedText]) -> list[ScorableText]:
-    """Tokenize texts, and list their queries.
-
-    Raises:
-        InputError: a text has no token to mask.
-    """
-    tokenizer, limit = scorer.loaded.tokenizer, scorer.loaded.max_length
-    ask = ask_left_to_right if scorer.is_left_to_right else ask_masked
-    encoded = []
-    for named, ids in zip(window, tokenizer.piece_ids([one.text for one in window]), strict=True):
-        queries = list(ask(ids, tokenizer, limit))
-        if not queries:
-            raise InputError(f"{named.name} is empty; a text must have at least one word")
-        num_tokens = sum(len(query.labels) for query in queries)
-        num_unknown = ids.count(tokenizer.unk_id)
-        encoded.append(ScorableText(named.text, num_tokens, num_unknown, queries))
-    return encoded
 
 
 GOOD, BAD = "sentence_good", "sentence_bad"

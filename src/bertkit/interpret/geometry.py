@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
+from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.figures.scatter import Scatter
@@ -109,6 +110,8 @@ def nearest_by_layer(
     if layers is None:
         layers = range(inspected.model.config.num_hidden_layers + 1)
     return [
-        WordVectors(loaded, layer=layer, engine="torch").nearest(word, top_k=top_k)
+        WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch")).nearest(
+            word, top_k=top_k
+        )
         for layer in layers
     ]

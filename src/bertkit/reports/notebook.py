@@ -75,8 +75,12 @@ class ResultList(list[Result]):
         rows: list[Row] = []
         for number, one in enumerate(self[:MAX_ROWS]):
             parts = one if isinstance(one, list) else [one]
-            rows += [{"": number, **cast("Tabular", part).as_row()} for part in parts]
+            rows += [{"": number, **_make_row(part)} for part in parts]
         return show_rows(rows, len(self[MAX_ROWS:]))
+
+
+def _make_row(result: object) -> Row:
+    return result.as_row() if isinstance(result, Tabular) else {"result": result}
 
 
 def keep_plain(values: Row) -> Row:

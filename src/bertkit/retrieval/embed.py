@@ -137,9 +137,6 @@ def embed(
     source: str | Path | Sequence[str | Path] | TextFiles,
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
-    *,
-    device: str = "auto",
-    revision: str | None = None,
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
@@ -162,7 +159,7 @@ def embed(
         open_output(output, "writing", inputs=files.inputs, check=check) as place,
     ):
         settings = _keep_precision(place, settings)
-        embedder = Embedder.load(model, settings, device=device, revision=revision)
+        embedder = Embedder.load(model, settings)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
         finished = find_finished(
             place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
@@ -216,7 +213,8 @@ def embed_rows(
             " start over with --restart"
         )
     waiting: deque[TextRow] = deque()
-    for vectors in embedder.stream(_note_rows(rows, waiting), counts):
+    texts = embedder.read(_note_rows(rows, waiting))
+    for _, vectors in embedder.stream_windows(texts, counts):
         yield vectors, [waiting.popleft() for _ in vectors]
     counts.undecodable = files.num_undecodable
 

@@ -14,6 +14,7 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsErro
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 from bertkit.base.output import refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.base.settings import select
 from bertkit.data.tables.texts import open_texts
 from bertkit.inference.embeddings.features import (
     Array,
@@ -22,6 +23,7 @@ from bertkit.inference.embeddings.features import (
     TextFeatures,
     TextOrPair,
 )
+from bertkit.inference.embeddings.settings import FeatureSettings
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.embed import METADATA_KEY
 from bertkit.retrieval.settings import FeaturesSettings
@@ -229,15 +231,13 @@ class FeatureStream:
         model: str | Path,
         source: str | Path,
         settings: FeaturesSettings,
-        *,
-        device: str = "auto",
-        revision: str | None = None,
     ) -> None:
         self.table = open_texts(source, settings)
         self.settings = settings
-        self._extractor = FeatureExtractor.load(model, device=device, revision=revision)
-        plan, identity = self._extractor.plan(settings), self._extractor.identity(settings)
-        self.form = OutputLayout(plan, settings.layout, identity)
+        self._extractor = FeatureExtractor.load(model, settings).with_options(
+            select(FeatureSettings, settings)
+        )
+        self.form = OutputLayout(self._extractor.plan, settings.layout, self._extractor.identity)
         self._counts = TextCounts()
         self._elapsed_seconds = 0.0
 
@@ -245,7 +245,7 @@ class FeatureStream:
         """Yield the features of each text; can be read once."""
         started = time.monotonic()
         texts = self._read_texts(progress)
-        yield from self._extractor.stream(texts, self.settings, self._counts)
+        yield from self._extractor.stream(texts, counts=self._counts)
         self._counts.undecodable = self.table.num_undecodable
         self._elapsed_seconds = time.monotonic() - started
 
@@ -256,7 +256,7 @@ class FeatureStream:
             shape=self.form.plan.shape,
             counts=self._counts,
             identity=self.form.identity,
-            engine=self._extractor.find_engine(self.settings).name,
+            engine=self._extractor.engine.name,
             elapsed_seconds=self._elapsed_seconds,
         )
 

@@ -33,8 +33,6 @@ class IndexPlan:
     model: str | Path  # as the user named it
     corpus: TextFiles  # the texts, without empty rows
     folder: Path  # may not exist yet
-    device: str
-    revision: str | None
     settings: SearchSettings  # with the precision that was taken
     passage_prompt: str  # prepended to each text of the corpus
     embedding: dict[str, Any]  # everything that the vectors depend on
@@ -67,13 +65,10 @@ def make_plan(
     corpus: TextFiles,
     folder: Path,
     settings: SearchSettings,
-    *,
-    device: str,
-    revision: str | None,
 ) -> tuple[IndexPlan, Embedder]:
     """Load the model; return the plan of the index and the embedder of queries."""
     without_prompt = settings.model_copy(update={"prompt": None, "prompt_name": None})
-    embedder = Embedder.load(model, without_prompt, device=device, revision=revision)
+    embedder = Embedder.load(model, without_prompt)
     settings = settings.model_copy(update={"precision": embedder.engine.precision})
     passage_prompt = settings.passage_prompt
     if passage_prompt is None:
@@ -82,8 +77,6 @@ def make_plan(
         model=model,
         corpus=corpus,
         folder=folder,
-        device=device,
-        revision=revision,
         settings=settings,
         passage_prompt=passage_prompt,
         embedding=embedder.identity | {"prompt": passage_prompt},

@@ -166,8 +166,6 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
             plan.corpus,
             plan.folder / VECTORS_FILE,
             settings,
-            device=plan.device,
-            revision=plan.revision,
         )
 
 
@@ -238,8 +236,6 @@ class SearchIndex:
         settings: SearchSettings | None = None,
         *,
         index_folder: str | Path | None = None,
-        device: str = "auto",
-        revision: str | None = None,
     ) -> Self:
         """Open the index of a corpus; build it if it is missing or the corpus has changed.
 
@@ -251,8 +247,6 @@ class SearchIndex:
                 existing index keeps its own.
             index_folder: where to store the index; by default beside the corpus, under its name
                 plus `.bertkit`; that of several files is in their common folder.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
             SettingsError: the index has vectors of another model or other settings, its folder
@@ -270,7 +264,7 @@ class SearchIndex:
         files.stamp()  # an error here comes before the model is loaded
         folder = Path(index_folder or files.place_beside())
         kept = asked if asked.rebuild else keep_precision(asked, read_embedding(folder))
-        plan, embedder = make_plan(model, files, folder, kept, device=device, revision=revision)
+        plan, embedder = make_plan(model, files, folder, kept)
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":
             check_approximate(similarity)
@@ -320,7 +314,7 @@ class SearchIndex:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise InputError(f"query {number} is empty; each must have at least one word")
-        scores, places = self.vectors.search(self.embedder.encode(texts), top_k)
+        scores, places = self.vectors.search(self.embedder(texts), top_k)
         found: list[Any] = ResultList(
             ResultList(self._find(score, place) for score, place in zip(*each, strict=True))
             for each in zip(scores.tolist(), places.tolist(), strict=True)

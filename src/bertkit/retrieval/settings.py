@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from bertkit.data.tables.settings import CorpusSettings, TableSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, FeatureSettings, Similarity
+from bertkit.inference.settings import EngineSettings
 
 
 class SearchSettings(CorpusSettings, EmbedderSettings):
@@ -48,7 +49,7 @@ class EmbedSettings(CorpusSettings, EmbedderSettings):
     )
 
 
-class FeaturesSettings(TableSettings, FeatureSettings):
+class FeaturesSettings(TableSettings, FeatureSettings, EngineSettings):
     """Settings of `bertkit features`."""
 
     pairs: bool = Field(

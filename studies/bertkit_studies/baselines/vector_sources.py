@@ -48,7 +48,7 @@ class Learning:
 def freeze(checkpoint: Path, pooling: PoolingName, max_length: int, device: str) -> Encode:
     """Return an encoder of texts that pools a frozen checkpoint's hidden states."""
     settings = EmbedderSettings(pooling=(pooling,), max_length=max_length, engine="torch")
-    return Embedder.load(checkpoint, settings, device=device).encode
+    return Embedder.load(checkpoint, settings, device=device)
 
 
 def learn_skip_gram(learning: Learning) -> Encode:

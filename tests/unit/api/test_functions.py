@@ -361,7 +361,7 @@ def test_a_value_of_a_wrong_type_is_told_in_one_line(call, message, model, tmp_p
 
 
 def test_a_predictor_refuses_a_data_frame_and_names_what_reads_it(classifier):
-    with pytest.raises(InputError, match=r"got DataFrame; bertkit\.predict reads data frames"):
+    with pytest.raises(InputError, match=r"got DataFrame; the functions of bertkit read data"):
         classifier(FRAME)
     assert [one.label for one in bertkit.predict(classifier, FRAME)] == [
         classifier("the cat").label

@@ -56,7 +56,7 @@ def test_a_changed_folder_is_loaded_again(model, loads):
     save_small(model, initializer_range=0.7)
     changed = bertkit.embed(TEXTS, model=model)
     assert not np.array_equal(changed, first)
-    np.testing.assert_array_equal(changed, bertkit.Embedder.load(model).encode(TEXTS))
+    np.testing.assert_array_equal(changed, bertkit.Embedder.load(model)(TEXTS))
 
 
 def test_only_the_last_model_of_a_kind_is_kept(model, loads, tmp_path):

@@ -25,7 +25,7 @@ def test_similarity_of_two_texts_or_of_all_pairs(tmp_path):
 def test_an_embedder_refuses_settings_of_loading(tmp_path):
     save_small(tmp_path / "m")
     embedder = bertkit.Embedder.load(tmp_path / "m")
-    with pytest.raises(SettingsError, match="give them to Embedder"):
+    with pytest.raises(SettingsError, match=r"give that to Embedder\.load"):
         bertkit.similarity("a", "b", model=embedder, pooling=("cls",))
     with pytest.raises(SettingsError, match=r"has its device; give that to Embedder\.load"):
         bertkit.embed(["a"], model=embedder, device="cpu")

@@ -85,17 +85,24 @@ def test_a_misspelled_flag_is_no_text(model, fails, words, option):
     assert option in fails(*(model if word == "MODEL" else word for word in words))
 
 
-def test_empty_sentences_are_refused(model, fails):
-    assert "pair 1 has an empty text" in fails("next-sentence", model, "", "")
+def test_empty_sentences_are_refused(model, capsys):
+    assert main(["next-sentence", model, "", ""]) == 2
+    assert "bertkit: the pair has an empty text" in capsys.readouterr().err
 
 
-def test_an_error_names_the_line(model, fails, tmp_path, monkeypatch):
+def test_an_error_names_the_line_after_what_was_before_it(model, capsys, tmp_path, monkeypatch):
+    def fails(*words: str) -> str:
+        assert main(["fill-mask", model, *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out.startswith("a [MASK]\n")
+        return captured.err
+
     path = tmp_path / "texts.txt"
     path.write_text("a [MASK]\r\n\n  \na cat\n")
-    assert f"line 4 of {path} ('a cat') has no" in fails("fill-mask", model, "--file", str(path))
+    assert f"line 4 of {path} ('a cat') has no" in fails("--file", str(path))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\na dog")))
-    assert "line 2 of standard input ('a dog') has" in fails("fill-mask", model, "a [MASK]", "-")
-    assert "text 2 ('a hat') has no" in fails("fill-mask", model, "a [MASK]", "a hat")
+    assert "line 2 of standard input ('a dog') has" in fails("a [MASK]", "-")
+    assert "text 2 ('a hat') has no" in fails("a [MASK]", "a hat")
 
 
 def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypatch):
@@ -299,9 +306,9 @@ def test_every_command_says_once_in_what_precision_it_computes(
 
 def test_python_needs_no_name_either(bundled):
     assert FillMask.load()("the [MASK]").blanks
-    assert 0 <= NextSentence.load()("the cat", "a dog") <= 1
+    assert 0 <= NextSentence.load()(("the cat", "a dog")) <= 1
     assert TextScorer.load()("the cat").log_probability < 0
-    assert len(Embedder.load().encode(["the cat"])) == 1
+    assert len(Embedder.load()(["the cat"])) == 1
     assert len(WordVectors.load().nearest("cat", top_k=2).neighbors) == 2
     assert FeatureExtractor.load()("the cat").sequence is not None
 

@@ -1,6 +1,7 @@
 """A tiny model with its tokenizer, and a run that could have made it."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -81,3 +84,8 @@ def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> Sentenc
 def as_lazy(tensor: Tensor) -> LazyTensor:
     """A tensor as if it lay in a file."""
     return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)
+
+
+def start(kind: Any, loaded: LoadedModel, engine: str = "auto", precision: str = "auto") -> Any:
+    """A pipeline over a loaded encoder."""
+    return kind(loaded, choose_engine(engine, loaded.model, precision=precision))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.inference.small import WORDS, build_model, save_small
+from tests.unit.inference.small import WORDS, build_model, save_small, start
 
 from bertkit.base.errors import InputError
 from bertkit.inference import fill_mask, stream
-from bertkit.inference.fill_mask import FillMask, encode_masked
+from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.predictor import NamedText
+from bertkit.inference.pipeline import NamedInput
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ def small_windows(monkeypatch):
 )
 def test_blanks_are_read_as_the_tokenizer_reads_them(loaded, text):
     encoding = loaded.tokenizer.encode(text, read_mask=True)
-    assert encode_masked(loaded, [NamedText("one", text)]) == [(text, encoding.ids)]
+    assert start(FillMask, loaded).encode([NamedInput("one", text)]) == [(text, encoding.ids)]
 
 
 def test_candidates_are_those_of_the_padded_door(loaded):
@@ -53,7 +53,7 @@ def test_candidates_are_those_of_the_padded_door(loaded):
     arrays = (batch.input_ids, batch.token_type_ids, batch.attention_mask)
     scores = loaded.model(*map(torch.from_numpy, arrays)).prediction_logits[0]
     expected = scores[[2, 4]].softmax(dim=-1).topk(3)
-    filled = FillMask(loaded, precision="fp32")(TEXT, top_k=3)
+    filled = start(FillMask, loaded, precision="fp32")(TEXT, top_k=3)
     found = [[(c.token_id, c.probability) for c in blank] for blank in filled.blanks]
     assert [[id_ for id_, _ in blank] for blank in found] == expected.indices.tolist()
     shares = [[pytest.approx(share, abs=1e-6) for share in row] for row in expected.values.tolist()]
@@ -64,13 +64,13 @@ def test_candidates_are_those_of_the_padded_door(loaded):
 
 
 def test_targets_keep_their_probabilities_among_all_words(loaded):
-    (every, _) = FillMask(loaded)(TEXT, top_k=100).blanks
+    (every, _) = start(FillMask, loaded)(TEXT, top_k=100).blanks
     assert len(every) == loaded.tokenizer.vocab_size
     assert sum(c.probability for c in every) == pytest.approx(1.0)
-    (some, _) = FillMask(loaded)(TEXT, targets=["hat", "DOG", "##s"]).blanks
+    (some, _) = start(FillMask, loaded)(TEXT, targets=["hat", "DOG", "##s"]).blanks
     assert {c.token for c in some} == {"hat", "dog", "##s"}
     assert some == [c for c in every if c.token in {"hat", "dog", "##s"}]
-    (best, _) = FillMask(loaded)(TEXT, top_k=1, targets=["hat", "dog", "##s"]).blanks
+    (best, _) = start(FillMask, loaded)(TEXT, top_k=1, targets=["hat", "dog", "##s"]).blanks
     assert best == some[:1]
 
 
@@ -79,16 +79,16 @@ def test_an_entry_without_a_word_is_no_candidate():
     with torch.no_grad():
         model.masked_lm.bias[30:] = 50.0
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
-    (blank,) = FillMask(LoadedModel(model.eval(), tokenizer))("the [MASK]", top_k=100).blanks
+    (blank,) = start(FillMask, LoadedModel(model.eval(), tokenizer))("the [MASK]", top_k=100).blanks
     assert len(blank) == tokenizer.vocab_size
     assert sum(c.probability for c in blank) < 0.01
 
 
 def test_how_many_blanks_are_scored_at_a_time_changes_nothing(loaded, monkeypatch):
     texts = [TEXT, "a [MASK]", "[MASK] [MASK] [MASK]"]
-    whole = FillMask(loaded)(texts)
+    whole = start(FillMask, loaded)(texts)
     monkeypatch.setattr(fill_mask, "BLANKS_AT_A_TIME", 1)
-    for one, other in zip(whole, FillMask(loaded)(texts), strict=True):
+    for one, other in zip(whole, start(FillMask, loaded)(texts), strict=True):
         assert [[c.token for c in b] for b in one.blanks] == [
             [c.token for c in b] for b in other.blanks
         ]
@@ -103,23 +103,23 @@ def test_a_stream_has_no_end_and_keeps_its_order(loaded):
             read.append(number)
             yield f"{'the ' * (number % 7)}[MASK]"
 
-    filled = list(islice(FillMask(loaded).stream(texts()), 5))
+    filled = list(islice(start(FillMask, loaded).stream(texts()), 5))
     assert [each.text for each in filled] == [f"{'the ' * number}[MASK]" for number in range(5)]
     assert len(read) <= 8  # three windows, and one that is encoded ahead
 
 
 @pytest.mark.usefixtures("small_windows")
 def test_what_was_before_a_wrong_text_is_given(loaded):
-    texts = ["a [MASK]", "the [MASK]", NamedText("line 7", "a [MASK]"), NamedText("line 9", "a")]
-    filled = FillMask(loaded).stream(texts)
-    assert [next(filled).text for _ in range(2)] == ["a [MASK]", "the [MASK]"]
+    texts = ["a [MASK]", "the [MASK]", NamedInput("line 7", "a [MASK]"), NamedInput("line 9", "a")]
+    filled = start(FillMask, loaded).stream(texts)
+    assert [next(filled).text for _ in range(3)] == ["a [MASK]", "the [MASK]", "a [MASK]"]
     with pytest.raises(InputError, match=r"line 9 \('a'\) has no \[MASK\]"):
         next(filled)
 
 
 def test_texts_without_a_name_are_numbered(loaded):
     with pytest.raises(InputError, match=r"text 2 \('the'\) has no"):
-        list(FillMask(loaded).stream(iter(["a [MASK]", "the"])))
+        list(start(FillMask, loaded).stream(iter(["a [MASK]", "the"])))
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_texts_without_a_name_are_numbered(loaded):
 )
 def test_what_is_no_text_is_refused(loaded, texts, message):
     with pytest.raises(InputError, match=message):
-        list(FillMask(loaded).stream(texts))
+        list(start(FillMask, loaded).stream(texts))
 
 
 def test_another_engine_fills_the_same(loaded, tmp_path):
     pytest.importorskip("onnxruntime")
     save_small(tmp_path)
-    fill = FillMask.load(tmp_path, "cpu", engine="onnx")
-    assert fill._engine.name == "onnx"
-    exact = FillMask(loaded, "torch", "fp32")
+    fill = FillMask.load(tmp_path, device="cpu", engine="onnx")
+    assert fill.engine.name == "onnx"
+    exact = start(FillMask, loaded, "torch", "fp32")
     for one, other in zip(fill(TEXT).blanks, exact(TEXT).blanks, strict=True):
         assert [c.token for c in one] == [c.token for c in other]
         assert [c.probability for c in one] == pytest.approx(
@@ -148,9 +148,9 @@ def test_another_engine_fills_the_same(loaded, tmp_path):
 
 
 def test_no_texts_have_no_results(loaded):
-    assert FillMask(loaded)([]) == []
+    assert start(FillMask, loaded)([]) == []
 
 
 def test_a_text_longer_than_the_model_is_refused(loaded):
-    with pytest.raises(InputError, match=r"text 1 .* has 25 tokens, and the model takes 24"):
-        FillMask(loaded)("the " * 22 + "[MASK]")
+    with pytest.raises(InputError, match=r"the text .* has 25 tokens, and the model takes 24"):
+        start(FillMask, loaded)("the " * 22 + "[MASK]")

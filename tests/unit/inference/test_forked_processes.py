@@ -30,7 +30,7 @@ objects = [
 
 def use():
     embedder, fill, classify = objects
-    vectors = embedder.encode(TEXTS)[0].tolist() + embedder.encode(TEXTS[0]).tolist()
+    vectors = embedder(TEXTS)[0].tolist() + embedder(TEXTS[0]).tolist()
     words = [str(blank) for filled in fill(MASKED) for blank in filled.blanks]
     return vectors, words, [str(each) for each in classify(TEXTS)]
 

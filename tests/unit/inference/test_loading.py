@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.unit.inference.small import save_kind, save_run, save_small
+from tests.unit.inference.small import save_kind, save_run, save_small, start
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints import run_folder
@@ -88,11 +88,11 @@ def test_any_checkpoint_with_the_head_is_enough(tmp_path):
     whole = tmp_path / "words" / "whole"
     filled = FillMask.load(tmp_path / "words")("the [MASK] saw")
     assert filled == FillMask.load(whole)("the [MASK] saw")
-    assert filled == FillMask(LoadedModel.load(BertForPreTraining, whole))("the [MASK] saw")
+    assert filled == start(FillMask, LoadedModel.load(BertForPreTraining, whole))("the [MASK] saw")
     pair = ("the cat", "a dog")
-    judged = NextSentence.load(tmp_path / "pairs")(*pair)
-    assert judged == NextSentence.load(whole)(*pair)
-    assert judged == NextSentence(LoadedModel.load(BertForPreTraining, whole))(*pair)
+    judged = NextSentence.load(tmp_path / "pairs")(pair)
+    assert judged == NextSentence.load(whole)(pair)
+    assert judged == start(NextSentence, LoadedModel.load(BertForPreTraining, whole))(pair)
 
 
 def test_a_checkpoint_without_the_head_is_refused(tmp_path):
@@ -115,7 +115,7 @@ def test_a_model_of_one_segment_judges_no_pair(tmp_path):
     save_small(tmp_path, type_vocab_size=1)
     assert FillMask.load(tmp_path)("the [MASK]").blanks
     with pytest.raises(InputError, match="type_vocab_size is 1"):
-        NextSentence.load(tmp_path)("the cat", "a dog")
+        NextSentence.load(tmp_path)(("the cat", "a dog"))
 
 
 def test_the_tokenizer_lies_where_the_encoder_does(tmp_path):

@@ -36,7 +36,7 @@ def test_vectors_are_of_no_more_than_it_tells(folder):
     embed = Embedder.load(folder, device="cpu")
     assert embed.text_encoder.max_length == TOLD
     cut = Embedder.load(folder, EmbedderSettings(max_length=TOLD), device="cpu")
-    assert torch.equal(torch.as_tensor(embed.encode(LONG)), torch.as_tensor(cut.encode(LONG)))
+    assert torch.equal(torch.as_tensor(embed(LONG)), torch.as_tensor(cut(LONG)))
     more = Embedder.load(folder, EmbedderSettings(max_length=20), device="cpu")
     assert more.text_encoder.max_length == 20
 
@@ -52,19 +52,19 @@ def test_features_are_of_no_more_than_it_tells(folder):
 def test_longer_texts_are_refused_where_nothing_may_be_cut(folder):
     message = r"takes 10 at a time \(model_max_length of its tokenizer's folder\); shorten it"
     with pytest.raises(InputError, match=message):
-        FillMask.load(folder, "cpu")(f"{LONG} [MASK]")
+        FillMask.load(folder, device="cpu")(f"{LONG} [MASK]")
     with pytest.raises(InputError, match=message):
-        NextSentence.load(folder, "cpu")(LONG, "a dog .")
+        NextSentence.load(folder, device="cpu")((LONG, "a dog ."))
     with pytest.raises(InputError, match=message):
         InspectedModel.load(folder, "cpu").read(LONG)
 
 
 def test_a_folder_that_tells_nothing_or_too_much_has_all_its_positions(tmp_path):
     save_small(tmp_path)
-    assert FillMask.load(tmp_path, "cpu").loaded.max_length == 24
+    assert FillMask.load(tmp_path, device="cpu").loaded.max_length == 24
     path = tmp_path / "tokenizer_config.json"
     content = json.loads(path.read_text())
     (tmp_path / MANIFEST_FILE).unlink()
     for told in (10**30, 1e30, -1, "10", True):
         path.write_text(json.dumps({**content, "model_max_length": told}))
-        assert FillMask.load(tmp_path, "cpu").loaded.max_length == 24
+        assert FillMask.load(tmp_path, device="cpu").loaded.max_length == 24

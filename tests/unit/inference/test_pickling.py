@@ -44,7 +44,7 @@ def split_numbers(answer: object) -> tuple[str, list[float]]:
 USES = {
     "embedder": (
         lambda folder, engine: Embedder.load(folder / "small", EmbedderSettings(engine=engine)),
-        lambda embedder: [*embedder.encode(TEXTS).tolist(), embedder.encode("a cat").tolist()],
+        lambda embedder: [*embedder(TEXTS).tolist(), embedder("a cat").tolist()],
     ),
     "fill_mask": (
         lambda folder, engine: FillMask.load(folder / "small", engine=engine),

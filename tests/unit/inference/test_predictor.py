@@ -95,7 +95,7 @@ def test_a_stream_is_read_a_window_at_a_time(classify, monkeypatch):
 def test_large_examples_make_small_windows(classify, monkeypatch):
     monkeypatch.setattr(stream, "WINDOW_CHARS", 10)
     examples = make_examples(classify, [("the cat", "the hat"), "a", "dog", "a hat"])
-    sizes = [len(window.examples) for window in classify.stream_windows(examples)]
+    sizes = [len(window.encoded) for window in classify.stream_windows(examples)]
     assert sizes == [1, 3]
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_input_is_refused(classify, value, message):
 
 @pytest.mark.parametrize("value", ["a text", ("a", "b"), {"text": "a"}])
 def test_one_input_is_no_stream(classify, value):
-    with pytest.raises(InputError, match="expected several inputs, got one"):
+    with pytest.raises(InputError, match="expected a list of inputs, got one input"):
         classify.stream(value)
 
 
@@ -200,7 +200,7 @@ def test_a_folder_of_another_tool_works_by_its_architecture(folder, tmp_path):
     long = "a cat saw the dog . " * 6
     ids = Classifier.load(copy).loaded.tokenizer.encode(long, max_length=24).ids
     (window,) = Classifier.load(copy).stream_windows(make_examples(Classifier.load(copy), [long]))
-    assert window.encoded[0].sequences[0].ids == ids  # as long as the model takes
+    assert window.encoded.encoded[0].sequences[0].ids == ids  # as long as the model takes
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
+from tests.unit.inference.small import save_small, start
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.engines import engine
 from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
@@ -47,11 +47,11 @@ def small_batches(monkeypatch):
 
 
 def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
-    whole = FillMask(loaded, "torch")(TEXTS)
+    whole = start(FillMask, loaded, "torch")(TEXTS)
     assert len(seen) == 1
     assert [each.text for each in whole] == TEXTS
     small_batches()
-    split = FillMask(loaded, "torch")(TEXTS)
+    split = start(FillMask, loaded, "torch")(TEXTS)
     assert seen[1:] == [(8, 8), (6, 4)]
     for one, other in zip(whole, split, strict=True):
         assert (one.text, one.filled) == (other.text, other.filled)
@@ -63,13 +63,13 @@ def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
 
 
 def test_pairs_are_the_same_in_many_batches(loaded, seen, small_batches):
-    whole = NextSentence(loaded, "torch").score_pairs(PAIRS)
+    whole = start(NextSentence, loaded, "torch")(PAIRS)
     for wrong in (["a text"], [("one", "two", "three")], [7]):
         with pytest.raises(InputError, match=r"^pair 1: expected a tuple of two texts, got"):
-            NextSentence(loaded, "torch").score_pairs(wrong)
+            start(NextSentence, loaded, "torch")(wrong)
     assert len(seen) == 1
     small_batches()
-    assert NextSentence(loaded, "torch").score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
+    assert start(NextSentence, loaded, "torch")(PAIRS) == pytest.approx(whole, abs=1e-6)
     assert seen[1:] == [(12,), (11, 5)]
 
 
@@ -79,17 +79,15 @@ def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
     arrays = (batch.input_ids, batch.token_type_ids, batch.attention_mask)
     logits = loaded.model(*map(torch.from_numpy, arrays)).seq_relationship_logits
     expected = logits.softmax(dim=-1)[:, 0].tolist()
-    assert NextSentence(loaded, "torch", "fp32").score_pairs(PAIRS) == pytest.approx(
-        expected, abs=1e-6
-    )
+    assert start(NextSentence, loaded, "torch", "fp32")(PAIRS) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("engine", "precision", "most"), [("auto", "fp32", 1e-6), ("torch", "bf16", 0.02)]
 )
 def test_a_pair_has_its_probability_in_each_precision(loaded, engine, precision, most):
-    expected = NextSentence(loaded, "torch", "fp32").score_pairs(PAIRS)
-    found = NextSentence(loaded, engine, precision).score_pairs(PAIRS)
+    expected = start(NextSentence, loaded, "torch", "fp32")(PAIRS)
+    found = start(NextSentence, loaded, engine, precision)(PAIRS)
     assert found == pytest.approx(expected, abs=most)
     assert (found != expected) or precision == "fp32"
 
@@ -98,22 +96,20 @@ def test_a_pair_has_its_probability_in_each_precision(loaded, engine, precision,
     "pair", [("", ""), ("a cat", ""), ("", "a cat"), (" \n", "a"), ("a", "\x00")]
 )
 def test_an_empty_sentence_is_refused(loaded, pair):
-    with pytest.raises(InputError, match="pair 1 has an empty text"):
-        NextSentence(loaded)(*pair)
+    with pytest.raises(InputError, match="the pair has an empty text"):
+        start(NextSentence, loaded)(pair)
 
 
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", {}, r"text 1 \(''\) has an empty text"),
+        ("", {}, r"the text \(''\) has an empty text"),
         (["a [MASK]", "a"], {}, r"text 2 \('a'\) has no \[MASK\]"),
-        (["a [MASK]", "a"], {"names": ["one", "two"]}, r"two \('a'\) has no \[MASK\]"),
-        (["a [MASK]"], {"names": []}, r"as many names as texts \(1\), got 0"),
-        ("a [MASK]", {"targets": []}, "targets is empty"),
+        ("a [MASK]", {"targets": []}, "targets: .* at least 1 item"),
         ("a [MASK]", {"targets": ["hatless"]}, "'hatless' isn't a single vocabulary entry"),
-        ("a [MASK]", {"top_k": 0}, "top_k must be at least 1"),
+        ("a [MASK]", {"top_k": 0}, "top_k: .* greater than or equal to 1"),
     ],
 )
 def test_what_cannot_be_filled_is_refused(loaded, text, options, message):
-    with pytest.raises(InputError, match=message):
-        FillMask(loaded)(text, **options)
+    with pytest.raises((InputError, SettingsError), match=message):
+        start(FillMask, loaded)(text, **options)

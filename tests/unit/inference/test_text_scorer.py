@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
+from tests.unit.inference.small import save_small, start
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.inference.generation.generator import Generator
-from bertkit.inference.generation.settings import GeneratorSettings
-from bertkit.inference.predictor import NamedText
-from bertkit.inference.text_scorer import TextScorer, ask_left_to_right, ask_masked, encode_texts
+from bertkit.inference.pipeline import NamedInput
+from bertkit.inference.text_scorer import TextScorer, ask_left_to_right, ask_masked
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
@@ -33,14 +32,14 @@ def causal(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def left_to_right(causal):
-    return TextScorer.load(causal, "cpu", precision="fp32")
+    return TextScorer.load(causal, device="cpu", precision="fp32")
 
 
 @pytest.fixture(scope="module")
 def masked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
     save_small(folder)
-    return TextScorer.load(folder, "cpu", engine="torch", precision="fp32")
+    return TextScorer.load(folder, device="cpu", engine="torch", precision="fp32")
 
 
 @pytest.fixture(params=["left_to_right", "masked"])
@@ -88,16 +87,16 @@ def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(ma
 
 def test_engines_agree(masked):
     folder_scores = [one.log_probability for one in masked(TEXTS)]
-    other = TextScorer(masked.loaded, "onnx")
+    other = start(TextScorer, masked.loaded, "onnx")
     assert [one.log_probability for one in other(TEXTS)] == pytest.approx(folder_scores, rel=1e-4)
 
 
 def test_what_a_model_writes_has_the_probability_that_it_measures(causal, left_to_right):
-    generate = Generator.load(causal, "cpu")
+    generate = Generator.load(causal, device="cpu")
     tokenizer = generate.loaded.tokenizer
     finished = [
         one
-        for result in generate(["the cat"] * 30, GeneratorSettings(sample=True))
+        for result in generate(["the cat"] * 30, sample=True)
         for one in result.answers
         if one.is_finished
     ]
@@ -111,7 +110,7 @@ def test_what_a_model_writes_has_the_probability_that_it_measures(causal, left_t
 
 
 def test_a_long_text_is_scored_in_parts(score):
-    (encoded,) = encode_texts(score, [NamedText("text 1", LONG * 5)])
+    (encoded,) = score.encode([NamedInput("text 1", LONG * 5)])
     found = score(LONG * 5)
     assert found.num_tokens == encoded.num_tokens == 24 * 5 + score.is_left_to_right
     mask_id = score.loaded.tokenizer.mask_id
@@ -160,7 +159,7 @@ def test_masked_parts_predict_each_token_once_with_tokens_on_both_sides(masked, 
 
 def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
     save_causal(tmp_path, max_length=10)
-    scorer = TextScorer.load(tmp_path, "cpu")
+    scorer = TextScorer.load(tmp_path, device="cpu")
     expected = scorer(LONG).log_probability
     with torch.no_grad():
         scorer.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
@@ -169,7 +168,7 @@ def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
 
 @pytest.mark.parametrize("wrong", [None, 5, b"the"])
 def test_what_is_no_text_is_refused(score, wrong):
-    with pytest.raises(InputError, match="expected a list of texts, got"):
+    with pytest.raises(InputError, match="expected a text, got"):
         score(wrong)
 
 
@@ -180,7 +179,7 @@ def test_a_masked_text_needs_a_token(masked):
 
 
 def test_a_model_without_numbers_scores_nothing(causal):
-    scorer = TextScorer.load(causal, "cpu", precision="fp32")
+    scorer = TextScorer.load(causal, device="cpu", precision="fp32")
     with torch.no_grad():
         scorer.loaded.model.masked_lm.bias[5] = -math.inf
     with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):

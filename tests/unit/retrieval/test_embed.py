@@ -40,6 +40,7 @@ from bertkit.base.errors import (
 from bertkit.base.output import open_output
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
+from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
 from bertkit.retrieval.embed import WRITERS, EmbedResult, embed, embed_lines, format_rows
 from bertkit.retrieval.unfinished import SAVE_SECONDS, read_record, record_path, rows_path
@@ -104,7 +105,7 @@ def test_each_form_has_the_vectors_of_the_texts(embedder, source, tmp_path, form
     use_engine(monkeypatch, embedder)
     output = tmp_path / "out" / f"vectors{form}"
     result = embed("model", source, output, settings())
-    expected = np.concatenate(list(embedder.stream(make_texts())))
+    expected = np.stack(list(embedder.stream(make_texts())))
     np.testing.assert_array_equal(read_rows(output), expected)
     assert contents(output.parent).keys() == {output.name, f"{output.name}.json"}
     assert (result.num_rows, result.dimension, result.engine) == (NUM_TEXTS, 8, "torch")
@@ -133,7 +134,7 @@ def test_rows_of_a_folder_have_their_file_and_those_with_ids_their_id(embedder, 
     embed_alone(embedder, folder, output)
     assert read_ids(output) == ["notes/a.csv:1", *(f"notes/b.txt:{n}" for n in (1, 2, 3))]
     np.testing.assert_array_equal(
-        read_rows(output), np.concatenate(list(embedder.stream(["mat", "cat", "", "dog"])))
+        read_rows(output), np.stack(list(embedder.stream(["mat", "cat", "", "dog"])))
     )
     with pytest.MonkeyPatch.context() as patches:
         use_engine(patches, embedder)
@@ -363,7 +364,7 @@ def test_work_goes_on_in_the_precision_that_it_was_begun_in(model, source, tmp_p
     assert (result.precision, result.num_resumed) == ("bf16", 2 * WINDOW_TEXTS)
     assert f"{output} after 16 rows, in bf16 as it was begun" in capsys.readouterr().err
     whole = load(model, precision="bf16").stream(make_texts())
-    np.testing.assert_array_equal(np.load(output), np.concatenate(list(whole)))
+    np.testing.assert_array_equal(np.load(output), np.stack(list(whole)))
     assert embed(model, source, output, settings()).was_done
     with pytest.raises(SettingsError, match='precision: "bf16" → "fp32"'):
         embed(model, source, output, settings(precision="fp32"))
@@ -390,7 +391,7 @@ def test_restart_drops_what_was_begun_or_done(model, embedder, source, tmp_path,
     result = embed(model, source, output, settings(pooling=("cls",), restart=True))
     assert (result.num_resumed, result.was_done) == (0, False)
     np.testing.assert_allclose(
-        np.load(output), load(model, pooling=("cls",)).encode(make_texts()), atol=1e-6
+        np.load(output), load(model, pooling=("cls",))(make_texts()), atol=1e-6
     )
     assert embed(model, source, output, settings(pooling=("cls",))).was_done
     again = embed(model, source, output, settings(pooling=("cls",), restart=True))
@@ -522,10 +523,12 @@ def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, mon
     broken = np.ones((WINDOW_TEXTS, 8), np.float32)
     broken[3, 2] = np.nan
     monkeypatch.setattr(
-        type(embedder), "stream", lambda *_: iter([np.ones((8, 8), np.float32), broken])
+        type(embedder),
+        "stream_windows",
+        lambda *_: iter([Window(None, rows) for rows in (np.ones((8, 8), np.float32), broken)]),
     )
     monkeypatch.setattr(
-        run_module, "_note_rows", lambda _, kept: kept.extend([TextRow("", 1)] * 16)
+        run_module, "_note_rows", lambda _, kept: kept.extend([TextRow("", 1)] * 16) or []
     )
     lines: list[str] = []
     with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
@@ -602,7 +605,7 @@ def test_packed_texts_go_on_too(embedder, source, tmp_path, monkeypatch):
         with pytest.raises(StoppedError):
             embed("model", packed, output, settings())
     assert embed_alone(embedder, packed, output).num_resumed == 3 * WINDOW_TEXTS
-    expected = np.concatenate(list(embedder.stream(make_texts())))
+    expected = np.stack(list(embedder.stream(make_texts())))
     np.testing.assert_array_equal(np.load(output), expected)
 
 
@@ -617,4 +620,4 @@ def test_deterministic_rows_do_not_depend_on_where_it_was_stopped(
             embed("model", source, tmp_path / "vectors.npy", settings())
     assert embed_alone(embedder, source, tmp_path / "vectors.npy").num_resumed == 2 * WINDOW_TEXTS
     assert (tmp_path / "vectors.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
-    np.testing.assert_array_equal(np.load(tmp_path / "whole.npy"), embedder.encode(make_texts()))
+    np.testing.assert_array_equal(np.load(tmp_path / "whole.npy"), embedder(make_texts()))

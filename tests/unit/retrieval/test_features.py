@@ -43,11 +43,12 @@ def source(tmp_path):
 
 
 def open_stream(model: Path, source: Path, **settings: object) -> FeatureStream:
-    return FeatureStream(model, source, FeaturesSettings(**settings), device="cpu")
+    return FeatureStream(model, source, FeaturesSettings(**settings, device="cpu"))
 
 
 def expect(model: Path, **settings: object) -> list[TextFeatures]:
-    return FeatureExtractor.load(model, device="cpu")(list(ROWS), **settings)
+    engine = settings.pop("engine", "auto")
+    return FeatureExtractor.load(model, device="cpu", engine=engine)(list(ROWS), **settings)
 
 
 def read_lines(path: Path) -> list[dict]:

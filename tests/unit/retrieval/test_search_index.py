@@ -85,7 +85,7 @@ def made(monkeypatch):
 def open_index(model, corpus, **choices):
     folder = choices.pop("index_folder", None)
     settings = SearchSettings(**{"engine": "torch", **choices})
-    return SearchIndex.open(model, corpus, settings, index_folder=folder, device="cpu")
+    return SearchIndex.open(model, corpus, settings, index_folder=folder)
 
 
 def test_texts_are_found_in_order(model, corpus, made, capsys):
@@ -98,7 +98,7 @@ def test_texts_are_found_in_order(model, corpus, made, capsys):
     assert sorted(hit.row for hit in hits) == [0, 2, 3, 4, 5]
     assert [hit.text for hit in hits] == [TEXTS[hit.row] for hit in hits]
     embedder = Embedder.load(model)
-    expected = embedder.encode([text for text in TEXTS if text])
+    expected = embedder([text for text in TEXTS if text])
     np.testing.assert_allclose(np.array(index.vectors.vectors), expected, atol=1e-6)
     assert index.record.counts["texts"] == 5
     assert index.record.counts["empty"] == 0
@@ -248,7 +248,7 @@ def embed_half(model, source, output, settings, **options):
     embedder = Embedder.load(model, settings)
     beginning = VectorsFingerprint(embedding=embedder.identity, input=source.identity())
     with UnfinishedVectors.open(output, beginning, embedder.dimension, restart=True) as unfinished:
-        unfinished.append(embedder.encode(TEXTS[:1]), 1, {})
+        unfinished.append(embedder(TEXTS[:1]), 1, {})
         raise ZeroDivisionError
 
 

@@ -5,12 +5,12 @@ Only scikit-learn calls `__sklearn_tags__`; nothing else here needs it.
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,55 +18,46 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import validate
+from bertkit.base.settings import Settings, validate
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.engines.choice import choose_engine, find_device
+from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.stream import (
-    NUM_SPECIAL,
-    EncodedTexts,
-    TextCounts,
-    TextEncoder,
-    check_each,
-    cut_windows,
-    encode_ahead,
+from bertkit.inference.pipeline import (
+    NamedInput,
+    Pipeline,
+    check_several,
+    compute_in_batches,
+    is_several,
+    start_engine,
 )
+from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.tokenization.tokenizer import check_several, check_texts
+from bertkit.nn.packing import PackedBatch
 
-LOADING = ("path", "device", "revision")  # parameters that aren't fields of the settings
+Vectors = npt.NDArray[np.float32]
 
 
 class TextTransformer(ABC):
     """A transformer of scikit-learn: texts in, vectors out; nothing is learned from the texts.
 
-    Its parameters are what it was loaded with: `path`, `device`, `revision` and the fields of
-    `EmbedderSettings`.
+    Its parameters are what it was loaded with: `model` and the fields of `EmbedderSettings`.
     """
 
     params: Mapping[str, Any]
 
     @classmethod
     @abstractmethod
-    def load(
-        cls,
-        path: str | Path | None = None,
-        settings: EmbedderSettings | None = None,
-        *,
-        device: str = "auto",
-        revision: str | None = None,
-    ) -> Self:
+    def load(cls, model: str | Path | None = None, settings: Any = None) -> Self:
         """Load a model with settings."""
 
     @abstractmethod
-    def encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
+    def __call__(self, inputs: Any, /) -> Vectors:
         """Compute the vectors of texts."""
 
     @property
@@ -79,7 +70,7 @@ class TextTransformer(ABC):
         return self
 
     def transform(self, texts: Iterable[str]) -> npt.NDArray[np.float32]:
-        """Compute the vectors of texts, as `encode`: `[num_texts, dimension]`.
+        """Compute the vectors of texts, as a call: `[num_texts, dimension]`.
 
         Args:
             texts: a list, an array or a column of texts.
@@ -87,8 +78,9 @@ class TextTransformer(ABC):
         Raises:
             InputError: it is one text, a table, or has something else than texts.
         """
-        check_several(texts)
-        return self.encode(list(texts))
+        if not isinstance(texts, tuple):
+            check_several(texts)
+        return self(list(texts))
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> npt.NDArray[np.float32]:
         """Compute the vectors of texts, as `transform`."""
@@ -105,17 +97,16 @@ class TextTransformer(ABC):
             SettingsError: there is no such parameter.
             BertkitError: as in `load`; the embedder then stays as it was.
         """
-        if unknown := sorted(set(params) - set(self.params)):
+        known = self.get_params()
+        if unknown := sorted(params.keys() - known.keys()):
             raise SettingsError(
-                f"there is no parameter {', '.join(unknown)}; there are {', '.join(self.params)}"
+                f"there is no parameter {', '.join(unknown)}; there are {', '.join(known)}"
             )
-        wanted = {**self.params, **params}
-        settings = {name: value for name, value in wanted.items() if name not in LOADING}
-        chosen = validate(EmbedderSettings, settings, "set_params")
-        path, device, revision = (wanted[name] for name in LOADING)
-        loaded = self.load(path, chosen, device=device, revision=revision)
+        settings = {**known, **params}
+        model = settings.pop("model")
+        loaded = self.load(model, validate(EmbedderSettings, settings, "set_params"))
         vars(self).clear()
-        vars(self).update(vars(loaded), params=wanted)
+        vars(self).update(vars(loaded))
         return self
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
@@ -144,16 +135,15 @@ class TextTransformer(ABC):
         )
 
 
-Vectors = npt.NDArray[np.float32]
-
-
 @dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own
-class Embedder(TextTransformer):
+class Embedder(Pipeline[str, Vectors], TextTransformer):
     """Computes one vector for each text; a step of scikit-learn's pipelines, too.
 
+    A call with a text returns its vector, `[dimension]`; a call with a list, `[texts, dimension]`.
+
     Examples:
-        >>> embedder = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
-        >>> embedder.encode(["A cat sat.", "It sat."]).shape  # doctest: +SKIP
+        >>> embed = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
+        >>> embed(["A cat sat.", "It sat."]).shape  # doctest: +SKIP
         (2, 384)
 
     Attributes:
@@ -175,47 +165,39 @@ class Embedder(TextTransformer):
     settings: EmbedderSettings
     similarity: str = "cosine"
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    options: Settings = dataclasses.field(default_factory=Settings)
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    bundled = "vectors"
+    loading_kind = EmbedderSettings
 
     @classmethod
     def load(
         cls,
-        path: str | Path | None = None,
-        settings: EmbedderSettings | None = None,
-        *,
-        device: str = "auto",
-        revision: str | None = None,
+        model: str | Path | OpenModel | None = None,
+        settings: Settings | None = None,
+        **loading: Any,
     ) -> Self:
-        """Load any BERT; a sentence-transformers folder provides the default settings.
+        """Load any BERT; arguments are those of `Loadable.load`, and fields of the settings."""
+        loaded = super().load(model, settings, **loading)
+        loaded.params = {"model": model, **dict(loaded.settings)}
+        return loaded
 
-        Args:
-            path: a folder of any format, a run of `bertkit pretrain`, or the id of a model of the
-                Hub; by default the model that comes with bertkit.
-            settings: how texts become vectors.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
-
-        Raises:
-            SettingsError: a setting asks for something that the model doesn't have.
-            MissingExtraError: the chosen engine isn't installed.
-            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
-        """
-        settings = settings or EmbedderSettings()
-        params = {"path": path, "device": device, "revision": revision, **dict(settings)}
-        opened = OpenModel.open(path, revision=revision, bundled="vectors")
+    @classmethod
+    def build(cls, opened: OpenModel, loading: EmbedderSettings) -> Self:
+        """Load any BERT; a sentence-transformers folder provides the default settings."""
         sentences = opened.sentences
-        loaded = LoadedModel.load(BertModel, opened, device)
+        loaded = LoadedModel.load(BertModel, opened, loading.device)
         model, config = loaded.model, loaded.model.config
-        head = SentenceHead.build(sentences, settings, config.hidden_size, find_device(model))
+        head = SentenceHead.build(sentences, loading, config.hidden_size, find_device(model))
         return cls(
             opened=opened.without_weights(),
-            engine=choose_engine(settings.engine, model, head.layers, settings.precision),
-            text_encoder=build_text_encoder(loaded, sentences, settings, head),
+            engine=start_engine(model, loading, head.layers),
+            text_encoder=build_text_encoder(loaded, sentences, loading, head),
             head=head,
-            settings=settings,
+            settings=loading,
             similarity=(sentences.similarity if sentences else None) or "cosine",
             prompts=sentences.prompts if sentences else {},
-            params=params,
         )
 
     @property
@@ -243,74 +225,65 @@ class Embedder(TextTransformer):
             "deterministic": self.settings.deterministic,
         }
 
-    def encode(self, texts: str | Sequence[str], *, progress: bool = False) -> Vectors:
-        """Compute the vectors of texts.
+    def __call__(  # type: ignore[override]  # one array instead of a list
+        self, inputs: str | Iterable[str], /, *, progress: bool = False, **options: Any
+    ) -> Vectors:
+        """Compute the vector of a text, `[dimension]`, or of several, `[num_texts, dimension]`.
 
         Args:
-            texts: one text, or several.
+            inputs: one text; or a list, an array, or another iterable of several.
             progress: show a progress bar.
-
-        Returns:
-            `[num_texts, dimension]`, or `[dimension]` for one text.
+            options: there are none; settings are given to `load`.
 
         Raises:
             InputError: an input isn't a text.
         """
-        if not hasattr(texts, "__len__"):
-            raise InputError(
-                f"expected a text or a list of texts, got {type(texts).__name__}; use `stream` for"
-                " an iterator"
-            )
-        check_texts([texts] if isinstance(texts, str) else texts)
-        if isinstance(texts, str):
-            vector: Vectors = self._embed(self.text_encoder([texts]))[0]
+        ready = self.with_options(**options)
+        if not is_several(inputs):
+            vector: Vectors = ready.process_one(inputs)
             return vector
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        done = 0
+        texts = cast("Sequence[str]", inputs if hasattr(inputs, "__len__") else list(inputs))
+        vectors, done = np.empty((len(texts), self.dimension), dtype=np.float32), 0
         with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:
-            for rows in self.stream(texts):
+            for _, rows in self.stream_windows(self.read(texts)):
                 vectors[done : done + len(rows)] = rows
                 done += len(rows)
                 if bar is not None:
                     bar.advance(len(rows))
         return vectors
 
-    def stream(self, texts: Iterable[str], counts: TextCounts | None = None) -> Iterator[Vectors]:
-        """Compute vectors of any number of texts, in bounded memory.
+    def encode(self, inputs: list[NamedInput]) -> EncodedTexts:
+        """Encode texts as token ids."""
+        return self.text_encoder([named.value for named in inputs])
 
-        Args:
-            texts: read a window at a time.
-            counts: updated before the rows of each window are yielded.
+    def decode(self, encoded: EncodedTexts, computed: Vectors) -> Iterable[Vectors]:
+        """Return the rows as they are."""
+        return computed
 
-        Yields:
-            The rows of one window, `[num_texts, dimension]`, in the order of the texts.
-
-        Raises:
-            InputError: one text is given instead of several, or an input isn't a text.
-        """
-        for sequences in encode_ahead(cut_windows(check_each(texts)), self.text_encoder):
-            rows = self._embed(sequences)
-            if counts is not None:
-                counts.add(sequences.counts)
-            yield rows
+    def count(self, encoded: EncodedTexts, computed: Vectors) -> TextCounts:
+        """Return the statistics of a window's texts."""
+        return encoded.counts
 
     @torch.inference_mode()
-    def _embed(self, sequences: EncodedTexts) -> Vectors:
+    def compute(self, encoded: EncodedTexts) -> Vectors:
         """Compute the vectors of a window of texts."""
-        lengths = [len(ids) for ids in sequences.ids]
+        lengths = [len(ids) for ids in encoded.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
-        pooled: dict[int, Tensor] = {}
-        for chosen in plan_batches(lengths, budget):
-            batch = PackedBatch.from_single([sequences.ids[index] for index in chosen])
+
+        def pool(chosen: Sequence[int]) -> Iterable[Tensor]:
+            batch = PackedBatch.from_single([encoded.ids[index] for index in chosen])
             states = self.engine(batch)
-            batch = batch.to(states[0].device)
-            span = Span.of(batch, [sequences.num_skipped[index] for index in chosen])
-            pooled.update(zip(chosen, self.head.pool(states, span), strict=True))
+            span = Span.of(
+                batch.to(states[0].device), [encoded.num_skipped[index] for index in chosen]
+            )
+            return self.head.pool(states, span)
+
+        pooled = compute_in_batches(range(len(lengths)), lengths, budget, pool)
         if not pooled:
             return np.empty((0, self.dimension), dtype=np.float32)
-        vectors = torch.stack([pooled[index] for index in range(len(lengths))])
-        if len(lengths) > sequences.num_texts:
-            vectors = average_parts(vectors, sequences)
+        vectors = torch.stack(pooled)
+        if len(lengths) > encoded.num_texts:
+            vectors = average_parts(vectors, encoded)
         if self.settings.deterministic:  # a matrix product's bits depend on its number of rows
             vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
         else:

@@ -1,11 +1,10 @@
 """Encoding of texts and pairs for feature extraction, with character offsets of tokens."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +13,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError, pluralize
-from bertkit.base.settings import validate
 from bertkit.inference.embeddings.settings import FeatureSettings
-from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches, start_engine
+from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import NUL, TextCounts, cut_windows
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
@@ -47,23 +46,18 @@ class PairEncoder:
     max_length: int
     has_pairs: bool
 
-    def __call__(self, text: TextOrPair, counts: TextCounts) -> tuple[Encoding, bool]:
-        """Encode one text or pair, and return whether it was truncated; any content is accepted."""
+    def __call__(self, text: TextOrPair) -> "EncodedFeatureText":
+        """Encode one text or pair; any content is accepted."""
         parts = text if isinstance(text, tuple) else (text,)
-        check_texts(parts)
-        if len(parts) not in {1, 2}:
-            raise InputError(
-                f"expected a text or a pair of texts, got {pluralize(len(parts), 'text')}"
-            )
         if len(parts) == 2 and not self.has_pairs:
             raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.tokenizer.encode(*map(self._head, parts))
         is_truncated = len(encoding) > self.max_length
         if is_truncated:
             encoding = self.tokenizer.encode(*map(self._head, parts), max_length=self.max_length)
-        self._count(parts, encoding, counts)
+        counts = self._count(parts, encoding)
         counts.truncated += is_truncated
-        return encoding, is_truncated
+        return EncodedFeatureText(encoding, is_truncated, counts)
 
     def _head(self, text: str) -> str:
         """Shorten a far too long text at white space, to one that still exceeds max_length."""
@@ -72,15 +66,17 @@ class PairEncoder:
             return text
         return text[:end]
 
-    def _count(self, parts: tuple[str, ...], encoding: Encoding, counts: TextCounts) -> None:
-        """Update the counts for a text."""
-        counts.texts += 1
-        counts.tokens += len(encoding)
-        counts.with_nul += any(NUL in part for part in parts)
+    def _count(self, parts: tuple[str, ...], encoding: Encoding) -> TextCounts:
+        """Return the counts of a text."""
         num_special = 1 + len(parts)
         num_unknown = encoding.ids.count(self.tokenizer.unk_id)
-        counts.empty += len(encoding) == num_special
-        counts.unknown_only += 0 < num_unknown == len(encoding) - num_special
+        return TextCounts(
+            texts=1,
+            tokens=len(encoding),
+            with_nul=any(NUL in part for part in parts),
+            empty=len(encoding) == num_special,
+            unknown_only=0 < num_unknown == len(encoding) - num_special,
+        )
 
 
 Array = npt.NDArray[np.float32]
@@ -155,167 +151,178 @@ class TextFeatures:
     is_truncated: bool
 
 
-class FeatureExtractor:
+@dataclass(frozen=True)
+class EncodedFeatureText:
+    """A text or pair as tokens, and its statistics."""
+
+    encoding: Encoding
+    is_truncated: bool
+    counts: TextCounts
+
+    def __len__(self) -> int:
+        return len(self.encoding)
+
+
+@dataclass(frozen=True)
+class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
     """Extracts hidden states of any layers.
 
-    C is the pooler's output if the model has a pooler, else the last layer's hidden state of [CLS];
-    `sequence_from` says which.
-
-    Args:
-        loaded: the model; its heads aren't used.
-        opened: where it came from.
+    A call with a text, or a tuple of two for a pair, returns `TextFeatures`; a call with a list, a
+    list. Options are fields of `FeatureSettings`, such as `layers` and `combine`. C is the pooler's
+    output if the model has a pooler, else the last layer's hidden state of [CLS]; `sequence_from`
+    says which.
 
     Examples:
         >>> extract = FeatureExtractor.load("run/")  # doctest: +SKIP
         >>> extract("a cat sat", layers=[-1, -2], combine="mean").features.shape  # doctest: +SKIP
         (5, 256)
+
+    Attributes:
+        loaded: the model; its heads aren't used.
+        opened: where it came from.
+        loading: how the model is computed.
+        options: which features are extracted.
     """
 
-    def __init__(self, loaded: LoadedModel[BertModel], opened: OpenModel) -> None:
-        self._model, self._tokenizer = loaded.model, loaded.tokenizer
-        self._max_length = loaded.max_length
-        self._opened = opened.without_weights()
-        self._last_engine: tuple[object, Engine] | None = None
+    loaded: LoadedModel[BertModel]
+    opened: OpenModel
+    loading: EngineSettings = field(default_factory=EngineSettings)
+    options: FeatureSettings = field(default_factory=FeatureSettings)
+    _engines: dict[tuple[int, ...], Engine] = field(default_factory=dict, repr=False)
+
+    bundled = "vectors"
 
     @classmethod
-    def load(
-        cls, path: str | Path | None = None, *, device: str = "auto", revision: str | None = None
-    ) -> Self:
-        """Load the encoder of any checkpoint; arguments and errors as in `LoadedModel.load`."""
-        opened = OpenModel.open(path, revision=revision, bundled="vectors")
-        return cls(LoadedModel.load(BertModel, opened, device), opened)
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load the encoder of any checkpoint."""
+        return cls(
+            LoadedModel.load(BertModel, opened, loading.device), opened.without_weights(), loading
+        )
 
     @property
     def sequence_from(self) -> Literal["pooler", "[CLS]"]:
         """Whether C comes from the pooler or from the last layer's [CLS]."""
-        return "[CLS]" if self._model.pooler is None else "pooler"
+        return "[CLS]" if self.loaded.model.pooler is None else "pooler"
 
-    @overload
-    def __call__(self, texts: str | tuple[str, str], **settings: Any) -> TextFeatures: ...
-
-    @overload
-    def __call__(self, texts: list[TextOrPair], **settings: Any) -> list[TextFeatures]: ...
-
-    def __call__(
-        self, texts: TextOrPair | list[TextOrPair], **settings: Any
-    ) -> TextFeatures | list[TextFeatures]:
-        """Extract features of one text or pair, or of a list of them.
-
-        Args:
-            texts: a text, a tuple of two for a pair, or a list of them.
-            settings: fields of `FeatureSettings`, such as `layers` and `combine`.
-        """
-        chosen = validate(FeatureSettings, settings, "features")
-        if isinstance(texts, list):
-            return list(self.stream(texts, chosen))
-        return next(self.stream([texts], chosen))
-
-    def stream(
-        self,
-        texts: Iterable[TextOrPair],
-        settings: FeatureSettings | None = None,
-        counts: TextCounts | None = None,
-    ) -> Iterator[TextFeatures]:
-        """Extract features of any number of texts, in their order and in bounded memory.
-
-        Args:
-            texts: texts, or tuples of two for pairs; read a window at a time.
-            settings: layers, their combination and other settings.
-            counts: updated before the features of a text are yielded.
-
-        Raises:
-            BertkitError: as in `__call__`.
-        """
-        if isinstance(texts, str):
-            check_texts(texts)
-        settings = settings or FeatureSettings()
-        counts = TextCounts() if counts is None else counts
-        plan = self.plan(settings)
-        engine = self.find_engine(settings)
-        encode = self._build_encoder(settings)
-        max_tokens = min(WINDOW_BYTES // (4 * math.prod(plan.shape)), WINDOW_TOKENS)
-        encoded = (encode(text, counts) for text in texts)
-        for window in cut_windows(encoded, lambda text: len(text[0]), max_tokens):
-            yield from self._extract(window, plan, engine)
-
-    def plan(self, settings: FeatureSettings) -> FeaturePlan:
-        """Resolve the settings for this model.
+    @property
+    def plan(self) -> FeaturePlan:
+        """The options, resolved for this model.
 
         Raises:
             SettingsError: the model has no such layer, or one is named twice.
         """
-        return FeaturePlan.build(settings, self._model.config)
+        return FeaturePlan.build(self.options, self.loaded.model.config)
 
-    def identity(self, settings: FeatureSettings) -> dict[str, Any]:
-        """Return everything that features depend on; results store it with their features.
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that features depend on; results store it with their features.
 
         This reads the model's files for their SHA-256, which takes a moment.
         """
-        plan = self.plan(settings)
+        plan = self.plan
         return {
-            "model": self._opened.name,
-            "model_sha256": self._opened.sha256,
+            "model": self.opened.name,
+            "model_sha256": self.opened.sha256,
             "layers": plan.layers,
             "combine": plan.combine,
             "sequence_from": self.sequence_from,
-            "max_length": self._build_encoder(settings).max_length,
-            "precision": self.find_engine(settings).precision,
+            "max_length": self._build_encoder(self.options).max_length,
+            "precision": self.engine.precision,
         }
 
-    def find_engine(self, settings: FeatureSettings) -> Engine:
-        """Return the engine for the requested layers and the last one, which C is computed from.
+    @property
+    def engine(self) -> Engine:
+        """The engine for the layers of the options and the last one, which C is computed from."""
+        last = self.loaded.model.config.num_hidden_layers
+        layers = tuple(dict.fromkeys((*self.plan.layers, last)))
+        if layers not in self._engines:
+            self._engines.clear()  # before the next one takes its memory
+            self._engines[layers] = start_engine(self.loaded.model, self.loading, layers)
+        return self._engines[layers]
 
-        Raises:
-            SettingsError: the model has no such layer, or the engine can't run it.
-            MissingExtraError: the chosen engine isn't installed.
-        """
-        last = self._model.config.num_hidden_layers
-        layers = tuple(dict.fromkeys((*self.plan(settings).layers, last)))
-        key = (settings.engine, settings.precision, layers)
-        if self._last_engine is None or self._last_engine[0] != key:
-            engine = choose_engine(settings.engine, self._model, layers, settings.precision)
-            self._last_engine = (key, engine)
-        return self._last_engine[1]
+    def change_options(self, changes: dict[str, Any]) -> FeatureSettings:
+        """Return the options with some of them changed, if the model has their layers."""
+        options = cast("FeatureSettings", super().change_options(changes))
+        self._build_encoder(options)
+        return options
 
-    def _build_encoder(self, settings: FeatureSettings) -> PairEncoder:
-        config = self._model.config
+    def check(self, named: NamedInput) -> None:
+        """Raise InputError for what is neither a text nor a pair of texts."""
+        parts = named.value if isinstance(named.value, tuple) else (named.value,)
+        check_texts(parts)
+        if len(parts) not in {1, 2}:
+            raise InputError(
+                f"expected a text or a pair of texts, got {pluralize(len(parts), 'text')}"
+            )
+
+    def measure(self, named: NamedInput) -> int:
+        """Return the characters of a text or pair."""
+        return sum(map(len, named.value))
+
+    def encode(self, inputs: list[NamedInput]) -> list[EncodedFeatureText]:
+        """Encode and truncate texts and pairs."""
+        encode = self._build_encoder(self.options)
+        return [encode(named.value) for named in inputs]
+
+    def divide(self, encoded: list[EncodedFeatureText]) -> Iterator[list[EncodedFeatureText]]:
+        """Divide a window if its features are too large to be held in memory."""
+        max_tokens = min(WINDOW_BYTES // (4 * math.prod(self.plan.shape)), WINDOW_TOKENS)
+        return cut_windows(encoded, len, max_tokens)
+
+    def compute(self, encoded: list[EncodedFeatureText]) -> list[TextFeatures]:
+        """Extract features, in batches of texts of similar length."""
+        lengths = list(map(len, encoded))
+        return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self._extract)
+
+    def decode(
+        self, encoded: list[EncodedFeatureText], computed: list[TextFeatures]
+    ) -> list[TextFeatures]:
+        """Return the features as they are."""
+        return computed
+
+    def count(self, encoded: list[EncodedFeatureText], computed: object) -> TextCounts:
+        """Return the statistics of some texts."""
+        counts = TextCounts()
+        for one in encoded:
+            counts.add(one.counts)
+        return counts
+
+    def _build_encoder(self, options: FeatureSettings) -> PairEncoder:
+        config = self.loaded.model.config
         limit = config.max_position_embeddings
-        max_length = settings.max_length or self._max_length
+        max_length = options.max_length or self.loaded.max_length
         if max_length > limit:
             raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
-        return PairEncoder(self._tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
+        return PairEncoder(self.loaded.tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
 
     @torch.inference_mode()
-    def _extract(
-        self, window: Sequence[tuple[Encoding, bool]], plan: FeaturePlan, engine: Engine
-    ) -> list[TextFeatures]:
-        """Extract features of a window of texts, in batches of similar length."""
-        found: dict[int, TextFeatures] = {}
-        lengths = [len(encoding) for encoding, _ in window]
-        for chosen in plan_batches(lengths, engine.tokens_per_batch):
-            encodings = [window[index][0] for index in chosen]
-            batch = PackedBatch.from_sequences(
-                [encoding.ids for encoding in encodings],
-                [encoding.token_type_ids for encoding in encodings],
+    def _extract(self, texts: Sequence[EncodedFeatureText]) -> list[TextFeatures]:
+        """Extract features of a batch of texts."""
+        encodings = [text.encoding for text in texts]
+        plan, engine = self.plan, self.engine
+        batch = PackedBatch.from_sequences(
+            [encoding.ids for encoding in encodings],
+            [encoding.token_type_ids for encoding in encodings],
+        )
+        states = dict(zip(engine.layers, engine(batch), strict=True))
+        features = as_array(plan.join([states[layer] for layer in plan.layers]))
+        sequences = as_array(self._read_sequences(states[max(states)], batch))
+        starts = accumulate((0, *batch.lengths[:-1]))
+        return [
+            TextFeatures(
+                text.encoding, features[start : start + len(text)], sequence, text.is_truncated
             )
-            states = dict(zip(engine.layers, engine(batch), strict=True))
-            features = as_array(plan.join([states[layer] for layer in plan.layers]))
-            sequences = as_array(self._read_sequences(states[max(states)], batch))
-            starts = accumulate((0, *batch.lengths[:-1]))
-            for index, start, sequence in zip(chosen, starts, sequences, strict=True):
-                encoding, is_truncated = window[index]
-                rows = features[start : start + len(encoding)]
-                found[index] = TextFeatures(encoding, rows, sequence, is_truncated)
-        return [found[index] for index in range(len(window))]
+            for text, start, sequence in zip(texts, starts, sequences, strict=True)
+        ]
 
     def _read_sequences(
         self, last: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
         """Return C of each sequence."""
         batch = batch.to(last.device)
-        if self._model.pooler is None:
+        if self.loaded.model.pooler is None:
             return last[batch.first_tokens]
-        sequences: Tensor = self._model.pooler(last, batch)
+        sequences: Tensor = self.loaded.model.pooler(last, batch)
         return sequences
 
 

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field
 
 from bertkit.base.settings import Settings
-from bertkit.inference.settings import PRECISION_HELP, EngineName, PrecisionName
+from bertkit.inference.settings import EngineSettings
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
@@ -26,8 +26,8 @@ PoolingName = Literal[
 LEAST_TOKENS = 3  # [CLS], a word, [SEP]; of a pair without a word, all three are special
 
 
-class EmbedderSettings(Settings):
-    """How texts become vectors; the defaults come from the model's folder."""
+class EmbedderSettings(EngineSettings):
+    """How texts become vectors, and what they are computed on; the defaults are the model's."""
 
     pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
         None,
@@ -73,11 +73,18 @@ class EmbedderSettings(Settings):
         description="Compute each text alone, so that its vector doesn't depend on the other texts,"
         " bit for bit; slower. Without it, vectors agree within 1e-6.",
     )
-    engine: EngineName = Field(
-        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+
+
+class WordVectorSettings(EngineSettings):
+    """Which vectors of a vocabulary are compared; an engine computes those of layers above 0."""
+
+    layer: int = Field(
+        0, description="0 for the word embeddings, 1 for the first block, -1 for the last."
     )
-    precision: PrecisionName = Field(
-        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
+    whole_words: Annotated[bool, Parameter(negative="--all-entries")] = Field(
+        True,
+        description="List only whole words; otherwise also pieces (##), special and unused"
+        " entries.",
     )
 
 
@@ -98,10 +105,4 @@ class FeatureSettings(Settings):
         None,
         description="Maximum number of tokens of a text, including [CLS] and [SEP]; longer texts"
         " are cut off. By default the model's maximum.",
-    )
-    engine: EngineName = Field(
-        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
-    )
-    precision: PrecisionName = Field(
-        "auto", description=f"Precision of weights and matrix products. {PRECISION_HELP}"
     )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Self
 
 import torch
@@ -13,12 +12,12 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.checkpoints.hub import find_bundled
-from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.pipeline import Loadable, start_engine
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -74,7 +73,7 @@ class Neighbors:
     neighbors: tuple[Neighbor, ...]
 
 
-class WordVectors:
+class WordVectors(Loadable):
     """A vector for each entry of a model's vocabulary.
 
     At layer 0 these are the word embeddings themselves. At a higher layer each is the hidden state
@@ -82,11 +81,7 @@ class WordVectors:
 
     Args:
         loaded: the model; its heads aren't used.
-        layer: 0, or a block: 1 is the first, -1 the last.
-        whole_words: return whole words only; False includes pieces (##), special and unused
-            entries.
-        engine: the engine for layers above 0, as in `choose_engine`.
-        precision: of that engine, as in `choose_engine`.
+        settings: layer, entries, and the engine for layers above 0.
 
     Raises:
         SettingsError: the model has no such layer, or the engine can't run the model.
@@ -98,45 +93,27 @@ class WordVectors:
         'cat'
     """
 
+    bundled = "vectors"
+    loading_kind = WordVectorSettings
+
     def __init__(
-        self,
-        loaded: LoadedModel[BertModel],
-        *,
-        layer: int = 0,
-        whole_words: bool = True,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
+        self, loaded: LoadedModel[BertModel], settings: WordVectorSettings | None = None
     ) -> None:
+        settings = settings or WordVectorSettings()
         config = loaded.model.config
-        self.layer = resolve_layers([layer], config.num_hidden_layers)[0]
+        self.layer = resolve_layers([settings.layer], config.num_hidden_layers)[0]
         self._tokenizer = loaded.tokenizer
         self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
         self._table = loaded.model.encoder.embeddings.word.weight.detach()
-        self._entries = list_entries(loaded.tokenizer, whole_words=whole_words)
+        self._entries = list_entries(loaded.tokenizer, whole_words=settings.whole_words)
         self._engine: Engine | None = None
         if self.layer:
-            self._engine = choose_engine(engine, loaded.model, [self.layer], precision)
+            self._engine = start_engine(loaded.model, settings, [self.layer])
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path | None = None,
-        *,
-        layer: int = 0,
-        whole_words: bool = True,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
-        device: str = "auto",
-        revision: str | None = None,
-    ) -> Self:
-        """Load the encoder of any checkpoint.
-
-        `path`, `device` and `revision` are as in `LoadedModel.load`, with its errors; the other
-        arguments are as in the class.
-        """
-        path = path or find_bundled("vectors")
-        loaded = LoadedModel.load(BertModel, path, device, revision=revision)
-        return cls(loaded, layer=layer, whole_words=whole_words, engine=engine, precision=precision)
+    def build(cls, opened: OpenModel, loading: WordVectorSettings) -> Self:
+        """Load the encoder of any checkpoint."""
+        return cls(LoadedModel.load(BertModel, opened, loading.device), loading)
 
     def nearest(
         self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10

@@ -1,10 +1,9 @@
 """Extractive summaries and their statistics, independent of how sentences are scored."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Self
+from itertools import accumulate
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -17,10 +16,13 @@ from bertkit.inference.generation.settings import (
     DEFAULT_DIVERSITY,
     DEFAULT_LANGUAGE,
     DEFAULT_SENTENCES,
+    LENGTHS,
     MAX_SENTENCES,
     SummarySettings,
 )
-from bertkit.inference.stream import TextCounts, check_each
+from bertkit.inference.pipeline import NamedInput, Pipeline
+from bertkit.inference.stream import InputCounts, TextCounts
+from bertkit.models.open_model import OpenModel
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.extract.choosing import (
     Numbers,
@@ -98,7 +100,7 @@ class ExtractiveSummary(Tabular):
 
 
 @dataclass
-class SummaryCounts:
+class SummaryCounts(InputCounts):
     """Statistics of the summarized texts.
 
     Attributes:
@@ -118,13 +120,17 @@ class SummaryCounts:
     limited: int = 0
     truncated: int = 0
 
-    def add_summary(self, summary: ExtractiveSummary) -> None:
-        """Add one summary to the statistics."""
-        self.texts += 1
-        self.empty += not summary.num_candidates
-        self.whole += summary.is_whole and summary.num_candidates > 0
-        self.short += summary.is_short
-        self.limited += summary.is_limited
+    @classmethod
+    def of(cls, summaries: Sequence[ExtractiveSummary], num_truncated: int) -> Self:
+        """Count some summaries."""
+        return cls(
+            texts=len(summaries),
+            empty=sum(not summary.num_candidates for summary in summaries),
+            whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
+            short=sum(summary.is_short for summary in summaries),
+            limited=sum(summary.is_limited for summary in summaries),
+            truncated=num_truncated,
+        )
 
 
 def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
@@ -184,105 +190,98 @@ def compose(
     )
 
 
+class SummaryWindow(NamedTuple):
+    """The summaries of some texts, and the statistics that their model gives."""
+
+    summaries: list[ExtractiveSummary]
+    num_truncated: int
+
+
+class ExtractiveSummarizer(Pipeline[str, ExtractiveSummary]):
+    """A pipeline that makes a summary of each text from its sentences.
+
+    A call with a text returns an `ExtractiveSummary`; a call with a list, a list. Options are
+    fields of `SummarySettings`.
+    """
+
+    options: SummarySettings
+
+    def change_options(self, changes: dict[str, Any]) -> SummarySettings:
+        """Return the options with some of them changed; a length replaces another."""
+        if any(changes.get(name) is not None for name in LENGTHS):
+            changes = dict.fromkeys(LENGTHS) | changes
+        return cast("SummarySettings", super().change_options(changes))
+
+    @property
+    def language(self) -> str:
+        """The language of the texts, for sentence splitting."""
+        return self.options.language or DEFAULT_LANGUAGE
+
+    def decode(self, encoded: object, computed: SummaryWindow) -> list[ExtractiveSummary]:
+        """Return the summaries as they are."""
+        return computed.summaries
+
+    def count(self, encoded: object, computed: SummaryWindow) -> SummaryCounts:
+        """Return the statistics of some texts."""
+        return SummaryCounts.of(*computed)
+
+
 @dataclass(frozen=True)
-class CentralSummarizer:
-    """Summarizes texts by their most central sentences.
+class CentralSummarizer(ExtractiveSummarizer):
+    """Summarizes texts by their most central sentences, with any encoder.
+
+    A call with a text returns an `ExtractiveSummary`; a call with a list, a list. Options are
+    fields of `SummarySettings`.
 
     Examples:
         >>> summarize = CentralSummarizer.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
-        >>> summarize(open("article.txt").read()).text  # doctest: +SKIP
+        >>> summarize(open("article.txt").read(), sentences=2).text  # doctest: +SKIP
         'A storm closed the harbour on Monday. Two ships are still missing.'
 
     Attributes:
         embedder: computes the sentence vectors.
-        settings: summary length and how sentences are selected.
+        options: summary length and how sentences are selected.
     """
 
     embedder: Embedder
-    settings: SummarySettings = field(default_factory=SummarySettings)
+    options: SummarySettings = field(default_factory=SummarySettings)
+
+    bundled = "vectors"
+    loading_kind = EmbedderSettings
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        settings: SummarySettings | None = None,
-        embedding: EmbedderSettings | None = None,
-        *,
-        device: str = "auto",
-        revision: str | None = None,
-    ) -> Self:
-        """Load any encoder; raises the errors of `Embedder.load`.
+    def build(cls, opened: OpenModel, loading: EmbedderSettings) -> Self:
+        """Load any encoder, as an embedder of sentences."""
+        return cls(Embedder.build(opened, loading))
 
-        Args:
-            path: as in `Embedder.load`.
-            settings: summary length and how sentences are selected.
-            embedding: how sentences are embedded.
-            device: as in `Embedder.load`.
-            revision: as in `Embedder.load`.
-        """
-        embedder = Embedder.load(path, embedding, device=device, revision=revision)
-        return cls(embedder, settings or SummarySettings())
+    def encode(self, inputs: list[NamedInput]) -> list[Candidates]:
+        """Split texts into sentences."""
+        return [Candidates.find(named.value, self.language) for named in inputs]
 
-    def __call__(self, text: str) -> ExtractiveSummary:
-        """Summarize a text; errors as in `stream`."""
-        (summary,) = self.stream([text])
-        return summary
+    def compute(self, encoded: list[Candidates]) -> SummaryWindow:
+        """Embed all sentences, and select those of each text."""
+        counts, sentences = TextCounts(), [text for each in encoded for text in each.sentences]
+        windows = self.embedder.stream_windows(self.embedder.read(sentences), counts)
+        vectors = np.concatenate(
+            [np.empty((0, self.embedder.dimension), np.float32), *(rows for _, rows in windows)]
+        )
+        stops = accumulate(map(len, encoded))
+        return SummaryWindow(
+            [
+                self._summarize(each, vectors[stop - len(each) : stop])
+                for each, stop in zip(encoded, stops, strict=True)
+            ],
+            counts.truncated,
+        )
 
-    def stream(
-        self, texts: Iterable[str], counts: SummaryCounts | None = None
-    ) -> Iterator[ExtractiveSummary]:
-        """Summarize any number of texts, in input order; memory depends on the longest text only.
-
-        Args:
-            texts: consumed a few at a time.
-            counts: updated as summaries are yielded.
-
-        Raises:
-            InputError: an input isn't a string.
-            NonFiniteError: the model's vectors aren't finite.
-        """
-        counts = SummaryCounts() if counts is None else counts
-        already_truncated = counts.truncated
-        read, waiting = TextCounts(), deque[Candidates]()
-        rows: list[Vectors] = []
-        for more in self.embedder.stream(self._read(texts, waiting), read):
-            rows.append(more)
-            counts.truncated = already_truncated + read.truncated
-            num_rows = sum(map(len, rows))
-            if waiting and count_rows(waiting[0]) <= num_rows:
-                vectors = np.concatenate(rows)
-                start = 0
-                while waiting and count_rows(waiting[0]) <= num_rows - start:
-                    candidates = waiting.popleft()
-                    own = vectors[start : start + len(candidates)]
-                    yield self._summarize(candidates, own, counts)
-                    start += count_rows(candidates)
-                rows = [vectors[start:]]
-
-    def _read(self, texts: Iterable[str], waiting: deque[Candidates]) -> Iterator[str]:
-        """Yield the sentences of all texts, and queue each text's candidates in `waiting`."""
-        for text in check_each(texts):
-            candidates = Candidates.find(text, self.settings.language or DEFAULT_LANGUAGE)
-            waiting.append(candidates)
-            yield from candidates.sentences or [""]
-
-    def _summarize(
-        self, candidates: Candidates, vectors: Vectors, counts: SummaryCounts
-    ) -> ExtractiveSummary:
+    def _summarize(self, candidates: Candidates, vectors: Vectors) -> ExtractiveSummary:
         directions = normalize(vectors)
         relevance = find_centrality(directions)
-        settings = self.settings
-        diversity = DEFAULT_DIVERSITY if settings.diversity is None else settings.diversity
-        scores = (1.0 - diversity) * add_position(relevance, settings.position)
+        diversity = self.options.diversity
+        diversity = DEFAULT_DIVERSITY if diversity is None else diversity
+        scores = (1.0 - diversity) * add_position(relevance, self.options.position)
         redundancy = SameDirection(directions, diversity)
-        summary = compose(candidates, relevance, scores, redundancy, settings)
-        counts.add_summary(summary)
-        return summary
-
-
-def count_rows(candidates: Candidates) -> int:
-    """Return the number of vectors of a text; one without sentences has an unused vector."""
-    return max(1, len(candidates))
+        return compose(candidates, relevance, scores, redundancy, self.options)
 
 
 def normalize(vectors: Vectors) -> Vectors:

@@ -2,37 +2,38 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
-from pathlib import Path
-from typing import NamedTuple, Self, overload
+from functools import lru_cache
+from typing import Any, NamedTuple, Self, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.base.errors import BertkitError, CheckpointError, InputError, pluralize
+from bertkit.base.errors import CheckpointError, InputError, pluralize
+from bertkit.base.settings import Settings
 from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource, Hypothesis
 from bertkit.inference.decoding.search import decode, stream
+from bertkit.inference.decoding.settings import check_seed
 from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.predictor import NamedText, name_texts
-from bertkit.inference.settings import PrecisionName
+from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches
+from bertkit.inference.settings import LoadingSettings
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.key_value_cache import KVCache, find_sources
-from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.reports.notebook import ResultList, Row, Tabular
+from bertkit.nn.packing import PackedBatch
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tokenization.detokenization import Spacing, find_mark, join_word_pieces
 from bertkit.tokenization.tokenizer import Tokenizer
 
 UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
 
 
+@lru_cache(maxsize=4)
 def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
     """Return ids to suppress: special but the end token, unused, and beyond the vocabulary.
 
@@ -45,32 +46,6 @@ def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -
     unused = {id_ for id_, entry in named if UNUSED.fullmatch(entry)}
     suppressed = (tokenizer.special_ids | unused) - {end_id}
     return (*sorted(suppressed), *range(tokenizer.vocab_size, num_scores))
-
-
-CausalModel = LoadedModel[BertLMHeadModel]
-
-
-def load_causal(
-    path: str | Path,
-    device: str = "auto",
-    *,
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
-) -> CausalModel:
-    """Load a left-to-right model.
-
-    Arguments and errors are those of `LoadedModel.load` and `cast_whole`.
-    """
-    opened = OpenModel.open(path, revision=revision)
-    is_bert = opened.checkpoint.config.get("model_type", "bert") == "bert"
-    if is_bert and not opened.is_causal:
-        raise CheckpointError(
-            f"{opened.folder}: the model is bidirectional, so it can't predict the next word;"
-            f" `bertkit pretrain --objective causal --from` it trains one that can"
-        )
-    loaded = LoadedModel.load(BertLMHeadModel, opened, device)
-    cast_whole(loaded.model, precision, find_device(loaded.model))
-    return loaded
 
 
 class PromptSequences:
@@ -143,7 +118,6 @@ class SourceSequences:
 PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together
 # Tokens of a batch; the key/value cache holds a few times as many, 74 kB each for BERT-Base.
 TOKENS_AT_A_TIME = 8192
-BY_DEFAULT = GeneratorSettings()
 
 
 @dataclass(frozen=True)
@@ -196,109 +170,71 @@ class Prompt(NamedTuple):
 
     text: str
     ids: list[int]
+    number: int = 0
 
 
 @dataclass(frozen=True)
-class Generator:
+class Generator(Pipeline[str, ContinuedText]):
     """Continues texts.
+
+    A call with a text returns a `ContinuedText`; a call with a list, a list. Options are fields of
+    `GeneratorSettings`. A text may be empty: the model then starts from [CLS] alone.
 
     Examples:
         >>> generate = Generator.load("gpt/")  # doctest: +SKIP
-        >>> generate("The captain looked at").text  # doctest: +SKIP
+        >>> generate("The captain looked at", max_tokens=20).text  # doctest: +SKIP
         'The captain looked at the sea.'
 
     Attributes:
         loaded: the model and its tokenizer.
         spacing: where spaces go around punctuation in the output; `Spacing.fit` learns it from
             texts.
+        options: how tokens are chosen.
     """
 
-    loaded: CausalModel
+    loaded: LoadedModel[BertLMHeadModel]
     spacing: Spacing = field(default_factory=Spacing)
+    options: GeneratorSettings = field(default_factory=GeneratorSettings)
+
+    loading_kind = LoadingSettings
+    window_inputs = PROMPTS_AT_A_TIME
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        device: str = "auto",
-        *,
-        revision: str | None = None,
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load a left-to-right model; arguments and errors are those of `load_causal`."""
-        return cls(load_causal(path, device, revision=revision, precision=precision))
+    def build(cls, opened: OpenModel, loading: LoadingSettings) -> Self:
+        """Load a left-to-right model."""
+        is_bert = opened.checkpoint.config.get("model_type", "bert") == "bert"
+        if is_bert and not opened.is_causal:
+            raise CheckpointError(
+                f"{opened.folder}: the model is bidirectional, so it can't predict the next"
+                " word; `bertkit pretrain --objective causal --from` it trains one that can"
+            )
+        loaded = LoadedModel.load(BertLMHeadModel, opened, loading.device)
+        cast_whole(loaded.model, loading.precision, find_device(loaded.model))
+        return cls(loaded)
 
-    @overload
-    def __call__(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> ContinuedText: ...
-
-    @overload
-    def __call__(
-        self, prompt: list[str] | tuple[str, ...], settings: GeneratorSettings = BY_DEFAULT
-    ) -> list[ContinuedText]: ...
-
-    def __call__(
-        self,
-        prompt: str | list[str] | tuple[str, ...],
-        settings: GeneratorSettings = BY_DEFAULT,
-    ) -> ContinuedText | list[ContinuedText]:
-        """Continue one text, or several.
-
-        Args:
-            prompt: may be empty; the model then starts from [CLS] alone.
-            settings: how tokens are chosen.
-        """
-        prompts = [prompt] if isinstance(prompt, str) else prompt
-        found = ResultList(self.stream(prompts, settings))
-        return found[0] if isinstance(prompt, str) else found
-
-    def stream(
-        self, prompts: Iterable[str | NamedText], settings: GeneratorSettings = BY_DEFAULT
-    ) -> Iterator[ContinuedText]:
-        """Continue any number of texts, in bounded memory.
-
-        Args:
-            prompts: read ahead by a few dozen.
-            settings: as in `__call__`.
-
-        Yields:
-            One result per text, in input order.
-
-        Raises:
-            InputError: as in `__call__`, after the results of the preceding texts.
-        """
-        named, first = name_texts(prompts), 0
-        while True:
-            window, error = self._take(named)
-            yield from self._continue_window(window, first, settings)
-            if error is not None:
-                raise error
-            if not window:
-                return
-            first += len(window)
-
-    def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
+    def stream_words(self, prompt: str, /, **options: Any) -> Iterator[str]:
         """Continue one text, yielding it word by word.
 
         Args:
-            prompt: as in `__call__`.
-            settings: without beam search and for one answer.
+            prompt: as in a call.
+            options: as in a call, without beam search and for one answer.
 
         Yields:
             Pieces of the continuation. A word is held back until the next one starts, because more
             pieces may extend it, and punctuation for one word more, because the spaces around it
-            depend on what follows. Joined, they equal the result of `__call__`.
+            depend on what follows. Joined, they equal the result of a call.
 
         Raises:
-            InputError: as in `__call__`.
-            SettingsError: `settings` ask for beams or several answers.
+            InputError: as in a call.
+            SettingsError: the options ask for beams or several answers.
         """
-        (named,) = name_texts([prompt])
-        ids = self._encode(named)
+        chosen = self.with_options(**options).options
+        ((_, ids, _),) = self.encode(list(self.read([prompt])))
         sequences = PromptSequences(self.loaded.model, self._pack([ids]))
         limits = self._limits([ids])
         written: list[int] = []
         num_shown = 0
-        for token in stream(sequences, settings, limits, DecodingSource(tuple(ids))):
+        for token in stream(sequences, chosen, limits, DecodingSource(tuple(ids))):
             written.append(token)
             text = self._continuation_text(prompt, ids, written, is_open=True)
             if len(text) > num_shown:
@@ -306,60 +242,57 @@ class Generator:
                 num_shown = len(text)
         yield self._continuation_text(prompt, ids, written)[num_shown:]
 
-    def _take(self, named: Iterator[NamedText]) -> tuple[list[Prompt], BertkitError | None]:
-        """Return the next texts up to the first that fails, and its error if there is one."""
-        window: list[Prompt] = []
-        try:
-            for one in islice(named, PROMPTS_AT_A_TIME):
-                ids = self._encode(one)
-                window.append(Prompt(one.text, ids))
-        except BertkitError as error:
-            return window, error
-        return window, None
+    def change_options(self, changes: dict[str, Any]) -> Settings:
+        """Return the options with some of them changed; a seed is for what is drawn."""
+        options = cast("GeneratorSettings", super().change_options(changes))
+        check_seed(options, changes.get("seed", 0))
+        return options
 
-    def _continue_window(
-        self, window: Sequence[Prompt], first: int, settings: GeneratorSettings
+    def encode(self, inputs: list[NamedInput]) -> list[Prompt]:
+        """Return each text with the ids of [CLS] and its pieces."""
+        tokenizer, prompts = self.loaded.tokenizer, []
+        pieces = tokenizer.piece_ids([named.value for named in inputs])
+        for named, own in zip(inputs, pieces, strict=True):
+            ids = [tokenizer.cls_id, *own]
+            if len(ids) >= self.loaded.max_length:
+                raise InputError(
+                    f"{named.name} ({named.value[:40]!r}) has {pluralize(len(ids), 'token')}, and"
+                    f" the model {self.loaded.limit}, generated text included; shorten it"
+                )
+            prompts.append(Prompt(named.value, ids, named.number))
+        return prompts
+
+    def compute(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
+        """Continue a window of texts, in batches of similar length."""
+        options, limit = self.options, self.loaded.max_length
+        num_rows = max(options.beams, options.num_answers)
+        most = limit if options.max_tokens is None else options.max_tokens
+        sizes = [min(limit, len(prompt.ids) + most) * num_rows for prompt in encoded]
+        return compute_in_batches(encoded, sizes, TOKENS_AT_A_TIME, self._continue)
+
+    def decode(
+        self, encoded: Sequence[Prompt], computed: Sequence[Sequence[Hypothesis]]
     ) -> Iterator[ContinuedText]:
-        """Yield the results of a window of texts; `first` is the number of its first text."""
-        encoded = [prompt.ids for prompt in window]
-        num_rows = max(settings.beams, settings.num_answers)
-        limit = self.loaded.max_length
-        most = limit if settings.max_tokens is None else settings.max_tokens
-        sizes = [min(limit, len(ids) + most) * num_rows for ids in encoded]
-        found: dict[int, list[Hypothesis]] = {}
-        for chosen in plan_batches(sizes, TOKENS_AT_A_TIME):
-            rows = [encoded[index] for index in chosen]
-            sources = [DecodingSource(tuple(encoded[index]), first + index) for index in chosen]
-            sequences = PromptSequences(self.loaded.model, self._pack(rows))
-            answers = decode(sequences, settings, self._limits(rows), sources)
-            found.update(zip(chosen, answers, strict=True))
-        for index, (text, ids) in enumerate(window):
-            yield ContinuedText(text, [self._describe(text, ids, one) for one in found[index]])
+        """Turn token ids into texts."""
+        for (text, ids, _), found in zip(encoded, computed, strict=True):
+            yield ContinuedText(text, [self._describe(text, ids, one) for one in found])
 
-    def _encode(self, named: NamedText) -> list[int]:
-        """Return the ids of [CLS] and the text."""
-        ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
-        if len(ids) >= self.loaded.max_length:
-            raise InputError(
-                f"{named.name} ({named.text[:40]!r}) has {pluralize(len(ids), 'token')}, and"
-                f" the model {self.loaded.limit}, generated text included; shorten it"
-            )
-        return ids
+    def _continue(self, prompts: Sequence[Prompt]) -> list[list[Hypothesis]]:
+        """Continue a batch of texts."""
+        rows = [prompt.ids for prompt in prompts]
+        sources = [DecodingSource(tuple(prompt.ids), prompt.number) for prompt in prompts]
+        sequences = PromptSequences(self.loaded.model, self._pack(rows))
+        return decode(sequences, self.options, self._limits(rows), sources)
 
     def _pack(self, rows: Sequence[Sequence[int]]) -> PackedBatch:
         device = self.loaded.model.encoder.embeddings.word.weight.device
         return PackedBatch.from_single(rows).to(device)
 
     def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
+        tokenizer, num_scores = self.loaded.tokenizer, self.loaded.model.config.vocab_size
+        suppressed = find_suppressed_tokens(tokenizer, tokenizer.sep_id, num_scores)
         most = [self.loaded.max_length - len(ids) for ids in rows]
-        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._suppressed_ids)
-
-    @cached_property
-    def _suppressed_ids(self) -> tuple[int, ...]:
-        tokenizer = self.loaded.tokenizer
-        return find_suppressed_tokens(
-            tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size
-        )
+        return DecodingLimits(tokenizer.sep_id, most, suppressed)
 
     def _describe(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
         return Continuation(

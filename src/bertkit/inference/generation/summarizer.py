@@ -1,6 +1,6 @@
 """Extractive summaries with a model that was trained on reference summaries."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
@@ -14,16 +14,17 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.generation.extractive import (
     CentralSummarizer,
+    ExtractiveSummarizer,
     ExtractiveSummary,
-    SummaryCounts,
+    SummaryWindow,
     add_position,
     compose,
 )
 from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.inference.generation.settings import DEFAULT_LANGUAGE, KindName, SummarySettings
-from bertkit.inference.predictor import PredictionCounts, Predictor
-from bertkit.inference.settings import EngineName, PrecisionName
-from bertkit.inference.stream import check_each
+from bertkit.inference.generation.settings import KindName, SummarySettings
+from bertkit.inference.pipeline import NamedInput
+from bertkit.inference.predictor import EncodedExamples, Predictor
+from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.extract.choosing import Extraction, SameRuns
 from bertkit.tasks.extract.task import Extract, ExtractExample, make_example
@@ -46,83 +47,59 @@ class Extractor(Predictor[str, ExtractExample, Extraction]):
 
 
 @dataclass(frozen=True)
-class TrainedSummarizer:
+class TrainedSummarizer(ExtractiveSummarizer):
     """Summarizes texts with the sentences that a model of `bertkit finetune extract` selects.
+
+    A call with a text returns an `ExtractiveSummary`; a call with a list, a list. Options are
+    fields of `SummarySettings`; the length is by default as in training.
 
     Attributes:
         extractor: the model.
-        settings: the length of summaries.
+        options: the length of summaries.
     """
 
     extractor: Extractor
-    settings: SummarySettings = field(default_factory=SummarySettings)
+    options: SummarySettings = field(default_factory=SummarySettings)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        settings: SummarySettings | None = None,
-        *,
-        device: str = "auto",
-        revision: str | None = None,
-        engine: EngineName = "auto",
-        precision: PrecisionName = "auto",
-    ) -> Self:
-        """Load a folder of `bertkit finetune extract`.
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load a folder of `bertkit finetune extract`."""
+        extractor = Extractor.build(opened, loading)
+        usual = extractor.task.settings
+        return cls(extractor, SummarySettings(language=usual.language, sentences=usual.sentences))
 
-        Args:
-            path: the folder, or the id of such a model of the Hub.
-            settings: the length of summaries; by default as in training.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
-            engine: the inference engine; auto selects the fastest one installed.
-            precision: of the weights and matrix products, as in `choose_engine`.
-        """
-        settings = settings or SummarySettings()
-        if settings.diversity is not None:
+    def change_options(self, changes: dict[str, Any]) -> SummarySettings:
+        """Return the options with some of them changed; diversity is none of them."""
+        if changes.get("diversity") is not None:
             raise SettingsError(
                 "diversity is for encoders; a model of `bertkit finetune extract` never takes two"
                 " sentences that share three consecutive words"
             )
-        extractor = Extractor.load(
-            path, device=device, revision=revision, engine=engine, precision=precision
-        )
-        usual = extractor.task.settings
-        changes: dict[str, Any] = {"language": settings.language or usual.language}
-        if not settings.has_length:
-            changes["sentences"] = usual.sentences
-        return cls(extractor, settings.model_copy(update=changes))
+        return super().change_options(changes)
 
-    def __call__(self, text: str) -> ExtractiveSummary:
-        """Summarize a text; errors as in `stream`."""
-        (summary,) = self.stream([text])
-        return summary
+    def encode(self, inputs: list[NamedInput]) -> EncodedExamples[ExtractExample]:
+        """Split texts into sentences, and encode them."""
+        examples = [make_example(named.value, named.name, self.language) for named in inputs]
+        return self.extractor.encode(examples)
 
-    def stream(
-        self, texts: Iterable[str], counts: SummaryCounts | None = None
-    ) -> Iterator[ExtractiveSummary]:
-        """Summarize any number of texts, in input order and bounded memory.
+    def divide(
+        self, encoded: EncodedExamples[ExtractExample]
+    ) -> Iterator[EncodedExamples[ExtractExample]]:
+        """Divide a window as the extractor does."""
+        return self.extractor.divide(encoded)
 
-        Args:
-            texts: consumed a few at a time.
-            counts: updated as summaries are yielded.
-        """
-        counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
-        already_truncated = counts.truncated
-        language = self.settings.language or DEFAULT_LANGUAGE
-        examples = (make_example(text, "the input", language) for text in check_each(texts))
-        for example, found in self.extractor.stream_examples(examples, read):
-            counts.truncated = already_truncated + read.truncated
-            summary = self._summarize(example, found)
-            counts.add_summary(summary)
-            yield summary
+    def compute(self, encoded: EncodedExamples[ExtractExample]) -> SummaryWindow:
+        """Select the sentences of each text."""
+        found = self.extractor.decode(encoded, self.extractor.compute(encoded))
+        summaries = list(map(self._summarize, encoded.examples, found))
+        return SummaryWindow(summaries, self.extractor.count(encoded, None).truncated)
 
     def _summarize(self, example: ExtractExample, found: Extraction) -> ExtractiveSummary:
         relevance = np.array([sentence.probability for sentence in found.sentences])
-        scores = add_position(relevance, self.settings.position)
+        scores = add_position(relevance, self.options.position)
         words = [split_words(sentence.text) for sentence in found.sentences]
         redundancy = SameRuns(words)
-        return compose(example.candidates, relevance, scores, redundancy, self.settings)
+        return compose(example.candidates, relevance, scores, redundancy, self.options)
 
 
 class AbstractiveSummarizer(Seq2SeqGenerator):
@@ -135,45 +112,37 @@ Summarizer: TypeAlias = CentralSummarizer | TrainedSummarizer | AbstractiveSumma
 
 
 def load_summarizer(
-    path: str | Path,
-    settings: SummarySettings | None = None,
+    model: str | Path | None = None,
     embedding: EmbedderSettings | None = None,
-    *,
-    device: str = "auto",
-    revision: str | None = None,
+    summary: SummarySettings | None = None,
+    decoding: Settings | None = None,
 ) -> Summarizer:
     """Load a summarizer: abstractive, trained extractive, or extractive with any encoder.
 
     Args:
-        path: a model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
-        settings: summary length and how sentences are selected; for extractive models only.
-        embedding: how sentences are embedded; for encoders only.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
+        model: a model folder, a run of `bertkit pretrain`, or the id of a model of the Hub; by
+            default the model that comes with bertkit.
+        embedding: how the model is loaded, and, for encoders only, how sentences are embedded.
+        summary: summary length and how sentences are selected; for extractive models only.
+        decoding: `DecodingOverrides`, for abstractive models only.
 
     Raises:
         SettingsError: a setting doesn't apply to this kind of model.
         BertkitError: the model can't be loaded.
     """
-    opened = OpenModel.open(path, revision=revision)
-    folder = opened.path
-    settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
+    embedding = embedding or EmbedderSettings()
+    opened = CentralSummarizer.find(model, embedding.revision)
+    folder, embedding = opened.path, embedding.model_copy(update={"revision": None})
     if opened.is_encoder_decoder:
-        _refuse(settings, f"{folder} generates summaries, so it takes no")
-        others = embedding.model_copy(update={"precision": "auto"})
-        _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
-        return AbstractiveSummarizer.load(folder, device=device, precision=embedding.precision)
+        _refuse(summary, f"{folder} generates summaries, so it takes no")
+        _refuse_embedding(embedding, folder, LoadingSettings)
+        return AbstractiveSummarizer.load(opened, embedding).with_options(decoding)
+    writers = "only models of `bertkit finetune summarize` write"
+    _refuse(decoding, f"{writers}, and {folder} extracts sentences, so it takes no")
     if is_extractor(folder):
-        others = embedding.model_copy(update={"engine": "auto", "precision": "auto"})
-        _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
-        return TrainedSummarizer.load(
-            folder,
-            settings,
-            device=device,
-            engine=embedding.engine,
-            precision=embedding.precision,
-        )
-    return CentralSummarizer.load(folder, settings, embedding, device=device)
+        _refuse_embedding(embedding, folder, EngineSettings)
+        return TrainedSummarizer.load(opened, embedding).with_options(summary)
+    return CentralSummarizer.load(opened, embedding).with_options(summary)
 
 
 def is_extractor(folder: Path) -> bool:
@@ -183,13 +152,20 @@ def is_extractor(folder: Path) -> bool:
     return SavedTask.load(find_member(folder, TASK_FILE)).task == Extract.name
 
 
-def _refuse(settings: Settings, words: str) -> None:
+def _refuse_embedding(
+    embedding: EmbedderSettings, folder: Path, loading_kind: type[LoadingSettings]
+) -> None:
+    """Raise SettingsError for settings of embeddings, which a model doesn't compute."""
+    usual = {name: info.default for name, info in loading_kind.model_fields.items()}
+    others = embedding.model_copy(update=usual)
+    _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
+
+
+def _refuse(settings: Settings | None, words: str) -> None:
     """Raise SettingsError if any setting differs from its default."""
+    if settings is None:
+        return
     usual = type(settings)()
-    given = [
-        name
-        for name in type(settings).model_fields
-        if getattr(settings, name) != getattr(usual, name)
-    ]
+    given = [name for name, value in settings if value != getattr(usual, name)]
     if given:
         raise SettingsError(f"{words} {', '.join(given)}; leave that out")

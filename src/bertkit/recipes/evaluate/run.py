@@ -1,6 +1,6 @@
 """Evaluate a fine-tuned model on labeled data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from bertkit.checkpoints.formats import name_model
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.writers import write_jsonl
-from bertkit.inference.predictor import PredictionCounts, Predictor, count_encoded
-from bertkit.inference.settings import EngineName, PrecisionName
+from bertkit.inference.predictor import PredictionCounts, Predictor
+from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.finetune.examples import (
     ExampleSet,
     SetCounts,
@@ -40,22 +40,13 @@ class EvaluatedModel:
     """The model to evaluate, and how to load it."""
 
     model: str | Path | Predictor[Any, Any, Any]
-    device: str = "auto"
-    revision: str | None = None  # a branch, tag or commit on the Hub
-    engine: EngineName = "auto"
-    precision: PrecisionName = "auto"
+    loading: EngineSettings = field(default_factory=EngineSettings)
 
     def load(self) -> Predictor[Any, Any, Any]:
         """Load the model, unless it is; errors as in `Predictor.load`."""
         if isinstance(self.model, Predictor):
             return self.model
-        return Predictor.load(
-            self.model,
-            device=self.device,
-            revision=self.revision,
-            engine=self.engine,
-            precision=self.precision,
-        )
+        return Predictor.load(self.model, self.loading)
 
 
 @dataclass(frozen=True)
@@ -115,10 +106,9 @@ def predict_all(
     counts = PredictionCounts()
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:
-        for window in predictor.stream_windows(examples):
-            counts.add(count_encoded(predictor.task, window.encoded))
-            predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
-            progress.advance(len(window.examples))
+        for window in predictor.stream_windows(examples, counts):
+            predictions += predictor.decode(*window, in_brief=True)
+            progress.advance(len(window.encoded))
     return counts, predictions
 
 

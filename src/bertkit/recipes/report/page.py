@@ -96,7 +96,7 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
 
 def fill_blanks(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
     """Return rows: text, most likely words, original word."""
-    fill = FillMask.load(checkpoint, "cpu")
+    fill = FillMask.load(checkpoint, device="cpu")
     if texts:
         blanks = [Blank(text, "") for text in texts]
     elif facts.shards is not None:
@@ -112,7 +112,7 @@ def fill_blanks(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list
 
 def continue_texts(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
     """Return rows: text, continuation, original continuation."""
-    generate = Generator.load(checkpoint, "cpu")
+    generate = Generator.load(checkpoint, device="cpu")
     tokenizer = generate.loaded.tokenizer
     if texts:
         prefixes = [TextPrefix(text, "") for text in texts]
@@ -121,7 +121,7 @@ def continue_texts(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> l
     else:
         known = zip(GENERAL_PREFIXES, tokenizer.piece_ids(list(GENERAL_PREFIXES)), strict=True)
         prefixes = [TextPrefix(text, "") for text, ids in known if tokenizer.unk_id not in ids]
-    written = generate([prefix.text for prefix in prefixes], GREEDY)
+    written = generate.with_options(GREEDY)([prefix.text for prefix in prefixes])
     return [
         [prefix.text, found.answers[0].text.strip(), prefix.rest]
         for prefix, found in zip(prefixes, written, strict=True)

@@ -45,7 +45,6 @@ class GeneratedTexts:
 
     generator: Seq2SeqGenerator
     texts: Iterable[str] | TextTable
-    settings: DecodingSettings
     counts: GenerationCounts = field(default_factory=GenerationCounts)
     elapsed_seconds: float = 0.0  # without loading the model; 0 until all texts are generated
 
@@ -57,7 +56,7 @@ class GeneratedTexts:
         """
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
-        yield from self.generator.stream(texts, self.settings, self.counts)
+        yield from self.generator.stream(texts, counts=self.counts)
         self.elapsed_seconds = time.monotonic() - started
 
     def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:
@@ -231,10 +230,12 @@ def write_all(
     context: Seq2SeqContext, decoding: DecodingSettings, counts: GenerationCounts
 ) -> list[GeneratedText]:
     """Generate hypotheses for all held-out sources."""
-    generator = Seq2SeqGenerator(context.model.eval(), context.tokenizer, context.saved)
+    generator = Seq2SeqGenerator(
+        context.model.eval(), context.tokenizer, context.saved, options=decoding
+    )
     sources, answers = context.data.dev.sources, []
     with show_progress("generating held-out texts", len(sources)) as bar:
-        for answer in generator.stream(sources, decoding, counts):
+        for answer in generator.stream(sources, counts=counts):
             answers.append(answer)
             bar.advance(1)
     return answers

@@ -251,9 +251,11 @@ def write_held_out(
     context: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
 ) -> list[str]:
     """Generate hypotheses for the first `num_pairs` held-out sources, or for all."""
-    generator = Seq2SeqGenerator(context.model.eval(), context.tokenizer, context.saved)
+    generator = Seq2SeqGenerator(
+        context.model.eval(), context.tokenizer, context.saved, options=decoding
+    )
     texts = context.data.dev.sources[:num_pairs]
-    return [answer.text for answer in generator.stream(texts, decoding)]
+    return [answer.text for answer in generator.stream(texts)]
 
 
 def measure(context: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """Features are the hidden states of each text by itself, whatever its company."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from bertkit.inference.embeddings.features import (
 )
 from bertkit.inference.embeddings.settings import FeatureSettings
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -42,7 +42,8 @@ def loaded(folder):
 
 @pytest.fixture
 def extract(loaded):
-    return FeatureExtractor(loaded, loaded.opened)
+    settings = EngineSettings(engine="torch", precision="fp32")
+    return FeatureExtractor(loaded, loaded.opened, settings)
 
 
 def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:
@@ -68,7 +69,7 @@ def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray
     ],
 )
 def test_features_are_those_of_each_text_by_itself(loaded, extract, layers, combine, by_hand):
-    for found in extract(TEXTS, layers=layers, combine=combine, precision="fp32"):
+    for found in extract(TEXTS, layers=layers, combine=combine):
         states, sequence = read_alone(loaded, found)
         np.testing.assert_allclose(found.features, by_hand(states), atol=1e-5)
         np.testing.assert_allclose(found.sequence, sequence, atol=1e-5)
@@ -77,7 +78,7 @@ def test_features_are_those_of_each_text_by_itself(loaded, extract, layers, comb
 
 
 def test_tokens_segments_and_places_are_told(extract):
-    single, empty, pair, _, unknown, cut = extract(TEXTS, engine="torch")
+    single, empty, pair, _, unknown, cut = extract(TEXTS)
     assert single.encoding.tokens == ["[CLS]", "the", "cat", "saw", "a", "dog", ".", "[SEP]"]
     assert single.encoding.offsets[2] == (4, 7)
     assert empty.encoding.tokens == ["[CLS]", "[SEP]"]
@@ -87,9 +88,9 @@ def test_tokens_segments_and_places_are_told(extract):
     assert [each.is_truncated for each in (single, empty, pair, unknown, cut)] == [
         *[False, False, False, False, True]
     ]
-    assert extract("hat", engine="torch").encoding.tokens == ["[CLS]", "hat", "[SEP]"]
-    assert extract(("a", "hat"), engine="torch").encoding.tokens[3] == "hat"
-    assert extract([], engine="torch") == []
+    assert extract("hat").encoding.tokens == ["[CLS]", "hat", "[SEP]"]
+    assert extract(("a", "hat")).encoding.tokens[3] == "hat"
+    assert extract([]) == []
 
 
 def test_the_default_is_the_last_four_layers(loaded):
@@ -103,10 +104,9 @@ def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
     assert extract.sequence_from == "pooler"
     loaded.model.pooler = None
     assert extract.sequence_from == "[CLS]"
-    found = extract("the cat", layers=[-1], engine="torch")
+    found = extract("the cat", layers=[-1])
     assert np.array_equal(found.sequence, found.features[0])
-    chosen = FeatureSettings(layers=(0,), engine="torch", max_length=9, precision="fp32")
-    identity = extract.identity(chosen)
+    identity = extract.with_options(layers=(0,), max_length=9).identity
     assert len(identity.pop("model_sha256")) == 64
     assert identity == {
         "model": folder.name,
@@ -119,35 +119,26 @@ def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
 
 
 @pytest.mark.parametrize("limit", [1, 9, 20])
-def test_windows_keep_the_order_and_read_no_further_than_they_must(extract, monkeypatch, limit):
-    expected = extract(TEXTS, engine="torch")
+def test_parts_of_a_window_keep_the_order(extract, monkeypatch, limit):
+    expected = extract(TEXTS)
     monkeypatch.setattr(module, "WINDOW_TOKENS", limit)
-    taken: list[int] = []
-
-    def texts() -> Iterator[object]:
-        for number, text in enumerate(TEXTS):
-            taken.append(number)
-            yield text
-
-    stream = extract.stream(texts(), FeatureSettings(engine="torch"))
-    first = next(stream)
-    assert len(taken) == {1: 1, 9: 2, 20: 4}[limit]
-    for one, other in zip([first, *stream], expected, strict=True):
+    encoded = extract.encode(list(extract.read(TEXTS)))
+    assert len(next(extract.divide(encoded))) == {1: 1, 9: 2, 20: 4}[limit]
+    for one, other in zip(extract.stream(TEXTS), expected, strict=True):
         assert one.encoding == other.encoding
         np.testing.assert_allclose(one.features, other.features, atol=1e-6)
 
 
-def test_wide_features_make_small_windows(extract, monkeypatch):
+def test_wide_features_make_small_parts(extract, monkeypatch):
     monkeypatch.setattr(module, "WINDOW_BYTES", 9 * 16 * 4)  # nine tokens of two layers
-    texts = iter(TEXTS)
-    next(extract.stream(texts, FeatureSettings(engine="torch")))
-    assert list(texts) == TEXTS[2:]
+    encoded = extract.encode(list(extract.read(TEXTS)))
+    assert len(next(extract.divide(encoded))) == 2
 
 
 def test_what_is_odd_is_counted(extract):
     counts = TextCounts()
     texts = [*TEXTS, "a\0cat", "\0", ("", ""), ("zebra", "a\0")]
-    found = list(extract.stream(texts, FeatureSettings(engine="torch"), counts))
+    found = list(extract.stream(texts, counts=counts))
     assert counts == TextCounts(
         texts=10,
         tokens=sum(len(each.encoding) for each in found),
@@ -159,7 +150,7 @@ def test_what_is_odd_is_counted(extract):
 
 
 def test_a_pair_is_cut_where_it_is_longer(extract):
-    found = extract(("the " * 30, "a hat ."), max_length=12, engine="torch")
+    found = extract(("the " * 30, "a hat ."), max_length=12)
     assert found.encoding.tokens == ["[CLS]", *["the"] * 6, "[SEP]", "a", "hat", ".", "[SEP]"]
     assert found.is_truncated
 
@@ -177,28 +168,28 @@ def test_the_end_of_a_far_too_long_text_is_not_read(folder, monkeypatch):
     monkeypatch.setattr(tokenizer, "encode", watch)
     for text in ("the cat " * 10_000, " " * 1000 + "the cat " * 1000, ("a hat " * 5000, "dog")):
         parts = text if isinstance(text, tuple) else (text,)
-        assert encode(text, TextCounts()) == (real(*parts, max_length=5), True)
+        assert encode(text).encoding == real(*parts, max_length=5)
     assert seen[0] <= 5 * CHARS_PER_TOKEN + 8
-    padded, _ = encode(" " * 1000 + "the cat " + " " * 1000, TextCounts())
+    padded = encode(" " * 1000 + "the cat " + " " * 1000).encoding
     assert padded.tokens[1:-1] == ["the", "cat"]
-    assert not encode("the" * 1000, TextCounts())[1]  # one unknown word
-    late, _ = encode("dog" + " " * 1000 + "the cat", TextCounts())
+    assert not encode("the" * 1000).is_truncated  # one unknown word
+    late = encode("dog" + " " * 1000 + "the cat").encoding
     assert late.tokens[1:-1] == ["dog", "the", "cat"]
     word = " " * 300 + "cat" + "s" * 60 + "x the"  # as a whole unknown; its beginning is not
-    assert encode(word, TextCounts())[0].tokens[1:-1] == ["[UNK]", "the"]
+    assert encode(word).encoding.tokens[1:-1] == ["[UNK]", "the"]
 
 
 def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
     built: list[tuple[int, ...]] = []
-    real = module.choose_engine
+    real = module.start_engine
 
-    def choose(name, model, layers, precision):
+    def start(model, loading, layers):
         built.append(layers)
-        return real(name, model, layers, precision)
+        return real(model, loading, layers)
 
-    monkeypatch.setattr(module, "choose_engine", choose)
+    monkeypatch.setattr(module, "start_engine", start)
     for layers in ([-1, -2], [-1, -2], [0], [0]):
-        extract("hat", layers=layers, engine="torch")
+        extract("hat", layers=layers)
     assert built == [(2, 1), (0, 2)]
 
 
@@ -211,12 +202,12 @@ def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
         ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
         ({"max_length": 2}, "max_length: .* greater than or equal to 3"),
         ({"combine": "max"}, "combine: .* 'concat', 'sum', 'mean' or 'none'"),
-        ({"layer": [1]}, "features: layer: .*not permitted"),
+        ({"layer": [1]}, "has no setting layer; it has layers, combine"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(extract, settings, message):
     with pytest.raises(SettingsError, match=message):
-        extract("hat", **{"engine": "torch", **settings})
+        extract("hat", **settings)
 
 
 @pytest.mark.parametrize(
@@ -230,15 +221,15 @@ def test_settings_that_cannot_be_meant_are_refused(extract, settings, message):
 )
 def test_what_is_no_text_is_refused(extract, text, message):
     with pytest.raises(InputError, match=message):
-        extract([text], engine="torch")
+        extract([text])
 
 
 def test_a_model_of_single_texts_takes_no_pair(tmp_path):
     save_small(tmp_path, type_vocab_size=1)
-    extract = FeatureExtractor.load(tmp_path, device="cpu")
-    assert extract("a hat", engine="torch").features.shape == (4, 16)
+    extract = FeatureExtractor.load(tmp_path, device="cpu", engine="torch")
+    assert extract("a hat").features.shape == (4, 16)
     with pytest.raises(InputError, match="single texts only: its type_vocab_size is 1"):
-        extract(("a", "hat"), engine="torch")
+        extract(("a", "hat"))
 
 
 def test_a_stream_is_not_one_text(extract):
@@ -250,4 +241,4 @@ def test_features_that_are_not_finite_are_refused(loaded, extract):
     with torch.no_grad():
         loaded.model.encoder.layers[1].feed_forward_norm.weight[0] = torch.inf
     with pytest.raises(NonFiniteError, match="the model's features aren't finite"):
-        extract("the cat", engine="torch")
+        extract("the cat")

@@ -58,7 +58,7 @@ def test_it_needs_no_fitting_and_takes_texts(embedder):
         False,
     )
     assert embedder.fit(TEXTS, LABELS) is embedder
-    expected = embedder.encode(TEXTS)
+    expected = embedder(TEXTS)
     for texts in (TEXTS, tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS), iter(TEXTS)):
         np.testing.assert_array_equal(embedder.transform(texts), expected)
     np.testing.assert_array_equal(embedder.fit_transform(TEXTS, LABELS), expected)
@@ -72,12 +72,12 @@ def test_a_clone_shares_the_model_and_has_parameters_of_its_own(embedder):
     assert copy.engine is embedder.engine
     copy.set_params(pooling=("cls",))
     assert (copy.get_params()["pooling"], embedder.get_params()["pooling"]) == (("cls",), None)
-    assert not np.allclose(copy.encode(TEXTS), embedder.encode(TEXTS))
+    assert not np.allclose(copy(TEXTS), embedder(TEXTS))
 
 
 def test_a_parameter_that_is_wrong_changes_nothing(embedder):
     before = embedder.get_params()
-    with pytest.raises(SettingsError, match="no parameter pool; there are path, device"):
+    with pytest.raises(SettingsError, match="no parameter pool; there are model, device"):
         embedder.set_params(pool="cls")
     with pytest.raises(SettingsError, match="max_length is 99"):
         embedder.set_params(max_length=99)
@@ -97,8 +97,8 @@ def test_a_table_is_not_taken_for_its_columns(embedder):
     frame = pd.DataFrame({"text": TEXTS, "size": LABELS})
     columns = ColumnTransformer([("text", embedder, "text")], remainder="passthrough")
     assert columns.fit_transform(frame).shape == (len(TEXTS), embedder.dimension + 1)
-    for call in (embedder.transform, embedder.encode, partial(embedder.fit_transform, y=LABELS)):
-        with pytest.raises(InputError, match="list of texts, got DataFrame"):
+    for call in (embedder.transform, embedder, partial(embedder.fit_transform, y=LABELS)):
+        with pytest.raises(InputError, match="expected a list, got DataFrame"):
             call(frame)
     with pytest.raises(InputError, match="put it into a list"):
         embedder.transform("the cat")

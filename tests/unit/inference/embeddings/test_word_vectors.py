@@ -6,6 +6,7 @@ import torch
 from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
+from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import WordVectors, list_entries
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
@@ -74,7 +75,7 @@ def test_layer_0_is_the_table_of_word_embeddings(loaded):
 @pytest.mark.parametrize("tokens_per_batch", [2, 7, 1000])
 def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per_batch):
     others = {word: read_alone(loaded, number, word) for word in WHOLE_WORDS if word != "dog"}
-    vectors = WordVectors(loaded, layer=layer, engine="torch", precision="fp32")
+    vectors = WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch", precision="fp32"))
     vectors._engine.tokens_per_batch = tokens_per_batch
     found = vectors.nearest("dog", top_k=100)
     assert_same(list_answers(found), rank(read_alone(loaded, number, "dog"), others))
@@ -82,7 +83,7 @@ def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per
 
 
 def test_the_vocabulary_is_read_once(loaded, monkeypatch):
-    vectors = WordVectors(loaded, layer=1, engine="torch", precision="fp32")
+    vectors = WordVectors(loaded, WordVectorSettings(layer=1, engine="torch", precision="fp32"))
     seen: list[int] = []
     real = vectors._engine
 
@@ -107,7 +108,9 @@ def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
         target = table[[VOCABULARY.index("cat"), VOCABULARY.index("##s")]].mean(axis=0)
         entries = dict(zip(VOCABULARY, table, strict=True))
     del entries["cat"], entries["##s"]
-    vectors = WordVectors(loaded, layer=layer, whole_words=False, engine="torch", precision="fp32")
+    vectors = WordVectors(
+        loaded, WordVectorSettings(layer=layer, whole_words=False, engine="torch", precision="fp32")
+    )
     found = vectors.nearest(["Cats"], top_k=100)
     assert found.plus[0].pieces == ("cat", "##s")
     assert_same(list_answers(found), rank(target, entries))
@@ -194,7 +197,7 @@ def test_settings_that_cannot_be_meant_are_refused(loaded):
     with pytest.raises(InputError, match="top_k must be at least 1, and is 0"):
         WordVectors(loaded).nearest("cat", top_k=0)
     with pytest.raises(SettingsError, match="there is no layer 3"):
-        WordVectors(loaded, layer=3)
+        WordVectors(loaded, WordVectorSettings(layer=3))
 
 
 def test_vectors_that_are_not_finite_are_refused(loaded):

@@ -188,17 +188,17 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def generate(folder):
-    return Generator.load(folder, "cpu")
+    return Generator.load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: one.model_dump_json()[:40])
 def test_a_text_among_others_goes_on_as_alone(generate, settings):
-    together = generate(PROMPTS, settings)
+    together = generate.with_options(settings)(PROMPTS)
     assert [one.prompt for one in together] == PROMPTS
     if settings.sample:  # what is drawn follows from the place among all
         together = together[:1]
     for prompt, found in zip(PROMPTS, together, strict=False):
-        alone = generate(prompt, settings)
+        alone = generate.with_options(settings)(prompt)
         assert [one.text for one in alone.answers] == [one.text for one in found.answers]
         assert len(found.answers) == settings.num_answers
         for one, other in zip(alone.answers, found.answers, strict=True):
@@ -206,10 +206,10 @@ def test_a_text_among_others_goes_on_as_alone(generate, settings):
 
 
 def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):
-    expected = generate(PROMPTS, SETTINGS[2])
+    expected = generate.with_options(SETTINGS[2])(PROMPTS)
     monkeypatch.setattr("bertkit.inference.generation.generator.PROMPTS_AT_A_TIME", 2)
     monkeypatch.setattr("bertkit.inference.generation.generator.TOKENS_AT_A_TIME", 50)
-    found = list(generate.stream(iter(PROMPTS), SETTINGS[2]))
+    found = list(generate.with_options(SETTINGS[2]).stream(iter(PROMPTS)))
     for one, other in zip(found, expected, strict=True):
         assert [each.text for each in one.answers] == [each.text for each in other.answers]
 
@@ -217,8 +217,8 @@ def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("settings", [SETTINGS[0], GeneratorSettings(sample=True, seed=2)])
 def test_what_is_shown_while_it_is_written_is_what_is_written(generate, prompt, settings):
-    pieces = list(generate.write(prompt, settings))
-    assert "".join(pieces) == generate(prompt, settings).answers[0].text
+    pieces = list(generate.with_options(settings).stream_words(prompt))
+    assert "".join(pieces) == generate.with_options(settings)(prompt).answers[0].text
 
 
 def test_blanks_that_depend_on_what_follows_are_shown_when_that_is_known(generate, monkeypatch):
@@ -226,7 +226,7 @@ def test_blanks_that_depend_on_what_follows_are_shown_when_that_is_known(generat
     token_to_id = generate.loaded.tokenizer.token_to_id
     tokens = [token_to_id(piece) for piece in (".", "cat", "##s", "-", "cat")]
     monkeypatch.setattr("bertkit.inference.generation.generator.stream", lambda *_: iter(tokens))
-    pieces = list(Generator(generate.loaded, Spacing(apart)).write("the"))
+    pieces = list(Generator(generate.loaded, Spacing(apart)).stream_words("the"))
     assert pieces == [". cats", " - cat"]  # and not " . cat", as it is before the "s" is there
 
 
@@ -246,38 +246,38 @@ def test_letters_that_are_taken_apart_are_none_of_what_follows(
     prompt = unicodedata.normalize("NFD", prompt)
     later = [tokenizer.token_to_id(entry) for entry in apart[1:]]
     monkeypatch.setattr("bertkit.inference.generation.generator.stream", lambda *_: iter(later))
-    found = "".join(Generator(replace(generate.loaded, tokenizer=tokenizer)).write(prompt))
+    found = "".join(Generator(replace(generate.loaded, tokenizer=tokenizer)).stream_words(prompt))
     assert unicodedata.normalize("NFC", prompt + found).endswith(written)
     assert len(found) >= len(written) - 1
 
 
 def test_only_words_are_written(generate):
-    found = generate(["the"] * 40, GeneratorSettings(sample=True, temperature=9.0))
+    found = generate(["the"] * 40, sample=True, temperature=9.0)
     assert not any("[" in one.text or "##" in one.text for one in found)
     assert len({one.text for one in found}) > 30
 
 
 def test_a_text_stands_behind_its_prompt_as_it_was_given(generate):
     settings = GeneratorSettings(min_tokens=3)
-    found = generate("The  CAT", settings)
+    found = generate.with_options(settings)("The  CAT")
     assert found.text.startswith("The  CAT")
     assert found.answers[0].text[0] in " .-s"
-    assert generate("the cat ", settings).answers[0].text[0] != " "
-    assert generate("", settings).answers[0].text[0] != " "
+    assert generate.with_options(settings)("the cat ").answers[0].text[0] != " "
+    assert generate.with_options(settings)("").answers[0].text[0] != " "
 
 
 def test_a_model_that_never_ends_is_stopped(tmp_path):
     save_causal(tmp_path, end_bias=-50.0)
-    generate = Generator.load(tmp_path, "cpu")
-    (answer,) = generate("the cat", GeneratorSettings(max_tokens=None)).answers
+    generate = Generator.load(tmp_path, device="cpu")
+    (answer,) = generate("the cat", max_tokens=None).answers
     assert (answer.num_tokens, answer.is_finished) == (24 - 3, False)
-    (answer,) = generate("the cat", GeneratorSettings(max_tokens=5)).answers
+    (answer,) = generate("the cat", max_tokens=5).answers
     assert (answer.num_tokens, answer.is_finished) == (5, False)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"the"])
 def test_what_is_no_text_is_refused(generate, wrong):
-    with pytest.raises(InputError, match="expected a list of texts, got"):
+    with pytest.raises(InputError, match="expected a text, got"):
         generate(wrong)
 
 
@@ -298,19 +298,19 @@ def test_texts_before_a_wrong_one_have_their_results(generate):
 
 def test_no_more_is_read_than_a_model_was_trained_on(tmp_path):
     save_causal(tmp_path, end_bias=-50.0, max_length=10)
-    generate = Generator.load(tmp_path, "cpu")
+    generate = Generator.load(tmp_path, device="cpu")
     for settings in (GeneratorSettings(max_tokens=None), GeneratorSettings(beams=2)):
-        assert generate("the cat", settings).answers[0].num_tokens == 10 - 3
-    assert len(list(generate.write("the cat"))) <= 10 - 3
+        assert generate.with_options(settings)("the cat").answers[0].num_tokens == 10 - 3
+    assert len(list(generate.stream_words("the cat"))) <= 10 - 3
     with pytest.raises(InputError, match=r"has 13 tokens, and the model takes 10 at a time"):
         generate("the cat saw a dog . " * 2)
     save_causal(tmp_path / "more", max_length=1000)
-    assert Generator.load(tmp_path / "more", "cpu").loaded.max_length == 24
+    assert Generator.load(tmp_path / "more", device="cpu").loaded.max_length == 24
 
 
 def test_beams_and_several_answers_are_not_shown_while_they_are_written(generate):
     with pytest.raises(SettingsError, match="one answer"):
-        list(generate.write("the", SETTINGS[1]))
+        list(generate.with_options(SETTINGS[1]).stream_words("the"))
 
 
 def test_other_models_are_refused(tmp_path):
@@ -326,7 +326,7 @@ def test_other_models_are_refused(tmp_path):
 
 def test_in_bf16_a_text_is_nearly_as_likely(folder):
     exact, rounded = (
-        Generator.load(folder, "cpu", precision=precision)("the cat", SETTINGS[0]).answers[0]
+        Generator.load(folder, device="cpu", precision=precision)("the cat").answers[0]
         for precision in ("auto", "bf16")
     )
     assert rounded.text == exact.text
@@ -336,4 +336,4 @@ def test_in_bf16_a_text_is_nearly_as_likely(folder):
 
 def test_int8_is_refused(folder):
     with pytest.raises(SettingsError, match="int8 is for encoders"):
-        Generator.load(folder, "cpu", precision="int8")
+        Generator.load(folder, device="cpu", precision="int8")

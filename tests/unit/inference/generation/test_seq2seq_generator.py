@@ -1,5 +1,6 @@
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -84,7 +85,7 @@ def test_a_model_that_never_ends_is_stopped(rewriter, monkeypatch):
     with torch.no_grad():
         endless.model.masked_lm.bias[endless.tokenizer.sep_id] = -1e4
     monkeypatch.setattr(module, "MOST_MORE", 5)
-    answer = endless("a", DecodingSettings())
+    answer = replace(endless, options=DecodingSettings())("a")
     assert not answer.is_finished
     pieces = endless.tokenizer.piece_ids([answer.text])[0]
     assert 0 < len(pieces) <= 3 * 3 + 5
@@ -98,7 +99,7 @@ def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
 
     def count(**settings: int) -> int:
         counts = GenerationCounts()
-        list(endless.stream(["a"], DecodingSettings(**settings), counts))
+        list(replace(endless, options=DecodingSettings(**settings)).stream(["a"], counts=counts))
         return counts.tokens_written
 
     assert count() == 3 * 3 + 5
@@ -123,9 +124,9 @@ def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch,
     monkeypatch.setattr(
         Seq2SeqGenerator,
         "_decode",
-        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
+        lambda _, __, chosen: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
-    rewriter(["a"] * 117, DecodingSettings(**settings))
+    replace(rewriter, options=DecodingSettings(**settings))(["a"] * 117)
     assert max(sizes) == size
 
 
@@ -134,30 +135,30 @@ def test_on_a_gpu_a_batch_has_no_more_texts_than_can_be_written(monkeypatch):
     monkeypatch.setattr(
         Seq2SeqGenerator,
         "_decode",
-        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
+        lambda _, __, chosen: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
     monkeypatch.setitem(module.TOKENS_PER_BATCH, "cuda", 4096)
     many = DecodingSettings(beams=20, min_tokens=30)
     for device, size in (("cpu", 31), ("cuda", 12)):  # 4096 // 131, and 4096 // (20 * 32 // 2)
         monkeypatch.setattr(Seq2SeqGenerator, "_device", torch.device(device))
         sizes.clear()
-        rewriter(["a"] * 50, many)
+        replace(rewriter, options=many)(["a"] * 50)
         assert max(sizes) == size
 
 
 def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
-    assert rewriter.settings_with(DecodingOverrides()) == rewriter.saved.decoding
-    assert rewriter.settings_with(DecodingSettings()) == rewriter.saved.decoding
-    assert rewriter.settings_with(DecodingOverrides(num_answers=2)).beams == 2
-    assert rewriter.settings_with(DecodingOverrides(beams=3)).beams == 3
-    drawn = rewriter.settings_with(DecodingOverrides(sample=True, seed=4))
+    assert rewriter.with_options(DecodingOverrides()).options == rewriter.saved.decoding
+    assert rewriter.with_options(DecodingSettings()).options == rewriter.saved.decoding
+    assert rewriter.with_options(DecodingOverrides(num_answers=2)).options.beams == 2
+    assert rewriter.with_options(DecodingOverrides(beams=3)).options.beams == 3
+    drawn = rewriter.with_options(DecodingOverrides(sample=True, seed=4)).options
     assert (drawn.beams, drawn.seed) == (1, 4)
     for wrong, message in (
         ({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),
         ({"temperature": 2.0}, "they need sample"),
     ):
         with pytest.raises(SettingsError, match=message):
-            rewriter.settings_with(DecodingOverrides(**wrong))
+            rewriter.with_options(DecodingOverrides(**wrong))
 
 
 def test_each_setting_can_be_changed_and_none_has_to_be():
@@ -168,7 +169,7 @@ def test_each_setting_can_be_changed_and_none_has_to_be():
 
 
 def test_several_answers_come_the_best_first(rewriter):
-    answer = rewriter("the cat saw", DecodingSettings(beams=3, num_answers=3))
+    answer = replace(rewriter, options=DecodingSettings(beams=3, num_answers=3))("the cat saw")
     scores = [answer.score, *(other.score for other in answer.others)]
     assert len(scores) == 3
     assert scores == sorted(scores, reverse=True)
@@ -177,9 +178,12 @@ def test_several_answers_come_the_best_first(rewriter):
 
 def test_what_is_drawn_follows_from_seed_and_place(rewriter):
     settings = DecodingSettings(sample=True, seed=1)
-    first, second = rewriter(TEXTS, settings), rewriter(TEXTS, settings)
+    first, second = (
+        replace(rewriter, options=settings)(TEXTS),
+        replace(rewriter, options=settings)(TEXTS),
+    )
     assert [one.text for one in first] == [one.text for one in second]
-    other = rewriter(TEXTS, DecodingSettings(sample=True, seed=2))
+    other = replace(rewriter, options=DecodingSettings(sample=True, seed=2))(TEXTS)
     assert [one.text for one in first] != [one.text for one in other]
 
 
@@ -196,7 +200,7 @@ def test_anything_else_than_texts_is_refused(rewriter):
     for one in ("a cat", b"a cat"):
         with pytest.raises(InputError, match=r"expected a list of texts, got (one text|bytes)"):
             next(rewriter.stream(one))
-    with pytest.raises(InputError, match="expected a list of texts, got int"):
+    with pytest.raises(InputError, match="expected a text, got 5"):
         rewriter(5)
     with pytest.raises(InputError, match="expected a text, got 3"):
         rewriter(["a cat", 3])

@@ -10,7 +10,6 @@ from tests.unit.inference.small_rewriter import save_rewriter
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.cli.main import main
-from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.generation.extractive import CentralSummarizer, SummaryCounts
 from bertkit.inference.generation.settings import SummarySettings
@@ -73,13 +72,13 @@ def test_a_damaged_record_is_told(tmp_path, trained):
 
 def test_what_a_model_does_not_do_is_refused(trained, writing):
     with pytest.raises(SettingsError, match=r"no pooling; leave that out"):
-        load_summarizer(trained, None, EmbedderSettings(pooling=("cls",)))
+        load_summarizer(trained, EmbedderSettings(pooling=("cls",)))
     with pytest.raises(SettingsError, match="diversity is for encoders"):
-        load_summarizer(trained, SummarySettings(diversity=0.3))
+        load_summarizer(trained, None, SummarySettings(diversity=0.3))
     with pytest.raises(SettingsError, match=r"generates summaries.*sentences; leave"):
-        load_summarizer(writing, SummarySettings(sentences=2))
+        load_summarizer(writing, None, SummarySettings(sentences=2))
     with pytest.raises(SettingsError, match="doesn't compute sentence embeddings"):
-        load_summarizer(writing, None, EmbedderSettings(engine="torch"))
+        load_summarizer(writing, EmbedderSettings(engine="torch"))
 
 
 def test_a_trained_model_takes_the_likeliest_sentences(trained):
@@ -96,23 +95,22 @@ def test_a_trained_model_takes_the_likeliest_sentences(trained):
 
 def test_how_many_it_takes_can_be_chosen(trained):
     def count(**choices: object) -> int:
-        settings = SummarySettings(**choices)
-        return len(TrainedSummarizer.load(trained, settings, device="cpu")(TEXT).sentences)
+        return len(summarize(TEXT, **choices).sentences)
+
+    summarize = TrainedSummarizer.load(trained, device="cpu")
 
     assert count(sentences=1) == 1
-    words = TrainedSummarizer.load(trained, SummarySettings(words=3), device="cpu")
-    assert not words(TEXT).is_short
+    assert not summarize(TEXT, words=3).is_short
     assert count(share=0.6) == 3
     assert count(words=3) == 1
-    first = TrainedSummarizer.load(trained, SummarySettings(sentences=1, position=1.0))
-    assert first(TEXT).text == "the cat saw a dog."
+    assert summarize(TEXT, sentences=1, position=1.0).text == "the cat saw a dog."
 
 
 def test_sentences_with_three_words_in_common_are_not_both_taken(trained):
-    summarize = TrainedSummarizer.load(trained, SummarySettings(sentences=9), device="cpu")
+    summarize = TrainedSummarizer.load(trained, device="cpu").with_options(sentences=9)
     text = f"{TEXT} and the cat saw a dog. the hat!"
     counts = SummaryCounts()
-    (summary,) = summarize.stream([text], counts)
+    (summary,) = summarize.stream([text], counts=counts)
     numbers = {sentence.number for sentence in summary.sentences}
     assert (summary.is_short, counts.short, counts.whole) == (True, 1, 0)
     assert numbers in ({1, 2, 3, 4, 5}, {2, 3, 4, 5, 6})  # and 7 says what 3 does
@@ -122,10 +120,10 @@ def test_odd_texts_and_their_counts(trained):
     counts = SummaryCounts()
     summarize = TrainedSummarizer.load(trained, device="cpu")
     texts = ["", TEXT, "* * *", "the cat.", "the " * 40 + "."]
-    found = list(summarize.stream(texts, counts))
+    found = list(summarize.stream(texts, counts=counts))
     assert [len(summary.sentences) for summary in found] == [0, 2, 0, 1, 1]
     assert (counts.texts, counts.empty, counts.whole, counts.truncated) == (5, 2, 2, 1)
-    list(summarize.stream(texts, counts))
+    list(summarize.stream(texts, counts=counts))
     assert (counts.texts, counts.truncated) == (10, 2)
     with pytest.raises(InputError, match="expected a text"):
         list(summarize.stream([3]))
@@ -138,7 +136,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     model = AbstractiveSummarizer.load(writing, device="cpu")
-    expected = model(TEXT, model.settings_with(DecodingOverrides(max_tokens=3, num_answers=2)))
+    expected = model(TEXT, max_tokens=3, num_answers=2)
     assert found["summary"] == expected.text
     assert found["is_cut"] is True
     assert "1 summarized; 1 truncated because" in captured.err
@@ -155,8 +153,8 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
 def test_language_and_engine_are_the_models_or_chosen(tmp_path, trained):
     save_kind(tmp_path, BertForTokenClassification)
     save_task(tmp_path, Extract(ExtractSettings(max_length=20, language="ja"), LABELS))
-    assert TrainedSummarizer.load(tmp_path).settings.language == "ja"
+    assert TrainedSummarizer.load(tmp_path).options.language == "ja"
     chosen = SummarySettings(language="de", words=9)
-    loaded = load_summarizer(tmp_path, chosen, EmbedderSettings(engine="torch"))
+    loaded = load_summarizer(tmp_path, EmbedderSettings(engine="torch"), chosen)
     assert isinstance(loaded, TrainedSummarizer)
-    assert (loaded.settings, loaded.extractor.engine.name) == (chosen, "torch")
+    assert (loaded.options, loaded.extractor.engine.name) == (chosen, "torch")

@@ -343,9 +343,9 @@ def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
     is_mixed = []
     stream = evaluation_module.Seq2SeqGenerator.stream
 
-    def watch(*arguments):
+    def watch(*arguments, **options):
         is_mixed.append(torch.is_autocast_enabled("cpu"))
-        return stream(*arguments)
+        return stream(*arguments, **options)
 
     monkeypatch.setattr(evaluation_module.Seq2SeqGenerator, "stream", watch)
     evaluation_module.evaluate_model(context)

@@ -1,0 +1,365 @@
+"""What everything that turns texts into results has in common: loading, calling, streaming."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, overload
+
+import torch
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.settings import Settings, select
+from bertkit.checkpoints.hub import Part
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.settings import (
+    EngineName,
+    EngineSettings,
+    LoadingSettings,
+    PrecisionName,
+    take_settings,
+)
+from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.models.open_model import OpenModel
+from bertkit.nn.packing import plan_batches
+from bertkit.reports.notebook import ResultList
+from bertkit.tokenization.tokenizer import check_texts
+
+Input = TypeVar("Input")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+
+ONE_INPUT = (str, bytes, tuple, Mapping)  # bytes are refused as a whole, not number by number
+
+
+@dataclass(frozen=True)
+class NamedInput:
+    """An input with its name in error messages, such as line 3 of a file.
+
+    Attributes:
+        name: the name.
+        value: the input.
+        number: its place among all inputs, from 0.
+    """
+
+    name: str
+    value: Any
+    number: int = 0
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+class Window(NamedTuple):
+    """Some thousands of inputs: as they were encoded, and what the model computed for them."""
+
+    encoded: Any
+    computed: Any
+
+
+class Loadable(ABC):
+    """What is loaded from a model."""
+
+    bundled: ClassVar[Part | None] = None  # the weights that are loaded if no model is named
+    loading_kind: ClassVar[type[LoadingSettings]] = EngineSettings
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | OpenModel | None = None,
+        settings: Settings | None = None,
+        *,
+        device: str = "auto",
+        precision: PrecisionName = "auto",
+        engine: EngineName = "auto",
+        revision: str | None = None,
+        **more: Any,
+    ) -> Self:
+        """Load a model.
+
+        Args:
+            model: a folder of any format, a run, or the id of a model of the Hub; by default the
+                model that comes with bertkit, where that has what is needed.
+            settings: what follows as an object of `EngineSettings`, or of the class's own
+                settings, such as `EmbedderSettings`.
+            device: auto, cpu, cuda or cuda:N.
+            precision: of the weights and matrix products: auto, fp32, bf16 or, for encoders, int8.
+            engine: the runtime of an encoder: auto takes the fastest that is installed, else torch
+                or onnx.
+            revision: a branch, tag or commit of a model of the Hub.
+            more: further fields of the class's own settings.
+
+        Raises:
+            SettingsError: an argument has a wrong value, or doesn't fit the model.
+            MissingExtraError: the engine isn't installed.
+            BertkitError: there is no such model, it is damaged, or it lacks what is needed.
+        """
+        values = {"device": device, "precision": precision, "engine": engine, "revision": revision}
+        loading = cls.choose_loading(settings, values, more)
+        return cls.build(cls.find(model, loading.revision), loading)
+
+    @classmethod
+    def find(cls, model: str | Path | OpenModel | None, revision: str | None = None) -> OpenModel:
+        """Open a model, or the one that comes with bertkit.
+
+        Raises:
+            SettingsError: no model is named, and none of this kind comes with bertkit.
+            BertkitError: there is no such model.
+        """
+        if model is None and cls.bundled is None:
+            raise SettingsError(f"{cls.__name__} comes without a model; name one")
+        return OpenModel.open(model, revision=revision, bundled=cls.bundled)
+
+    @classmethod
+    def choose_loading(
+        cls, settings: Settings | None, values: dict[str, Any], more: dict[str, Any]
+    ) -> Any:
+        """Return the settings of loading: those of an object, and what keywords change of them."""
+        kind, name = cls.loading_kind, f"{cls.__name__}.load"
+        usual = EngineSettings()
+        asked = take_settings(EngineSettings, values, name)
+        changes = {key: value for key, value in asked if value != getattr(usual, key)}
+        own = {} if settings is None else dict(select(kind, settings))
+        if "engine" not in kind.model_fields and changes.pop("engine", "torch") != "torch":
+            raise SettingsError(
+                f"the engine onnx is for encoders, and {cls.__name__} takes the whole"
+                " model; use torch"
+            )
+        return take_settings(kind, own | changes | more, name)
+
+    @classmethod
+    @abstractmethod
+    def build(cls, opened: OpenModel, loading: Any) -> Self:
+        """Load an open model."""
+
+
+class Pipeline(Loadable, Generic[Input, Result]):
+    """A model with all that it takes to turn an input into a result.
+
+    `load` opens a model. A call with one input returns its result, a call with a list of inputs the
+    list of their results, and `stream` yields the results of any number of inputs. A list, an array
+    or an iterator holds several inputs; a text, a tuple and a mapping are one. Options of a call,
+    by name, are fields of the class's options.
+
+    A subclass says what happens to a window of inputs: `encode` in a thread ahead, `compute` by the
+    model, `decode` into results.
+
+    Attributes:
+        options: how results are made; a call may change them for itself.
+    """
+
+    options: Settings
+
+    noun: ClassVar[str] = "text"
+    window_inputs: ClassVar[int | None] = None  # those of `cut_windows`
+    window_chars: ClassVar[int | None] = None
+
+    @abstractmethod
+    def encode(self, inputs: list[Any]) -> Any:
+        """Encode a window of inputs, as `read` gives them."""
+
+    @abstractmethod
+    def compute(self, encoded: Any) -> Any:
+        """Run the model on an encoded window."""
+
+    @abstractmethod
+    def decode(self, encoded: Any, computed: Any) -> Iterable[Result]:
+        """Make the results of a window, one for each input."""
+
+    @overload
+    def __call__(self, inputs: list[Input], /, **options: Any) -> list[Result]: ...
+
+    @overload
+    def __call__(self, inputs: Input, /, **options: Any) -> Result: ...
+
+    def __call__(self, inputs: Input | list[Input], /, **options: Any) -> Result | list[Result]:
+        """Return the result of one input, or the list of the results of several.
+
+        Args:
+            inputs: one input; or a list, an array, or another iterable of several.
+            options: options that differ from the pipeline's own.
+
+        Raises:
+            SettingsError: there is no such option, or it has a wrong value.
+            InputError: an input is of the wrong type, or can't be processed.
+            NonFiniteError: the model's numbers aren't finite.
+        """
+        ready = self.with_options(**options)
+        if is_several(inputs):
+            return ResultList(ready.stream(cast("Iterable[Input]", inputs)))
+        return cast("Result", ready.process_one(inputs))
+
+    def process_one(self, value: object) -> Any:
+        """Return the result of one input, without a thread."""
+        encoded = self.encode(list(self.read([NamedInput(f"the {self.noun}", value)])))
+        (result,) = self.decode(encoded, self.compute(encoded))
+        return result
+
+    def stream(
+        self, inputs: Iterable[Input | NamedInput], /, *, counts: Any = None, **options: Any
+    ) -> Iterator[Result]:
+        """Yield the results of any number of inputs, in their order and in bounded memory.
+
+        Args:
+            inputs: read some thousands ahead.
+            counts: statistics of the inputs, updated before the results of a window are yielded.
+            options: as in a call.
+
+        Raises:
+            BertkitError: as in a call; that of an input comes after the results before it.
+        """
+        check_several(inputs, self.noun)
+        ready = self.with_options(**options)
+        windows = ready.stream_windows(ready.read(inputs), counts)
+        return (result for window in windows for result in ready.decode(*window))
+
+    def stream_windows(self, inputs: Iterable[Any], counts: Any = None) -> Iterator[Window]:
+        """Yield the windows of inputs that `read` gave, before they are decoded."""
+        windows = cut_windows(inputs, self.measure, self.window_chars, self.window_inputs)
+        for encoded, error in encode_ahead(windows, self._encode_window):
+            for part in () if encoded is None else self.divide(encoded):
+                window = Window(part, self.compute(part))
+                if counts is not None:
+                    counts.add(self.count(*window))
+                yield window
+            if error is not None:
+                raise error
+
+    def with_options(self, settings: Settings | None = None, /, **options: Any) -> Self:
+        """Return the pipeline with other options; those that aren't given stay.
+
+        Args:
+            settings: options as an object, of which the fields that were set count.
+            options: options by name.
+
+        Raises:
+            SettingsError: there is no such option, or it has a wrong value.
+        """
+        if settings is not None:
+            options = {name: getattr(settings, name) for name in settings.model_fields_set}
+        if not options:
+            return self
+        changed = copy(self)
+        object.__setattr__(changed, "options", self.change_options(options))
+        return changed
+
+    def change_options(self, changes: dict[str, Any]) -> Settings:
+        """Return the options with some of them changed."""
+        values = {**dict(self.options), **changes}
+        return take_settings(type(self.options), values, type(self).__name__)
+
+    def read(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """Yield what is encoded of each input, with its name and number, checking each."""
+        for number, value in enumerate(inputs):
+            named = self.name(value, number)
+            self.check(named)
+            yield named
+
+    def name(self, value: Any, number: int) -> NamedInput:
+        """Return an input with its number, and a name unless it has one."""
+        if isinstance(value, NamedInput):
+            return NamedInput(value.name, value.value, number)
+        return NamedInput(f"{self.noun} {number + 1}", value, number)
+
+    def check(self, named: NamedInput) -> None:
+        """Raise InputError for an input of the wrong type."""
+        check_texts([named.value])
+
+    def measure(self, named: Any) -> int:
+        """Return the size of an input: a window ends after `window_chars`."""
+        return len(named)
+
+    def divide(self, encoded: Any) -> Iterable[Any]:
+        """Divide an encoded window into parts whose results fit in memory."""
+        return [encoded]
+
+    def count(self, encoded: Any, computed: Any) -> Any:
+        """Return the statistics of a window."""
+        raise NotImplementedError(f"{type(self).__name__} counts nothing")
+
+    def _encode_window(self, inputs: list[Any]) -> tuple[Any, InputError | None]:
+        """Encode the inputs up to the first that can't be, and return its error if there is one."""
+        try:
+            return self.encode(inputs), None
+        except InputError as error:
+            if len(inputs) == 1:
+                return None, error
+            for number, one in enumerate(inputs):
+                first = self._encode_window([one])[1]
+                if first is not None:
+                    return (self.encode(inputs[:number]) if number else None), first
+            raise
+
+
+class EncoderPipeline(Pipeline[Input, Result]):
+    """A pipeline over an encoder, which an engine computes in batches of sequences.
+
+    Attributes:
+        engine: the runtime of the encoder.
+    """
+
+    engine: Engine
+
+    def compute(self, encoded: Any) -> list[Any]:
+        """Compute what `compute_batch` gives for each of the encoded sequences."""
+        lengths = [self.count_tokens(one) for one in encoded]
+        return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self.infer)
+
+    @torch.inference_mode()
+    def infer(self, batch: Sequence[Any]) -> Iterable[Any]:
+        """Run `compute_batch` without gradients."""
+        return self.compute_batch(batch)
+
+    def count_tokens(self, encoded: Any) -> int:
+        """Return the number of tokens of a sequence."""
+        return len(encoded)
+
+    @abstractmethod
+    def compute_batch(self, batch: Sequence[Any]) -> Iterable[Any]:
+        """Run the model on a batch of sequences, and return what it gives for each."""
+
+
+def compute_in_batches(
+    sequences: Sequence[Any],
+    lengths: Sequence[int],
+    tokens_per_batch: int,
+    compute: Callable[[list[Any]], Iterable[Answer]],
+) -> list[Answer]:
+    """Compute batches of similar lengths, and return what each sequence gives, in their order."""
+    found: dict[int, Answer] = {}
+    for chosen in plan_batches(lengths, tokens_per_batch):
+        answers = compute([sequences[index] for index in chosen])
+        found.update(zip(chosen, answers, strict=True))
+    return [found[index] for index in range(len(sequences))]
+
+
+def start_engine(
+    model: HasEncoder, loading: EngineSettings, layers: Iterable[int] = (-1,)
+) -> Engine:
+    """Build the engine that the settings name; errors as in `choose_engine`."""
+    return choose_engine(loading.engine, model, layers, loading.precision)
+
+
+def is_several(inputs: object) -> bool:
+    """Whether something holds several inputs; anything that can't is taken for one.
+
+    Raises:
+        InputError: it is a table or a set, which is neither.
+    """
+    if isinstance(inputs, AbstractSet) or hasattr(inputs, "columns"):
+        raise InputError(
+            f"expected a list, got {type(inputs).__name__}; the functions of bertkit read data"
+            " frames and files"
+        )
+    return isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT)
+
+
+def check_several(inputs: object, noun: str = "text") -> None:
+    """Raise InputError for anything but a list or another iterable of several inputs."""
+    if not is_several(inputs):
+        is_one = isinstance(inputs, str | tuple | Mapping)
+        found = f"one {noun}; put it into a list" if is_one else type(inputs).__name__
+        raise InputError(f"expected a list of {noun}s, got {found}")

@@ -1,0 +1,105 @@
+"""All that turns texts into results is loaded, called and streamed in one way."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.features import FeatureExtractor
+from bertkit.inference.embeddings.word_vectors import WordVectors
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.generation.extractive import CentralSummarizer
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.pipeline import NamedInput
+from bertkit.inference.predictor import Predictor
+from bertkit.inference.text_scorer import TextScorer
+
+KINDS = [
+    FillMask,
+    NextSentence,
+    TextScorer,
+    Predictor,
+    Embedder,
+    FeatureExtractor,
+    WordVectors,
+    Generator,
+    Seq2SeqGenerator,
+    CentralSummarizer,
+]
+TEXTS = ["the cat saw", "a dog"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("small")
+    save_small(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_argument_of_loading_names_the_right_ones(kind, folder):
+    with pytest.raises(
+        SettingsError, match=r"load: precision: .*'fp32', 'bf16' or 'int8'.*float32"
+    ):
+        kind.load(folder, precision="float32")
+    with pytest.raises(SettingsError, match=r"load: engine: .*'torch' or 'onnx'"):
+        kind.load(folder, engine="tensorrt")
+    with pytest.raises(SettingsError, match="has no setting devise; it has device"):
+        kind.load(folder, devise="cpu")
+    with pytest.raises(SettingsError, match=r"a model is a folder .* and not Series"):
+        kind.load(pd.Series([str(folder)]))
+
+
+@pytest.mark.parametrize("kind", [Predictor, Generator, Seq2SeqGenerator])
+def test_what_comes_with_no_model_needs_one(kind):
+    with pytest.raises(SettingsError, match="comes without a model; name one"):
+        kind.load()
+
+
+@pytest.mark.parametrize("kind", [Generator, Seq2SeqGenerator])
+def test_a_whole_model_has_no_engine_of_encoders(kind, folder):
+    with pytest.raises(SettingsError, match="the engine onnx is for encoders"):
+        kind.load(folder, engine="onnx")
+
+
+@pytest.mark.parametrize("kind", [TextScorer, Embedder, CentralSummarizer, FeatureExtractor])
+def test_one_input_gives_a_result_and_several_a_list(kind, folder):
+    pipeline = kind.load(folder, device="cpu")
+    expected = pipeline(TEXTS)
+    assert len(expected) == len(TEXTS)
+    for inputs in (np.array(TEXTS, dtype=object), pd.Series(TEXTS), iter(TEXTS)):
+        assert len(pipeline(inputs)) == len(TEXTS)
+    assert len(list(pipeline.stream(iter(TEXTS)))) == len(TEXTS)
+    assert type(pipeline(TEXTS[0])) is type(next(pipeline.stream(TEXTS)))
+    for wrong in (pd.DataFrame({"text": TEXTS}), set(TEXTS)):
+        with pytest.raises(InputError, match="expected a list, got"):
+            pipeline(wrong)
+    with pytest.raises(InputError, match="expected a list of texts, got one text; put it into"):
+        pipeline.stream("the cat")
+    with pytest.raises(SettingsError, match="has no setting top; it has"):
+        pipeline(TEXTS, top=3)
+
+
+def test_options_of_a_call_are_for_this_call(tmp_path):
+    save_causal(tmp_path, end_bias=-100.0)
+    generate = Generator.load(tmp_path, device="cpu")
+    usual = generate("the cat").answers[0].num_tokens
+    assert generate("the cat", max_tokens=2).answers[0].num_tokens <= 2 < usual
+    assert generate("the cat").answers[0].num_tokens == usual
+    with pytest.raises(SettingsError, match="seed is for what is drawn"):
+        generate("the cat", seed=3)
+
+
+def test_results_before_a_wrong_input_come_first(folder):
+    pairs = [("the cat", "a dog"), NamedInput("line 9", ("a", "")), ("the", "dog")]
+    results = NextSentence.load(folder, device="cpu").stream(pairs)
+    assert 0 <= next(results) <= 1
+    with pytest.raises(InputError, match="line 9 has an empty text"):
+        next(results)

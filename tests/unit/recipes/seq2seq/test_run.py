@@ -362,7 +362,7 @@ def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypat
     read = []
     load = EncoderDecoderModel.from_pretrained
     monkeypatch.setattr(
-        EncoderDecoderModel, "from_pretrained", lambda path: read.append(path) or load(path)
+        EncoderDecoderModel, "from_pretrained", lambda model: read.append(model.path) or load(model)
     )
     monkeypatch.setattr(recipe, "finish", lambda *_: None)
     train_seq2seq(files, tmp_path / "out", SHORT)

@@ -342,7 +342,10 @@ def judge_pairs(scorer: TextScorer, source: str | Path, settings: RecordSettings
         for good in scores:
             outcomes.append((good.log_probability, next(scores).log_probability))
             progress.advance(1)
-    is_right = [good > bad for good, bad in outcomes]
+    is_right = [  # a text may score otherwise, in its last bits, in another row of a batch
+        good > bad and pair.good != pair.bad
+        for pair, (good, bad) in zip(pairs, outcomes, strict=True)
+    ]
     return PairsResult(
         PairAccuracy.of(is_right),
         group_accuracies([pair.phenomenon for pair in pairs], is_right),

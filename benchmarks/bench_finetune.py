@@ -33,13 +33,7 @@ import torch
 from bertkit.data.order import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from devices import Place, show_memory
-from finetune_peers import (
-    Feature,
-    be_quiet,
-    build_peer_task,
-    load_peer_model,
-    read_features,
-)
+from finetune_peers import Feature, be_quiet, build_peer_task, load_peer_model, read_features
 from finetune_side import gather_materials
 from minilm import find_minilm
 from program import ask, build_parser, start_side, write_figures

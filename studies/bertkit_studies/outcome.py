@@ -10,13 +10,7 @@ from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import write_file
 from bertkit.base.settings import list_differences
-from bertkit_studies.saved import (
-    CellFailure,
-    CellResult,
-    StudyRecord,
-    read_failure,
-    read_result,
-)
+from bertkit_studies.saved import CellFailure, CellResult, StudyRecord, read_failure, read_result
 from bertkit_studies.study import Arm, Cell, Claim, Figure, Measure, Side, Study
 from bertkit_studies.verdict import Spread, Verdict, show_spread, summarize
 

@@ -18,11 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base import storage
-from bertkit.base.checksums import (
-    Checksums,
-    FileRecord,
-    view_bytes,
-)
+from bertkit.base.checksums import Checksums, FileRecord, view_bytes
 from bertkit.base.errors import DamagedFileError, SettingsError, StorageError, storage_errors
 
 TEMPORARY_SUFFIX = ".partial"

@@ -362,7 +362,7 @@ class _ModelCache:
         return max(0, file.size_bytes - there)
 
     def _place(self, file: HubFile, pointer: Path, url: str, bar: ProgressBar) -> None:
-        """Link a file to its blob in a snapshot, downloading the blob first if necessary."""
+        """Link a snapshot's file to its blob, and download the blob first if necessary."""
         blob = self._folder / "blobs" / file.digest
         with self._hold(file.digest):
             if _size(pointer) == file.size_bytes:  # another process was faster

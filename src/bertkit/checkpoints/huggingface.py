@@ -41,11 +41,7 @@ from bertkit.checkpoints.names import (
 )
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch_file import open_pytorch
-from bertkit.checkpoints.safetensors_file import (
-    MAX_TENSORS,
-    open_safetensors,
-    write_safetensors,
-)
+from bertkit.checkpoints.safetensors_file import MAX_TENSORS, open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import mark_own_head, unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one

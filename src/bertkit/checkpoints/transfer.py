@@ -182,7 +182,7 @@ def mark_own_head(
 
 
 def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
-    """Return stored tensors in the shapes that the models have; older files have them already."""
+    """Undo `mark_own_head`; tensors without a mark, as in older files, are returned unchanged."""
     weight = tensors.get(CLASSIFIER)
     if weight is None or len(weight.shape) != 3 or weight.shape[1] != 1:
         return dict(tensors)

@@ -10,11 +10,7 @@ from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
 from bertkit.inference.settings import EngineSettings
-from bertkit.models.bert.heads import (
-    IS_NEXT,
-    BertForNextSentencePrediction,
-    BertForPreTraining,
-)
+from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction, BertForPreTraining
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import Encoding

@@ -27,10 +27,7 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters
 from bertkit.checkpoints.sentence_modules import Dense, Module
-from bertkit.checkpoints.sentence_transformers import (
-    SentenceModel,
-    write_sentence_model,
-)
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.architectures import expected_shapes

@@ -8,13 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    NonNegativeInt,
-    PositiveInt,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import HEAD_BYTES

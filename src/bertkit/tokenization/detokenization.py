@@ -230,8 +230,8 @@ class Spacing:
     """Rules for the spaces around punctuation, learned from text.
 
     Attributes:
-        rules: the rule of each context (`spacing_rules.list_contexts`); a mark without a rule
-            follows the default of its Unicode category.
+        rules: the rule of each context of a mark (`list_contexts`); a mark without a rule follows
+            `default_spacing_rule`.
     """
 
     rules: Mapping[str, SpacingRule] = field(default_factory=dict)

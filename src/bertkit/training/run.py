@@ -14,13 +14,7 @@ from torch import nn, optim
 from bertkit._version import __version__
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
-from bertkit.base.files import (
-    durable_folder,
-    make_folder,
-    read_json,
-    remove_litter,
-    write_json,
-)
+from bertkit.base.files import durable_folder, make_folder, read_json, remove_litter, write_json
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import list_differences, list_flag_differences

@@ -24,17 +24,7 @@ from bertkit_studies.baselines.agreement_nets import (
     train,
 )
 from bertkit_studies.settings import RecurrentSettings
-from bertkit_studies.study import (
-    LAST,
-    Arm,
-    Cell,
-    Claim,
-    Decision,
-    Figure,
-    Measure,
-    Side,
-    Study,
-)
+from bertkit_studies.study import LAST, Arm, Cell, Claim, Decision, Figure, Measure, Side, Study
 
 DISTANCE = "words between cue and answer"
 TOKENS = "tokens of training"

@@ -7,12 +7,7 @@ import safetensors.torch
 import torch
 from tests.hostile.whole import join
 
-from bertkit.base.errors import (
-    DamagedFileError,
-    MissingFileError,
-    StorageError,
-    UnsafeFileError,
-)
+from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError, UnsafeFileError
 from bertkit.checkpoints import safetensors_file
 from bertkit.checkpoints.safetensors_file import (
     DTYPES,

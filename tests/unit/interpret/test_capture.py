@@ -6,11 +6,7 @@ import pytest
 import torch
 from tests.unit.inference.small import build_model
 
-from bertkit.interpret.capture import (
-    capture_attention,
-    capture_cross_attention,
-    capture_states,
-)
+from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig

@@ -190,7 +190,7 @@ DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed fil
 
 
 class NotTextError(InputError):
-    """A file has no text, such as a picture."""
+    """A file, such as a picture, isn't text."""
 
 
 @contextmanager

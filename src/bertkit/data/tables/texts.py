@@ -28,12 +28,7 @@ from bertkit.data.tables.decoder import (
 )
 from bertkit.data.tables.formats import EXTENSIONS, open_rows
 from bertkit.data.tables.record import Record, Rows
-from bertkit.data.tables.settings import (
-    CorpusSettings,
-    LayoutSettings,
-    TableFormat,
-    TableSettings,
-)
+from bertkit.data.tables.settings import CorpusSettings, LayoutSettings, TableFormat, TableSettings
 
 HEAD_BYTES = 1 << 16
 

@@ -239,7 +239,7 @@ class WordVectors(Loadable):
 
 
 def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:
-    """List the ids of all entries, or of whole words: no piece, special or unused entry."""
+    """List all ids, or only those of whole words, not pieces, special or unused entries."""
     if not whole_words:
         return list(range(tokenizer.vocab_size))
     return [

@@ -160,7 +160,7 @@ def evaluate_held_out(
 
 
 def choose_objective(opened: OpenModel) -> ObjectiveName:
-    """Return the objective that uses all heads of a model."""
+    """Return the objective that fits a model's pre-training heads."""
     if opened.is_causal:
         return "causal"
     return "bert" if "next_sentence" in opened.heads else "mlm"

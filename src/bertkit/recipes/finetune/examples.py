@@ -205,7 +205,7 @@ def describe_rows(found: ExampleSet) -> list[str]:
 
 
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
-    """Describe a set in one line, plus a line for each count of odd texts and labels."""
+    """Describe a set in a line, then notable counts, then examples of unseen labels."""
     name, number = found.name, counts.num_examples
     lines = [f"{name}: {pluralize(number, 'example')}{_show_labels(counts.labels)}"]
     if counts.num_empty:

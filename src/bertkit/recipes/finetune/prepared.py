@@ -9,11 +9,7 @@ from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
-from bertkit.models.bert.config import (
-    FEATURE_HEAD,
-    BertConfig,
-    check_names,
-)
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig, check_names
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.models.open_model import OpenModel

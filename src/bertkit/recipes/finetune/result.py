@@ -229,7 +229,7 @@ def describe_result(
 
 
 def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
-    """Write the report, the card and the picture."""
+    """Write the report, the card and, if there is one, the confusion matrix."""
     matrix = draw_confusion(facts.final.evaluation)
     if facts.has_picture and matrix is not None:
         write_picture(output / PICTURE_FILE, matrix)

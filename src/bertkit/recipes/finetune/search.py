@@ -53,13 +53,7 @@ from bertkit.training.lifecycle import (
     open_run,
     to_json_numbers,
 )
-from bertkit.training.run import (
-    Run,
-    RunRecord,
-    check_resume,
-    keep_precision,
-    recognize_source,
-)
+from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
 
 SEARCH_FILE = "search.json"
 

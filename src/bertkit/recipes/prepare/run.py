@@ -14,12 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
-from bertkit.base.errors import (
-    DamagedFileError,
-    InputError,
-    MissingFileError,
-    SettingsError,
-)
+from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, SettingsError
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress

@@ -9,14 +9,7 @@ from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
-from bertkit.reports.figures.svg import (
-    add_box,
-    add_group,
-    add_text,
-    new_drawing,
-    serialize,
-    turn,
-)
+from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
 from bertkit.reports.text import Cell, count_columns, show
 
 MAX_LABELS = 30

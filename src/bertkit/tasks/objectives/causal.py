@@ -78,7 +78,7 @@ class CausalObjective(Objective[CausalBatch]):
     def _cut_document(
         self, offsets: list[int], first: int, last: int, generator: np.random.Generator
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield as many consecutive sentences at a time as fit; cut one that is too long."""
+        """Yield rows of sentences (first, end, is_cut), some of a random shorter length."""
         room = self.max_length - SPECIAL_TOKENS
         sentence = first
         while sentence < last:

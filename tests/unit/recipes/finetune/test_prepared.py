@@ -9,10 +9,7 @@ from tests.unit.recipes.finetune.small import QUICK, TASK, save_model
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.models.bert.fine_tuning import (
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-)
+from bertkit.models.bert.fine_tuning import BertForQuestionAnswering, BertForSequenceClassification
 from bertkit.recipes.finetune.prepared import check_pairs, load_pretrained, open_pretrained
 from bertkit.recipes.finetune.run import Sources, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings

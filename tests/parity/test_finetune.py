@@ -20,7 +20,7 @@ from torch import Tensor
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
-from bertkit.inference.predictor import Predictor
+from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.jobs.convert import convert
 from bertkit.jobs.export import export
 from bertkit.recipes.finetune.run import Sources, finetune
@@ -220,7 +220,10 @@ def test_an_exported_folder_has_no_weights_for_transformers(
     encoded = predictor.task.encode(
         [predictor.task.make_example(text, "here")], predictor.loaded.tokenizer
     )
-    assert_close(torch.from_numpy(predictor.logits(encoded)[0]), torch.from_numpy(logits))
+    assert_close(
+        torch.from_numpy(predictor.compute(EncodedExamples([], encoded))[0]),
+        torch.from_numpy(logits),
+    )
 
 
 def test_a_causal_classifier_is_refused_by_transformers(tmp_path, monkeypatch):
@@ -252,7 +255,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
     predictor = Predictor.load(output, engine="torch", device="cpu", precision="fp32")
     examples = [predictor.task.make_example(value, "here") for value in case.inputs]
     encoded = predictor.task.encode(examples, predictor.loaded.tokenizer)
-    ours = [torch.from_numpy(rows) for rows in predictor.logits(encoded)]
+    ours = [torch.from_numpy(rows) for rows in predictor.compute(EncodedExamples([], encoded))]
     assert f"library_name: {library}\n" in (output / "README.md").read_text()
     if library == "transformers":
         theirs = compute(case, output, encoded, row=predictor.task.row)

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification
 from bertkit.base import storage
 from bertkit.base.errors import CheckpointError, SettingsError, StoppedError, StorageError
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.inference.predictor import Classifier, Predictor
+from bertkit.inference.predictor import Classifier, EncodedExamples, Predictor
 from bertkit.jobs.inspect import describe
 from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_trials
@@ -77,7 +77,7 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     ours = Classifier.load(output, engine="torch", precision="fp32")
     encoded = ours.task.encode([ours.task.make_example("the cat", "")], ours.loaded.tokenizer)
     logits = theirs(torch.tensor([encoded[0].sequences[0].ids])).logits.detach().numpy()
-    np.testing.assert_allclose(ours.logits(encoded)[0], logits, atol=1e-5)
+    np.testing.assert_allclose(ours.compute(EncodedExamples([], encoded))[0], logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_linear", [False, True])

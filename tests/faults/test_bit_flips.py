@@ -127,7 +127,7 @@ def find_in_run(folder: Path) -> list[Target]:
         Target(folder / "log.jsonl", read_rows),
         *(Target(path, Run(folder).newest_state) for path in sorted(newest.iterdir())),
         *(Target(newest / name, describe_whole) for name in DESCRIBED),
-        *(Target(newest / name, partial(FillMask.load, folder, "cpu")) for name in LOADED),
+        *(Target(newest / name, partial(FillMask.load, folder, device="cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]
 

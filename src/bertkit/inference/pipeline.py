@@ -119,6 +119,8 @@ class Loadable(ABC):
     ) -> Any:
         """Return the settings of loading: those of an object, and what keywords change of them."""
         kind, name = cls.loading_kind, f"{cls.__name__}.load"
+        if not isinstance(settings, Settings | None):
+            raise SettingsError(f"{name}: settings are {kind.__name__}, and not {settings!r:.40}")
         usual = EngineSettings()
         asked = take_settings(EngineSettings, values, name)
         changes = {key: value for key, value in asked if value != getattr(usual, key)}

@@ -51,6 +51,8 @@ def test_a_wrong_argument_of_loading_names_the_right_ones(kind, folder):
         kind.load(folder, precision="float32")
     with pytest.raises(SettingsError, match=r"load: engine: .*'torch' or 'onnx'"):
         kind.load(folder, engine="tensorrt")
+    with pytest.raises(SettingsError, match=r"load: settings are .*Settings, and not 'cpu'"):
+        kind.load(folder, "cpu")
     with pytest.raises(SettingsError, match="has no setting devise; it has device"):
         kind.load(folder, devise="cpu")
     with pytest.raises(SettingsError, match=r"a model is a folder .* and not Series"):

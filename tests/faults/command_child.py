@@ -12,7 +12,7 @@ from tests.faults.prepare_child import Errand, watch_storage
 from bertkit.cli.main import main
 from bertkit.inference import stream
 from bertkit.recipes.finetune import comparison as search_cells
-from bertkit.retrieval import unfinished
+from bertkit.retrieval import vector_file
 from bertkit.training import job
 from bertkit_studies.experiments.steps import Steps
 from bertkit_studies.probes import pretrained_arms
@@ -33,7 +33,7 @@ def carry_out(errand: Errand) -> None:
     descriptor = os.open(errand.trace.with_suffix(".messages"), os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, sys.stderr.fileno())
     os.dup2(descriptor, sys.stdout.fileno())
-    stream.WINDOW_TEXTS, unfinished.SAVE_SECONDS = WINDOW_TEXTS, 0.0
+    stream.WINDOW_TEXTS, vector_file.SAVE_SECONDS = WINDOW_TEXTS, 0.0
     job.measure_peak = lambda *_: 1e11
     search_cells.LEARNING_RATES, search_cells.BATCH_SIZES = (1e-9, 1e-2), (8,)
     search_cells.EPOCHS = (2.0,)

@@ -19,9 +19,9 @@ from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.pipeline import Window
 from bertkit.inference.stream import TextCounts
-from bertkit.retrieval import unfinished
+from bertkit.retrieval import vector_file
 from bertkit.retrieval.embed import embed
-from bertkit.retrieval.unfinished import UnfinishedVectors, record_path
+from bertkit.retrieval.vector_file import UnfinishedVectors, record_path
 
 NUM_TEXTS = 21
 DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
@@ -30,7 +30,7 @@ DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(stream, "WINDOW_TEXTS", WINDOW_TEXTS)
-    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(vector_file, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
 
 

@@ -16,10 +16,9 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import InputCounts
-from bertkit.models.bert.architectures import FEATURE_BASED
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.open_model import OpenModel
+from bertkit.models.open_model import FEATURE_BASED, OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.answer.examples import AnswerExample

@@ -23,7 +23,6 @@ from bertkit.interpret.inspected_model import (
     check_finite,
     find_log_probabilities,
 )
-from bertkit.models.bert.architectures import AnyBert
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import (
     BertForMaskedLM,
@@ -31,6 +30,7 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
     BertLMHeadModel,
 )
+from bertkit.models.open_model import AnyBert
 from bertkit.tasks.answer.examples import AnswerExample, Windows, find_tokens
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify.scoring import THRESHOLD

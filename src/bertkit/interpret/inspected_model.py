@@ -15,11 +15,10 @@ from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
-from bertkit.models.bert.architectures import AnyBert
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.open_model import OpenModel
+from bertkit.models.open_model import AnyBert, OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task

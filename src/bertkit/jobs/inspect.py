@@ -27,10 +27,9 @@ from bertkit.checkpoints.names import (
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
-from bertkit.models.bert.architectures import ARCHITECTURES, expected_shapes
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
-from bertkit.models.open_model import OpenModel
+from bertkit.models.open_model import ARCHITECTURES, OpenModel, expected_shapes
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import ARCHITECTURE, EncoderDecoderModel
 from bertkit.tokenization.folder import read_folder

@@ -21,24 +21,22 @@ from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.settings import EmbedSettings
-from bertkit.retrieval.unfinished import (
+from bertkit.retrieval.vector_file import (
     ResumeState,
     UnfinishedVectors,
     Vectors,
-    check_finite,
-    read_record,
-    record_path,
-    remove_unfinished,
-    rows_path,
-)
-from bertkit.retrieval.vector_file import (
     VectorsFingerprint,
     VectorsManifest,
+    check_finite,
     find_finished,
     keep_precision,
     manifest_path,
     measure_file,
     read_manifest,
+    read_record,
+    record_path,
+    remove_unfinished,
+    rows_path,
 )
 from bertkit.training.signals import stop_at_once
 

@@ -48,8 +48,7 @@ from bertkit.retrieval.index_record import (
     make_plan,
 )
 from bertkit.retrieval.settings import EmbedSettings, SearchSettings
-from bertkit.retrieval.unfinished import read_record
-from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision
+from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision, read_record
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
 

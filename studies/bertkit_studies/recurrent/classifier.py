@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
+from bertkit.models.bert.feature_based import join_ends
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import join_ends
 from bertkit_studies.recurrent.config import ClassifierConfig, ReaderConfig
 from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
 from bertkit_studies.recurrent.net import SavedNet, count_weights

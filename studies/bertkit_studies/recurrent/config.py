@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
-from bertkit.models.config import ModelConfig
+from bertkit.models.bert.config import ModelConfig
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
 Vocabulary = Annotated[int, Field(ge=1, le=1 << 24)]

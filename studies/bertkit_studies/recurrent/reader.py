@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.models.bert.feature_based import run_net
 from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import run_net
 from bertkit_studies.recurrent.config import ReaderConfig
 from bertkit_studies.recurrent.net import count_weights, draw_embeddings
 

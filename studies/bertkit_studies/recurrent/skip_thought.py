@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from bertkit.models.bert.feature_based import run_net
 from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import run_net
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 from bertkit_studies.recurrent.config import SkipThoughtConfig
 from bertkit_studies.recurrent.net import SavedNet, count_weights, draw_embeddings

@@ -13,7 +13,7 @@ from bertkit.base import storage
 SOURCE = Path(bertkit.__file__).parent
 WRITERS = {
     *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/log.py"),
-    "retrieval/unfinished.py",
+    "retrieval/vector_file.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
 # stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are

@@ -15,7 +15,7 @@ from bertkit.interpret.head_predictions import find_outcome, to_json
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.attention import collect_attention, collect_next
-from bertkit.interpret.views.importance import collect_importance
+from bertkit.interpret.views.measures import collect_importance
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 
 TEXT = "the cats saw the hat"

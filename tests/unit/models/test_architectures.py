@@ -5,13 +5,13 @@ import pytest
 import bertkit
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import HEADS
-from bertkit.models.bert.architectures import (
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.open_model import (
     ARCHITECTURES,
     FEATURE_BASED,
     expected_shapes,
     find_architecture,
 )
-from bertkit.models.bert.config import BertConfig
 
 CONFIG = BertConfig(
     hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4, vocab_size=9

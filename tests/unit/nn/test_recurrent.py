@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
+from bertkit.models.bert.feature_based import Steps, join_ends, run_net
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import Steps, join_ends, run_net
 
 LENGTHS = (3, 1, 5)
 

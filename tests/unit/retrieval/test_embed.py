@@ -43,8 +43,13 @@ from bertkit.data.tables.texts import TextRow
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
 from bertkit.retrieval.embed import WRITERS, EmbedResult, embed, embed_lines, format_rows
-from bertkit.retrieval.unfinished import SAVE_SECONDS, read_record, record_path, rows_path
-from bertkit.retrieval.vector_file import read_manifest
+from bertkit.retrieval.vector_file import (
+    SAVE_SECONDS,
+    read_manifest,
+    read_record,
+    record_path,
+    rows_path,
+)
 
 FORMS = list(WRITERS)
 

@@ -19,7 +19,6 @@ from bertkit.inference.onnx.padded import (
     write_pooler,
     write_pooling,
 )
-from bertkit.models.bert.architectures import FEATURE_BASED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
@@ -36,6 +35,7 @@ from bertkit.models.bert.heads import (
     WordScoringBert,
 )
 from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.open_model import FEATURE_BASED
 
 Outputs = dict[str, Shape]
 

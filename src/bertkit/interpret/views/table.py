@@ -1,8 +1,7 @@
 """All views, in the order of their tabs."""
 
 from bertkit.interpret.views.attention import ALIGNMENT, HEADS, MODEL, NEURONS, NEXT, TOKENS, WORDS
-from bertkit.interpret.views.geometry import GEOMETRY
-from bertkit.interpret.views.importance import IMPORTANCE
+from bertkit.interpret.views.measures import GEOMETRY, IMPORTANCE
 from bertkit.interpret.views.view import View
 
 VIEWS: dict[str, View] = {

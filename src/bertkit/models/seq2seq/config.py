@@ -7,8 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.config import ModelConfig
+from bertkit.models.bert.config import BertConfig, ModelConfig
 
 Id = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]

@@ -272,7 +272,7 @@ def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt", "a.conll"])
 def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
     monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
     path = write(tmp_path, name, b"{}\n\n" + b"x" * 1001)
     refuse(path, rf"{name}, line 3 has more than 0 MiB, the limit for a row")
 

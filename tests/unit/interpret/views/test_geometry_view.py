@@ -12,7 +12,7 @@ from tests.unit.inference.small import save_small
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.views.geometry import GEOMETRY
+from bertkit.interpret.views.measures import GEOMETRY
 from bertkit.interpret.views.view import ViewInputs
 
 

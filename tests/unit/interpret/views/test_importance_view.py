@@ -10,7 +10,7 @@ from tests.unit.inference.small_task import save_classifier, save_model
 from bertkit.interpret.ablation import HeadName, ablate, gate_heads
 from bertkit.interpret.head_predictions import compare, find_outcome
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.views.importance import collect_importance
+from bertkit.interpret.views.measures import collect_importance
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tasks.regress import RegressSettings
@@ -74,7 +74,7 @@ def test_with_heads_off_it_tells_both_outcomes_and_their_distance(inspected):
 
 
 def test_a_pass_for_each_head_can_be_left_out(inspected, monkeypatch):
-    monkeypatch.delattr("bertkit.interpret.views.importance.importance_by_ablation")
+    monkeypatch.delattr("bertkit.interpret.views.measures.importance_by_ablation")
     data = collect_importance(look(inspected, ablates_heads=False))
     assert data["ablation"] is None
     assert data["gradient"] is not None

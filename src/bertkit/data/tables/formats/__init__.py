@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.data.tables.decoder import RowDecoder, open_content
-from bertkit.data.tables.formats import conll, json_file, jsonl, lines, parquet, separated, squad
+from bertkit.data.tables.formats import conll, jsonl, parquet, separated, squad
 from bertkit.data.tables.record import Rows
 
 Reader = Callable[[BinaryIO, RowDecoder], Rows]
 
 READERS: dict[str, Reader] = {
-    "text": lines.read_rows,
-    "json": json_file.read_rows,
+    "text": separated.read_line_rows,
+    "json": squad.read_json_rows,
     "jsonl": jsonl.read_rows,
     "csv": separated.read_csv_rows,
     "tsv": separated.read_tsv_rows,

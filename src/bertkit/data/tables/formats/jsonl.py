@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
-from bertkit.data.tables.formats.lines import read_lines
+from bertkit.data.tables.formats.separated import read_lines
 from bertkit.data.tables.record import Record, Rows, list_columns, look_up
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}

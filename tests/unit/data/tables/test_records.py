@@ -5,7 +5,6 @@ import io
 import json
 import os
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,10 +64,6 @@ def test_formats_and_endings_agree():
     assert set(RecordFormat.__args__) - {"auto"} == set(formats.READERS)
     assert set(TableFormat.__args__) < set(RecordFormat.__args__)
     assert set(formats.EXTENSIONS.values()) == set(formats.READERS) - {"squad"}
-    folder = Path(formats.__file__).parent
-    own = {"json": "json_file", "text": "lines", "csv": "separated", "tsv": "separated"}
-    for name in formats.READERS:
-        assert (folder / f"{own.get(name, name)}.py").is_file()
 
 
 def test_a_line_of_text_is_a_record(tmp_path):

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.generation.extractive import CentralSummarizer as CentralSummarizer
     from bertkit.inference.generation.generator import Generator as Generator
+    from bertkit.inference.generation.seq2seq_generator import Translator as Translator
     from bertkit.inference.generation.settings import GeneratorSettings as GeneratorSettings
-    from bertkit.inference.generation.translator import Translator as Translator
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.inference.predictor import Answerer as Answerer
     from bertkit.inference.predictor import Chooser as Chooser
@@ -105,7 +105,7 @@ _HOMES = {
     "Tagger": "bertkit.inference.predictor",
     "TextScorer": "bertkit.inference.text_scorer",
     "Tokenizer": "bertkit.tokenization.tokenizer",
-    "Translator": "bertkit.inference.generation.translator",
+    "Translator": "bertkit.inference.generation.seq2seq_generator",
     "VectorIndex": "bertkit.retrieval.vector_index",
     "ViewSettings": "bertkit.interpret.settings",
     "WordVectors": "bertkit.inference.embeddings.word_vectors",

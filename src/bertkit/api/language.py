@@ -13,10 +13,9 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FilledText, FillMask, FillOptions
 from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.inference.generation.generator import ContinuedText, Generator
-from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.inference.generation.seq2seq_generator import GeneratedText, Translator
 from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
 from bertkit.inference.generation.summarizer import load_summarizer
-from bertkit.inference.generation.translator import Translator
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, LoadingSettings

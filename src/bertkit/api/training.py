@@ -18,9 +18,8 @@ from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
-from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator, Translator
 from bertkit.inference.generation.summarizer import AbstractiveSummarizer
-from bertkit.inference.generation.translator import Translator
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune

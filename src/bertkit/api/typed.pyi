@@ -8,7 +8,6 @@ import bertkit.inference.generation.extractive
 import bertkit.inference.generation.generator
 import bertkit.inference.generation.seq2seq_generator
 import bertkit.inference.generation.summarizer
-import bertkit.inference.generation.translator
 import bertkit.inference.next_sentence
 import bertkit.inference.predictor
 import bertkit.inference.text_scorer
@@ -542,7 +541,7 @@ def finetune(
     held_out: float = 0.03,
     split_seed: int | None = None,
     keep_checkpoints: bool = False,
-) -> bertkit.inference.generation.translator.Translator: ...
+) -> bertkit.inference.generation.seq2seq_generator.Translator: ...
 
 @overload
 def finetune(
@@ -730,7 +729,7 @@ def evaluate(
 def translate(
     texts: str,
     *,
-    model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
+    model: str | pathlib.Path | bertkit.inference.generation.seq2seq_generator.Translator,
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
@@ -756,7 +755,7 @@ def translate(
 def translate(
     texts: SeveralTexts,
     *,
-    model: str | pathlib.Path | bertkit.inference.generation.translator.Translator,
+    model: str | pathlib.Path | bertkit.inference.generation.seq2seq_generator.Translator,
     encoding: str | None = None,
     delimiter: str | None = None,
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',

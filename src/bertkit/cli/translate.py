@@ -86,7 +86,7 @@ def translate(
         output, "writing translations into", source, check_new_file, overwrite=overwrite
     )
     from bertkit.data.tables.texts import open_texts
-    from bertkit.inference.generation.translator import Translator
+    from bertkit.inference.generation.seq2seq_generator import Translator
     from bertkit.recipes.seq2seq.evaluation import (
         GeneratedTexts,
         count_texts,

@@ -272,3 +272,9 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
     """
     usual = max(MOST_TIMES * num_read + MOST_MORE, settings.min_tokens + 1)
     return min(most, settings.max_tokens or usual)
+
+
+class Translator(Seq2SeqGenerator):
+    """Translates texts with a model of `bertkit finetune translate`."""
+
+    kind: ClassVar[KindName | None] = "translate"

@@ -14,9 +14,13 @@ from bertkit.inference import stream
 from bertkit.inference.decoding.beam import Hypothesis
 from bertkit.inference.decoding.settings import DecodingOverrides, DecodingSettings
 from bertkit.inference.generation import seq2seq_generator as module
-from bertkit.inference.generation.seq2seq_generator import GenerationCounts, Seq2SeqGenerator
+from bertkit.inference.generation.seq2seq_generator import (
+    GenerationCounts,
+    Seq2SeqGenerator,
+    Translation,
+    Translator,
+)
 from bertkit.inference.generation.settings import is_seq2seq_model
-from bertkit.inference.generation.translator import Translation, Translator
 
 NOTHING = Hypothesis((), 0.0, 0.0, is_finished=True)
 TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 20, "a dog"]

@@ -20,8 +20,8 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.generation.summarizer import AbstractiveSummarizer
-from bertkit.inference.generation.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq import evaluation as evaluation_module

@@ -15,9 +15,9 @@ from bertkit.inference.decoding.beam import Hypothesis
 from bertkit.inference.decoding.settings import DecodingOverrides, DecodingSettings
 from bertkit.inference.generation import seq2seq_generator as module
 from bertkit.inference.generation.seq2seq_generator import (
+    GeneratedText,
     GenerationCounts,
     Seq2SeqGenerator,
-    Translation,
     Translator,
 )
 from bertkit.inference.generation.settings import is_seq2seq_model
@@ -59,7 +59,7 @@ def test_order_and_answers_stay_in_windows_and_batches_of_any_size(rewriter, mon
 def test_what_is_odd_has_an_outcome_and_is_counted(rewriter):
     counts = GenerationCounts()
     answers = list(rewriter.stream(TEXTS, counts=counts))
-    assert answers[2] == Translation("", 0.0, is_finished=True, is_cut=False)
+    assert answers[2] == GeneratedText("", 0.0, is_finished=True, is_cut=False)
     assert [answer.is_cut for answer in answers] == [False] * 4 + [True, False]
     assert (counts.texts, counts.empty, counts.cut) == (6, 1, 1)
     assert counts.unfinished == sum(not answer.is_finished for answer in answers)

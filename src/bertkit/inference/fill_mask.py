@@ -29,32 +29,20 @@ BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tenso
 
 @dataclass(frozen=True)
 class Candidate(Tabular):
-    """A candidate for a [MASK].
+    """A candidate for a [MASK]."""
 
-    Attributes:
-        token: the vocabulary entry; pieces that continue a word begin with ##.
-        token_id: its id.
-        probability: probability among all vocabulary entries, from 0 to 1.
-    """
-
-    token: str
+    token: str  # pieces that continue a word begin with ##
     token_id: int
-    probability: float
+    probability: float  # among all vocabulary entries
 
 
 @dataclass(frozen=True)
 class FilledText(Tabular):
-    """A text with predictions for its [MASK] tokens.
-
-    Attributes:
-        text: the input text.
-        blanks: candidates for each [MASK], the likeliest first.
-        filled: the text with the likeliest candidate in place of each [MASK].
-    """
+    """A text with predictions for its [MASK] tokens."""
 
     text: str
-    blanks: list[list[Candidate]]
-    filled: str
+    blanks: list[list[Candidate]]  # candidates for each [MASK], the likeliest first
+    filled: str  # the text with the likeliest candidate in place of each [MASK]
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate of each [MASK]."""
@@ -107,7 +95,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         return cls(loaded, start_engine(loaded.model, loading))
 
     def encode(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
-        """Return each text with its token ids, not truncated; parts between [MASK]s are apart."""
+        """Return each text with its token ids, not truncated; no word extends over a [MASK]."""
         tokenizer = self.loaded.tokenizer
         parts = [named.value.split(MASK) for named in inputs]
         pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))

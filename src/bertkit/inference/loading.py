@@ -17,17 +17,11 @@ Model = TypeVar("Model", bound=PretrainedBert)
 
 @dataclass(frozen=True)
 class LoadedModel(Generic[Model]):
-    """A pre-trained model in evaluation mode, with its tokenizer.
-
-    Attributes:
-        model: the model, on its device.
-        tokenizer: its tokenizer.
-        opened: where both came from, without its weights; None for a model made in memory.
-    """
+    """A pre-trained model in evaluation mode, with its tokenizer."""
 
     model: Model
     tokenizer: Tokenizer
-    opened: OpenModel | None = None
+    opened: OpenModel | None = None  # without its weights; None for a model made in memory
 
     @property
     def max_length(self) -> int:
@@ -52,14 +46,9 @@ class LoadedModel(Generic[Model]):
         *,
         revision: str | None = None,
     ) -> Self:
-        """Load a run of `bertkit pretrain`, a model folder, or a model of the Hub.
+        """Load a model, by default the one that comes with bertkit, as in `Pipeline.load`.
 
-        Args:
-            kind: the model's class; the checkpoint must have its heads, and may have others.
-            model: as in `PretrainedBert.from_pretrained`; by default the model that comes with
-                bertkit.
-            device: auto, cpu, cuda or cuda:N.
-            revision: a branch, tag or commit of a model of the Hub.
+        The checkpoint must have the heads of `kind`, and may have others.
         """
         opened = OpenModel.open(model, revision=revision, bundled="words")
         loaded = kind.from_pretrained(opened).to(choose_device(device))

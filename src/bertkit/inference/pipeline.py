@@ -37,17 +37,11 @@ ONE_INPUT = (str, bytes, tuple, Mapping)  # bytes are refused as a whole, not nu
 
 @dataclass(frozen=True)
 class NamedInput:
-    """An input with its name in error messages, such as line 3 of a file.
-
-    Attributes:
-        name: the name.
-        value: the input.
-        number: its place among all inputs, from 0.
-    """
+    """An input with its name in error messages, such as line 3 of a file."""
 
     name: str
     value: Any
-    number: int = 0
+    number: int = 0  # its place among all inputs, from 0
 
     def __len__(self) -> int:
         return len(self.value)
@@ -103,12 +97,7 @@ class Loadable(ABC):
 
     @classmethod
     def find(cls, model: str | Path | OpenModel | None, revision: str | None = None) -> OpenModel:
-        """Open a model, or the one that comes with bertkit.
-
-        Raises:
-            SettingsError: no model is named, and none of this kind comes with bertkit.
-            BertkitError: there is no such model.
-        """
+        """Open a model, or the one that comes with bertkit, if it has one of this kind."""
         if model is None and cls.bundled is None:
             raise SettingsError(f"{cls.__name__} comes without a model; name one")
         return OpenModel.open(model, revision=revision, bundled=cls.bundled)
@@ -297,11 +286,7 @@ class Pipeline(Loadable, Generic[Input, Result]):
 
 
 class EncoderPipeline(Pipeline[Input, Result]):
-    """A pipeline over an encoder, which an engine computes in batches of sequences.
-
-    Attributes:
-        engine: the runtime of the encoder.
-    """
+    """A pipeline over an encoder, which an engine computes in batches of sequences."""
 
     engine: Engine
 
@@ -346,11 +331,7 @@ def start_engine(
 
 
 def is_several(inputs: object) -> bool:
-    """Whether something holds several inputs; anything that can't is taken for one.
-
-    Raises:
-        InputError: it is a table or a set, which is neither.
-    """
+    """Whether something holds several inputs; a table or a set, which is neither, is an error."""
     if isinstance(inputs, AbstractSet) or hasattr(inputs, "columns"):
         raise InputError(
             f"expected a list, got {type(inputs).__name__}; the functions of bertkit read data"

@@ -42,21 +42,13 @@ from bertkit.training.lifecycle import read_metrics
 
 @dataclass
 class PredictionCounts(InputCounts):
-    """InputCounts over the inputs of predictions.
-
-    Attributes:
-        inputs: all inputs.
-        tokens: tokens that the model processed, including special tokens and overlaps of windows.
-        empty: inputs without a token, such as white space; they are encoded as [CLS] [SEP].
-        truncated: inputs of which a part was cut off.
-        windowed: inputs that were split into several windows.
-    """
+    """InputCounts over the inputs of predictions."""
 
     inputs: int = 0
-    tokens: int = 0
-    empty: int = 0
-    truncated: int = 0
-    windowed: int = 0
+    tokens: int = 0  # that the model processed, with special tokens and overlaps of windows
+    empty: int = 0  # without a token, such as white space; encoded as [CLS] [SEP]
+    truncated: int = 0  # of which a part was cut off
+    windowed: int = 0  # split into several windows
 
 
 def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> PredictionCounts:
@@ -118,9 +110,8 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load a model of `bertkit finetune`, or one fine-tuned with another tool.
 
-        Raises:
-            CheckpointError: the model has no task or another one, or supports fewer tokens than its
-                task's max_length.
+        It is a `CheckpointError` if it has no task, another one, or fewer positions than its
+        max_length.
         """
         task = load_task(opened.folder, opened.config, opened.architecture)
         if cls.task_kind is not None and not isinstance(task, cls.task_kind):

@@ -38,11 +38,7 @@ class EngineSettings(LoadingSettings):
 
 
 def take_settings(kind: type[AnyModel], values: dict[str, Any], name: str) -> AnyModel:
-    """Build settings from the keyword arguments of a class or function of this name.
-
-    Raises:
-        SettingsError: an argument is unknown or has a wrong value; the message has the right ones.
-    """
+    """Build settings from the keyword arguments of a class or function of this name."""
     if unknown := [key for key in values if key not in kind.model_fields]:
         known = ", ".join(kind.model_fields) or "none"
         raise SettingsError(f"{name} has no setting {', '.join(unknown)}; it has {known}")

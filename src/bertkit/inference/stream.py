@@ -29,68 +29,39 @@ class InputCounts:
 
 @dataclass
 class TextCounts(InputCounts):
-    """InputCounts over texts; a text is counted under each attribute that applies.
-
-    Attributes:
-        texts: all texts.
-        tokens: tokens that the model processed, including special tokens and overlaps of parts.
-        empty: texts without a token, such as white space; they are encoded as [CLS] [SEP].
-        unknown_only: texts with no word in the vocabulary; they are encoded as [UNK] …
-        truncated: texts of which the end was cut off.
-        windowed: texts that were split into parts.
-        with_nul: texts with a NUL, which is dropped because BERT drops all control characters.
-        undecodable: texts with bytes that aren't valid UTF-8, which are dropped too.
-    """
+    """InputCounts over texts; a text is counted under each field that applies."""
 
     texts: int = 0
-    tokens: int = 0
-    empty: int = 0
-    unknown_only: int = 0
-    truncated: int = 0
-    windowed: int = 0
-    with_nul: int = 0
-    undecodable: int = 0
+    tokens: int = 0  # that the model processed, with special tokens and overlaps of parts
+    empty: int = 0  # without a token, such as white space; encoded as [CLS] [SEP]
+    unknown_only: int = 0  # with no word in the vocabulary; encoded as [UNK] …
+    truncated: int = 0  # of which the end was cut off
+    windowed: int = 0  # split into parts
+    with_nul: int = 0  # with a NUL, which is dropped because BERT drops all control characters
+    undecodable: int = 0  # with bytes that aren't valid UTF-8, which are dropped too
 
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Encoded texts; a long text may have several sequences.
+    """Encoded texts; a long text may have several sequences."""
 
-    Attributes:
-        ids: token ids of each sequence, with [CLS] and [SEP].
-        owners: index of the text of each sequence; the sequences of a text are consecutive.
-        num_skipped: number of leading tokens of each sequence to leave out of pooling: [CLS] and
-            the prompt, or 0.
-        num_texts: number of texts.
-        counts: counts over the texts.
-    """
-
-    ids: list[list[int]]
-    owners: list[int]
-    num_skipped: list[int]
+    ids: list[list[int]]  # of each sequence, with [CLS] and [SEP]
+    owners: list[int]  # index of each sequence's text; those of a text are consecutive
+    num_skipped: list[int]  # leading tokens left out of pooling: [CLS] and the prompt, or 0
     num_texts: int
     counts: TextCounts
 
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """Encodes texts as sequences.
-
-    Attributes:
-        tokenizer: the model's tokenizer.
-        max_length: maximum number of tokens of a sequence, including special tokens.
-        stride: distance in tokens between the starts of two parts of a long text; None truncates.
-        prompt: text that is prepended to each text.
-        lowercase: whether texts are lower-cased before tokenization.
-        skips_prompt: whether the tokens of the prompt are left out of pooling.
-    """
+    """Encodes texts as sequences."""
 
     tokenizer: Tokenizer
-    max_length: int
-    stride: int | None = None
-    prompt: str = ""
-    lowercase: bool = False
-    skips_prompt: bool = False
+    max_length: int  # of a sequence in tokens, including special tokens
+    stride: int | None = None  # tokens between the starts of two parts of a text; None truncates
+    prompt: str = ""  # prepended to each text
+    lowercase: bool = False  # before tokenization
+    skips_prompt: bool = False  # whether the prompt's tokens are left out of pooling
 
     def __call__(self, texts: Sequence[str]) -> EncodedTexts:
         """Encode texts; no text is ever rejected."""
@@ -141,16 +112,10 @@ def cut_windows(
     most: int | None = None,
     most_texts: int | None = None,
 ) -> Iterator[list[Text]]:
-    """Yield lists of texts, at most some thousands each.
+    """Yield lists of texts: by default up to 262,144 characters (or of `measure`), or 4,096 texts.
 
     The end of a window depends only on the texts since its start, so a stream resumed at the first
     text of a window yields the same windows. Only before an invalid text a window ends early.
-
-    Args:
-        texts: texts, or objects that hold them.
-        measure: returns the size of one; by default its number of characters.
-        most: total size of texts that ends a window; by default 262,144.
-        most_texts: number of texts that ends a window; by default 4,096.
     """
     most = WINDOW_CHARS if most is None else most
     most_texts = WINDOW_TEXTS if most_texts is None else most_texts

@@ -37,19 +37,12 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Query:
-    """A sequence, and the tokens that are predicted from its hidden states.
+    """A sequence, and the tokens that are predicted from its hidden states."""
 
-    Attributes:
-        sequence: token ids with their special tokens; may be shared by many queries.
-        masked: indices of the sequence whose tokens are replaced by [MASK].
-        places: indices of the hidden states that predict.
-        labels: the token id that each of them should predict.
-    """
-
-    sequence: Sequence[int]
-    masked: range
-    places: range
-    labels: Sequence[int]
+    sequence: Sequence[int]  # with special tokens; may be shared by many queries
+    masked: range  # indices of the tokens that are replaced by [MASK]
+    places: range  # indices of the hidden states that predict
+    labels: Sequence[int]  # the token id that each of them should predict
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -64,13 +57,8 @@ class Query:
 def ask_left_to_right(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
     """Yield the queries that together predict each token of a text, and its end, once.
 
-    A text that is too long is split into overlapping parts: in every part but the first, the first
-    half is context.
-
-    Args:
-        pieces: the text's token ids.
-        tokenizer: has the special tokens.
-        limit: maximum length of a sequence.
+    A text of more tokens than the limit is split into overlapping parts: in every part but the
+    first, the first half is context.
     """
     tokens = [*pieces, tokenizer.sep_id]
     room = limit - 1
@@ -87,16 +75,11 @@ def ask_left_to_right(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -
 def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
     """Yield one query per token of a text: it is masked, and so are later pieces of its word.
 
-    Without that, the pieces of a rare word would give each other away. A text that is too long is
-    split into overlapping parts, and a token is predicted in the part where it is near the middle.
+    Without that, the pieces of a rare word would give each other away. A text of more tokens than
+    the limit is split into overlapping parts, and a token is predicted where it is near the middle.
 
     Source: Salazar et al. 2020, "Masked Language Model Scoring" (1910.14659); within words Kauf and
     Ivanova 2023, "A Better Way to Do Masked Language Model Scoring" (2305.10588).
-
-    Args:
-        pieces: the text's token ids.
-        tokenizer: has the special tokens.
-        limit: maximum length of a sequence.
     """
     room = limit - 2
     step = max(1, room // 2)
@@ -262,19 +245,12 @@ SEED = 0  # of the intervals
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """Two sentences that differ in little.
-
-    Attributes:
-        good: the acceptable sentence.
-        bad: the other one.
-        phenomenon: what the difference shows, such as `anaphor_agreement`; may be empty.
-        paradigm: the kind of pair within the phenomenon; may be empty.
-    """
+    """Two sentences that differ in little, the first of which is acceptable."""
 
     good: str
     bad: str
-    phenomenon: str = ""
-    paradigm: str = ""
+    phenomenon: str = ""  # what the difference shows, such as `anaphor_agreement`; may be empty
+    paradigm: str = ""  # the kind of pair within the phenomenon; may be empty
 
 
 @dataclass(frozen=True)

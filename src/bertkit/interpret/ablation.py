@@ -96,7 +96,7 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
 
 @contextmanager
 def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Multiply each head's context by its gate in all forward passes inside the `with` block.
+    """Multiply each head's context by its gate inside the `with` block.
 
     The gates may require gradients.
     """

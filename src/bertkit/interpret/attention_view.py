@@ -159,12 +159,7 @@ class AttentionView:
 
     @cached_property
     def page(self) -> InteractivePage:
-        """The interactive page with all selected views.
-
-        Raises:
-            SettingsError: a requested view doesn't support this model.
-            InputError: the text is too long for a page.
-        """
+        """The interactive page with all selected views."""
         names = _list_views(self.settings)
         scenes = self.parts.values() or [self.inputs]
         _check_size(scenes)
@@ -300,10 +295,10 @@ DIGITS = 6  # after the point
 
 
 def gather_numbers(view: AttentionView) -> dict[str, Any]:
-    """Return the tokens and the pattern and entropy of each head as plain data.
+    """Return the tokens and the pattern and entropy of all heads, the layer's, or the selected one.
 
-    Covers all heads, those of the selected layer, or the selected head. To limit the size, weights
-    are included only for the selected token, or else for the selected head.
+    To limit the size, weights are included only for the selected token, or else for the selected
+    head.
     """
     chosen, config = view.settings.layer, view.inputs.observation.config
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]

@@ -42,8 +42,8 @@ def pack_vectors(
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
     """Quantize query, key and value of each layer to int8.
 
-    The bytes are keyed by the name that scripts use; beside them is for each layer the scale of
-    each head for query, for key and for value.
+    The bytes are keyed by the name that the page's scripts use; beside them is for each layer the
+    scale of each head for query, for key and for value.
     """
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
@@ -156,13 +156,9 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Start:
-    """The initial selection on a page.
+    """The initial selection on a page."""
 
-    Attributes:
-        layer: from 1; None for the first, or for the mean of all in views that offer it.
-    """
-
-    layer: int | None = None
+    layer: int | None = None  # from 1; None for the first, or the mean of all where offered
     head: int | None = None  # from 1; None for all heads of the layer
     token: int | None = None  # from 0, as if it had been clicked; None for no token
 
@@ -200,9 +196,9 @@ def build_joint_page(
 
     Args:
         scenes: the scenes of one pass, keyed by the names of `PARTS`.
-        views: as in `build_page`; each part shows those that suit it.
-        shown: the part that is shown initially, if it has a view.
-        start: the initial selection in that part.
+        views: as in `build_page`; each attention shows those that suit it.
+        shown: the attention that is shown initially, if it has a view.
+        start: the initial selection there.
         all_vectors: as in `build_page`.
     """
     parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
@@ -243,7 +239,7 @@ def _finish(
 def _build_part(
     inputs: ViewInputs, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the data of a page part and its arrays, whose names begin with the prefix."""
+    """Return one attention's data on a page and its arrays, whose names begin with the prefix."""
     observation = inputs.observation
     arrays = pack_weights(observation.layers)
     scales: list[list[list[float]]] = []

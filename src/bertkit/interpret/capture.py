@@ -31,13 +31,10 @@ AnyAttention = TypeVar("AnyAttention", SelfAttention, CrossAttention)
 
 @dataclass(frozen=True, eq=False)
 class AttentionHeads:
-    """The heads of one layer on one sequence.
+    """The heads of one layer on one sequence; in cross-attention, keys are of another sequence.
 
-    Attributes:
-        key: the key of each attended token; in cross-attention these belong to another sequence
-            than the queries.
-        context: each token's weighted sum of values, as the model's kernel computed it; None where
-            the layer computed it only for the tokens that represent their sequences.
+    The context is each token's weighted sum of values, as the model's kernel computed it; None
+    where the layer computed it only for the tokens that represent their sequences.
     """
 
     query: Float[Tensor, "heads length features"]
@@ -66,9 +63,7 @@ class AttentionHeads:
 class LayerAttention:
     """The attention of one layer in one pass over a packed batch.
 
-    Attributes:
-        context: of each token and head, or only of the tokens that represent their sequences where
-            the layer computed no others.
+    The context is of each token, or only of those that represent their sequences.
     """
 
     query: Float[Tensor, "tokens heads features"]

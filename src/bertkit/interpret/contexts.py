@@ -219,9 +219,6 @@ def compare_different(
 
     The sum over all pairs is the squared norm of the vectors' sum, so no pair is computed alone:
     pairs within a text and pairs of equal tokens are subtracted, pairs of both kinds added back.
-
-    Args:
-        texts: the token ids and vectors of each text.
     """
     ids = torch.cat([ids for ids, _ in texts])
     units = torch.nn.functional.normalize(torch.cat([rows for _, rows in texts], dim=1), dim=-1)

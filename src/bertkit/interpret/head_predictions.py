@@ -45,11 +45,9 @@ Scores = Float[Tensor, "rows ..."]
 
 @dataclass(frozen=True, eq=False)
 class HeadPrediction:
-    """Decisions of one kind about a text.
+    """The decisions of a head that answer one question about a text.
 
-    Attributes:
-        predicted: the index of the predicted choice of each decision: the most likely, unless the
-            task has a threshold or rules of its own.
+    Each predicted choice is the most likely, unless the task has a threshold or rules of its own.
     """
 
     question: str  # a readable description of the decision
@@ -57,7 +55,7 @@ class HeadPrediction:
     places: tuple[int | None, ...]  # token positions, from 0; None for the whole text
     choices: Sequence[str]  # their names
     log_probabilities: Float[Tensor, "decisions choices"]
-    predicted: Int[Tensor, " decisions"]
+    predicted: Int[Tensor, " decisions"]  # indices of `choices`
     answer: str | None = None  # the decisions combined into one text, if they form one answer
 
     @property
@@ -250,15 +248,12 @@ DIGITS = 6
 class Outcome:
     """The output of a model on a text.
 
-    Attributes:
-        predictions: the decisions of the model's head, the most relevant first; empty for a plain
-            encoder and for extractive summarization.
-        number: the value that a regression predicts, or the score of one of several choices.
+    A plain encoder and extractive summarization make no predictions.
     """
 
     tokens: Float[Tensor, "length hidden"]  # the last hidden state of each
-    predictions: tuple[HeadPrediction, ...] = ()
-    number: Float[Tensor, ""] | None = None
+    predictions: tuple[HeadPrediction, ...] = ()  # the most relevant first
+    number: Float[Tensor, ""] | None = None  # of a regression, or the score of a choice
 
     @property
     def vector(self) -> Float[Tensor, " hidden"]:
@@ -276,20 +271,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Change:
-    """The difference between an outcome and an earlier one.
+    """The difference between an outcome and an earlier one, each later minus earlier.
 
-    Attributes:
-        probability: of the earlier predictions: later minus earlier, from −1 to 1, averaged over
-            the decisions of the first prediction; None if there is none.
-        number: later minus earlier; None if there is no number.
-        vector: the cosine distance of the mean vectors, from 0 to 2.
-        tokens: the mean distance between a token's two vectors, relative to the earlier norm.
+    The probability is of the earlier predictions, averaged over the decisions of the first one.
     """
 
-    probability: float | None
-    number: float | None
-    vector: float
-    tokens: float
+    probability: float | None  # from −1 to 1; None if nothing was predicted
+    number: float | None  # None if there is no number
+    vector: float  # the cosine distance of the mean vectors, from 0 to 2
+    tokens: float  # the mean distance of a token's two vectors, relative to the earlier norm
 
     @property
     def main(self) -> float:

@@ -47,15 +47,10 @@ class EncodedText:
 
 @dataclass(frozen=True, eq=False)
 class NextWords:
-    """The next-token predictions of a left-to-right model.
-
-    Attributes:
-        log_probabilities: of each vocabulary entry, after the first token, the second, ….
-        ids: the token ids that actually follow.
-    """
+    """The next-token predictions of a left-to-right model after the first token, the second, …."""
 
     log_probabilities: Float[Tensor, "places words"]
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # the token ids that actually follow
 
 
 @dataclass(frozen=True, eq=False)

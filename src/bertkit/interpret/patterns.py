@@ -63,15 +63,12 @@ PATTERNS: dict[str, Target] = {
 class HeadPattern:
     """The attention pattern of one head on one text.
 
-    Attributes:
-        name: the strongest pattern; "broad" if attention is spread, "mixed" if there is none.
-        shares: the mean share of attention, from 0 to 1, that follows each applicable pattern,
-            over the tokens that have a target of that pattern.
-        entropy: the mean entropy over tokens, in nats: 0 if each attends to a single token,
-            log(length) if uniform; if uniform and causal, the mean of log(1), …, log(length).
+    Each share, from 0 to 1, is the mean attention that follows a pattern, over the tokens that have
+    a target of it. The entropy is the mean over tokens, in nats: 0 if each attends to a single
+    token, log(length) if uniform; if uniform and causal, the mean of log(1), …, log(length).
     """
 
-    name: str
+    name: str  # the strongest; "broad" if attention is spread, "mixed" if there is none
     shares: dict[str, float]
     entropy: float
 

@@ -1,4 +1,4 @@
-"""A model on disk: found and opened once, its parts are read when they are first asked for."""
+"""A model on disk: found and opened once; what it holds is read when first asked for."""
 
 import hashlib
 import json
@@ -98,11 +98,7 @@ BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "B
 
 
 def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
-    """Return the class that a config names if heads and direction fit, else the first that fits.
-
-    Raises:
-        CheckpointError: `architectures` isn't a list of names.
-    """
+    """Return the class that a config names if heads and direction fit, else the first that fits."""
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CheckpointError(
@@ -122,8 +118,7 @@ def expected_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Return bertkit's tensor names and shapes of an encoder with heads, allocating no memory.
 
-    Args:
-        architecture: decides between one logit per choice and one per label.
+    The architecture decides between one logit per choice and one per label.
     """
     if architecture == FEATURE_BASED:
         with without_memory():
@@ -148,19 +143,12 @@ def expected_shapes(
 
 @dataclass(eq=False)
 class OpenModel:
-    """A model on disk.
+    """A model on disk."""
 
-    Attributes:
-        path: its folder or, for TensorFlow, the common prefix of its files.
-        revision: the version of a model of the Hub that was asked for.
-        changes: the keys of its config that are replaced.
-        opened: its checkpoint, if that was opened before.
-    """
-
-    path: Path
-    revision: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    opened: Checkpoint | None = field(default=None, repr=False)
+    path: Path  # its folder or, for TensorFlow, the common prefix of its files
+    revision: str | None = None  # the version of a model of the Hub that was asked for
+    changes: Mapping[str, Any] = field(default_factory=dict)  # replaced keys of its config
+    opened: Checkpoint | None = field(default=None, repr=False)  # if that was opened before
 
     @classmethod
     def open(
@@ -170,14 +158,7 @@ class OpenModel:
         revision: str | None = None,
         bundled: Part | None = None,
     ) -> "OpenModel":
-        """Find a model, or return an open one as it is; errors as in `resolve_model`.
-
-        Args:
-            model: a run of `bertkit pretrain`, a folder of any format, or the id of a model of the
-                Hub.
-            revision: a branch, tag or commit of a model of the Hub.
-            bundled: the weights that come with bertkit, to open if `model` is None.
-        """
+        """Find a model, as `resolve_model` does, or return an open one; None opens `bundled`."""
         if isinstance(model, OpenModel):
             if revision is not None:
                 raise SettingsError(f"{model.path} is open; give the revision where it is opened")

@@ -35,26 +35,15 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Cells:
-    """The arrays and parameters of an approximate index; it needs nothing else but the vectors.
+    """The clusters of an approximate index; it needs nothing else but the vectors."""
 
-    Attributes:
-        centers: float32 `[cells, features]`, the centroids.
-        ranges: float32 `[2, features]`, minimum and width of each feature's quantization range.
-        sizes: int64 `[cells]`, number of rows in each cell.
-        rows: int64 `[rows]`, row numbers of the vectors, cell by cell.
-        codes: uint8 `[rows, features]`, the quantized vectors in the same order.
-        num_probes: cells searched per query.
-        recall: recall of the true top ten, measured at build time with vectors of the corpus as
-            queries.
-    """
-
-    centers: NDArray[np.float32]
-    ranges: NDArray[np.float32]
-    sizes: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    codes: NDArray[np.uint8]
-    num_probes: int
-    recall: float
+    centers: NDArray[np.float32]  # `[cells, features]`, the centroids
+    ranges: NDArray[np.float32]  # `[2, features]`, minimum and width of quantization
+    sizes: NDArray[np.int64]  # `[cells]`, rows in each cell
+    rows: NDArray[np.int64]  # `[rows]`, row numbers of the vectors, cell by cell
+    codes: NDArray[np.uint8]  # `[rows, features]`, quantized, in the same order
+    num_probes: int  # cells searched per query
+    recall: float  # of the true top ten, at build time, with the corpus's vectors as queries
 
     def check(self, num_rows: int, num_features: int) -> None:
         """Check that the arrays are consistent, because faiss doesn't check them."""

@@ -39,13 +39,9 @@ class SearchCandidates:
         vectors: NDArray[np.float32],
         pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     ) -> Self:
-        """Score pairs of a query and a row.
+        """Score pairs of a row of `queries` and one of `vectors`, each `[rows, features]`.
 
-        Args:
-            similarity: the similarity measure.
-            queries: `[queries, features]`.
-            vectors: `[rows, features]`.
-            pairs: query numbers and row numbers, of equal length.
+        `pairs` has the numbers of both, equally many.
         """
         scores = np.empty(len(pairs[0]))
         for start in range(0, len(scores), NUM_ROWS_AT_ONCE):

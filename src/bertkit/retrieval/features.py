@@ -129,7 +129,7 @@ def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Output
 
 
 def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
-    """Group texts into row groups of about `GROUP_BYTES`."""
+    """Group texts into Parquet row groups of about `GROUP_BYTES`."""
     group: list[TextFeatures] = []
     num_bytes = 0
     for text in texts:

@@ -130,7 +130,7 @@ ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells t
 def open_vectors(
     plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Open the vectors, with cells if the settings ask for them; build the cells if missing."""
+    """Open the vectors, with an approximate index's cells if asked for; build these if missing."""
     folder = plan.folder
     with rebuilding_advised():
         vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
@@ -169,7 +169,7 @@ def _wants_cells(plan: IndexPlan, record: IndexRecord, similarity: Similarity) -
 def _add_cells(
     folder: Path, record: IndexRecord, index: VectorIndex
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Build cells, and write them and the updated record."""
+    """Build the cells of an approximate index, and write them and the updated record."""
     if IndexRecord.read(folder) != record:
         raise ResumeError(f"{folder} was rebuilt meanwhile; run the command again")
     index = index.approximate()

@@ -126,26 +126,20 @@ def _check_names(*allowed: tuple[str, ...]) -> AfterValidator:
 
 
 class IndexPart(BaseModel):
-    """Base class of the parts of a record."""
+    """Base class of the parts of an index's record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class CorpusRecord(IndexPart):
-    """The state of the corpus when it was embedded.
-
-    Attributes:
-        stamp: the SHA-256 of the sizes and times of change of its files, and of several, the names.
-        changed_ns: the time of change of the file, in records of older versions.
-        sha256: the SHA-256 of the whole file, or of the names and contents of several.
-    """
+    """The state of the corpus when it was embedded."""
 
     name: str  # of its file or folder
     reading: CorpusSettings  # which columns were read, and how
     size_bytes: NonNegativeInt
-    stamp: str = ""
-    changed_ns: int | None = None
-    sha256: str
+    stamp: str = ""  # SHA-256 of its files' sizes and times of change; of several, names too
+    changed_ns: int | None = None  # the file's time of change, in records of older versions
+    sha256: str  # of the whole file, or of the names and contents of several
 
     @classmethod
     def of(cls, files: TextFiles, reading: CorpusSettings) -> "CorpusRecord":

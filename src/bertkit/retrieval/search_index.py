@@ -191,9 +191,8 @@ def _read_rows(plan: IndexPlan) -> Iterator[tuple[int, TextRow]]:
 class Hit(Tabular):
     """One search result.
 
-    Attributes:
-        id: its id; of several files, else the name of its file and its row there, from 1; None: it
-            has none.
+    Its `id` is the text's own; else, of several files, the name of its file and its row there, from
+    1; else None.
     """
 
     score: float  # similarity to the query; higher is more similar

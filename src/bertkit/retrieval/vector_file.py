@@ -53,16 +53,12 @@ Counts = Annotated[dict[str, NonNegativeInt], AfterValidator(_check_names)]
 
 
 class VectorsFingerprint(BaseModel):
-    """Everything that determines the vectors of a file.
-
-    Attributes:
-        input: identity of the input, to notice changes; None for input that can't be read again.
-    """
+    """Everything that determines the vectors of a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     embedding: dict[str, Any]  # everything of the embedder that matters
-    input: dict[str, Any] | None
+    input: dict[str, Any] | None  # to notice changes; None if it can't be read again
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
         """Describe the differences to another one; a model's name only if its files differ.

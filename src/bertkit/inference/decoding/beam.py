@@ -71,18 +71,15 @@ class DecodingSource:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One generated continuation.
+    """One generated continuation; they are sorted by `score`, whose length counts the end token.
 
-    Attributes:
-        log_probability: sum of the natural log probabilities of the tokens, end token included,
-            under the model itself, before suppression, temperature, top-k and top-p.
-        score: `log_probability` / length ** length_penalty, where the length counts the end token;
-            hypotheses are sorted by it.
+    `log_probability` is the sum of the tokens' natural log probabilities, end token included,
+    before suppression, temperature, top-k and top-p.
     """
 
     tokens: tuple[int, ...]  # without the prefix and the end token
     log_probability: float
-    score: float
+    score: float  # `log_probability` / length ** length_penalty
     is_finished: bool  # whether the model ended it; otherwise it was truncated
 
 
@@ -135,8 +132,7 @@ class LogitsProcessor:
     ) -> Float[Tensor, " rows"]:
         """Set the logits of all tokens that may not come next to minus infinity, in place.
 
-        Return the logsumexp of each row before masking: logits minus this are the model's own log
-        probabilities.
+        Return each row's logsumexp before: logits minus it are the model's own log probabilities.
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():
@@ -257,12 +253,9 @@ class BeamCandidate(NamedTuple):
 
 
 class SourceBeams:
-    """The running beams and finished hypotheses of one source.
+    """The running beams of one source, one for each row, and the hypotheses that they finished.
 
-    Attributes:
-        hypotheses: the running partial hypotheses, one for each row of the source.
-        finished: the best finished hypotheses, best first, at most one per beam.
-        is_done: whether the search of this source has ended.
+    The finished ones are the best, best first, at most one per beam.
     """
 
     def __init__(
@@ -274,15 +267,10 @@ class SourceBeams:
         self.is_done = False
 
     def advance(self, candidates: Sequence[BeamCandidate], first_row: int) -> list[BeamCandidate]:
-        """Extend the beams with the best candidates.
+        """Extend the beams with the best candidates; return those that continue, one per beam.
 
-        Args:
-            candidates: twice as many as beams, best first: even if all of the better half end,
-                enough remain to continue.
-            first_row: index of the source's first row in the batch.
-
-        Returns:
-            The candidates that continue, one per beam; none if the source is done.
+        The candidates are twice as many as beams, best first, so that enough remain even if all of
+        the better half end. If the source is done, none continues.
         """
         num_beams = self._settings.beams
         possible = [one for one in candidates if one.log_probability > -math.inf]

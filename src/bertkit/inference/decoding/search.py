@@ -86,13 +86,7 @@ class SamplingSearch:
         self._left = self._rows  # rows of sources that aren't done
 
     def steps(self, scores: Float[Tensor, "sources vocabulary"]) -> Iterator[list[int]]:
-        """Run the search to its end, from the logits of each source's first token.
-
-        It yields the newest token of each remaining row.
-
-        Yields:
-            The newest token of each remaining row.
-        """
+        """Run the search to its end; yield the newest token of each remaining row."""
         rules = LogitsProcessor(self._settings, self._limits, scores.device)
         if (repeats := self._settings.num_answers) > 1:
             rows = torch.arange(len(scores), device=scores.device).repeat_interleave(repeats)
@@ -193,13 +187,7 @@ def stream(
     limits: DecodingLimits,
     source: DecodingSource | None = None,
 ) -> Iterator[int]:
-    """Continue one sequence, as `decode` does; yield each token as soon as it is chosen.
-
-    The end token isn't yielded.
-
-    Yields:
-        Each token as soon as it is chosen, without the end token.
-    """
+    """Continue one sequence, as `decode` does; yield each token at once, without the end token."""
     if settings.beams > 1 or settings.num_answers > 1:
         raise SettingsError("only one answer without beams can be shown while it is written")
     walk = SamplingSearch(sequences, settings, limits, [source or DecodingSource()])

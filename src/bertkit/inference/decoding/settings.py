@@ -100,12 +100,7 @@ DecodingOverrides: Any = _without_defaults()
 
 
 def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
-    """Return settings with the given changes applied.
-
-    Args:
-        settings: the model's own.
-        changes: only fields that were set are applied. Sampling without `beams` sets beams to 1.
-    """
+    """Apply the changes that were set; sampling without `beams` sets beams to 1."""
     given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
     if given.get("sample"):
         given = {"beams": 1, **given}

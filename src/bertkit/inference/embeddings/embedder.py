@@ -70,14 +70,7 @@ class TextTransformer(ABC):
         return self
 
     def transform(self, texts: Iterable[str]) -> npt.NDArray[np.float32]:
-        """Compute the vectors of texts, as a call: `[num_texts, dimension]`.
-
-        Args:
-            texts: a list, an array or a column of texts.
-
-        Raises:
-            InputError: it is one text, a table, or has something else than texts.
-        """
+        """Compute the vectors of a list, array or column of texts: `[num_texts, dimension]`."""
         if not isinstance(texts, tuple):
             check_several(texts)
         return self(list(texts))
@@ -91,12 +84,7 @@ class TextTransformer(ABC):
         return dict(self.params)
 
     def set_params(self, **params: Any) -> Self:
-        """Load the embedder anew with other parameters; those that aren't given stay.
-
-        Raises:
-            SettingsError: there is no such parameter.
-            BertkitError: as in `load`; the embedder then stays as it was.
-        """
+        """Load the embedder anew with other parameters; on an error it stays as it was."""
         known = self.get_params()
         if unknown := sorted(params.keys() - known.keys()):
             raise SettingsError(
@@ -295,7 +283,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
 def average_parts(
     vectors: Float[Tensor, "sequences features"], sequences: EncodedTexts
 ) -> Float[Tensor, "texts features"]:
-    """Average the vectors of each text's parts, weighted by their number of tokens.
+    """Average the vectors of each long text's parts, weighted by their number of tokens.
 
     The vector of a text with one part is returned unchanged, bit for bit.
     """

@@ -33,18 +33,11 @@ CHARS_PER_TOKEN = 64  # far more than any token has, apart from white space
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encodes and truncates texts and pairs, and counts problems found in them.
-
-    Attributes:
-        tokenizer: the model's tokenizer.
-        max_length: maximum number of tokens, including special tokens; the longer text of a pair is
-            cut first.
-        has_pairs: whether the model has a second segment.
-    """
+    """Encodes and truncates texts and pairs, and counts problems found in them."""
 
     tokenizer: Tokenizer
-    max_length: int
-    has_pairs: bool
+    max_length: int  # in tokens, special ones included; the longer text of a pair is cut first
+    has_pairs: bool  # whether the model has a second segment
 
     def __call__(self, text: TextOrPair) -> "EncodedFeatureText":
         """Encode one text or pair; any content is accepted."""
@@ -88,19 +81,12 @@ WINDOW_TOKENS = 1 << 17  # so many encoded tokens take about 50 MB
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """The features to extract from a model.
+    """The features to extract from a model."""
 
-    Attributes:
-        requested: layers as requested, possibly negative.
-        layers: the same, counted from 0.
-        combine: concat, sum, mean or none.
-        hidden_size: number of features of one layer.
-    """
-
-    requested: tuple[int, ...]
-    layers: tuple[int, ...]
-    combine: str
-    hidden_size: int
+    requested: tuple[int, ...]  # possibly negative
+    layers: tuple[int, ...]  # the same, counted from 0
+    combine: str  # concat, sum, mean or none
+    hidden_size: int  # features of one layer
 
     @classmethod
     def build(cls, settings: FeatureSettings, config: BertConfig) -> Self:
@@ -135,20 +121,12 @@ class FeaturePlan:
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """The features of one text or pair.
+    """The features of one text or pair."""
 
-    Attributes:
-        encoding: tokens with [CLS] and [SEP], their segments, and their offsets in the text.
-        features: T_i, `[tokens, features]`, or `[tokens, layers, hidden]` if layers aren't
-            combined; in the order of `encoding.tokens`.
-        sequence: C, `[hidden]`.
-        is_truncated: whether the end of the text was cut off.
-    """
-
-    encoding: Encoding
-    features: Array
-    sequence: Array
-    is_truncated: bool
+    encoding: Encoding  # with [CLS] and [SEP]
+    features: Array  # T_i, `[tokens, features]`, or `[tokens, layers, hidden]` if not combined
+    sequence: Array  # C, `[hidden]`
+    is_truncated: bool  # whether the end of the text was cut off
 
 
 @dataclass(frozen=True)

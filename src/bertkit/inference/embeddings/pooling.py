@@ -28,28 +28,16 @@ Vectors: TypeAlias = Float[Tensor, "texts features"]
 
 @dataclass(frozen=True)
 class Span:
-    """The tokens of a packed batch that are pooled.
-
-    Attributes:
-        batch: the packed texts.
-        places: indexes of the pooled tokens in the batch; None for all tokens.
-        positions: position of each pooled token in its own text.
-        lengths: number of pooled tokens of each text; at least one.
-    """
+    """The tokens of a packed batch of texts that are pooled."""
 
     batch: PackedBatch
-    places: Int[Tensor, " counted"] | None
-    positions: Int[Tensor, " counted"]
-    lengths: Int[Tensor, " texts"]
+    places: Int[Tensor, " counted"] | None  # indexes of the tokens in the batch; None for all
+    positions: Int[Tensor, " counted"]  # of each pooled token in its own text
+    lengths: Int[Tensor, " texts"]  # pooled tokens of each text, at least one
 
     @classmethod
     def of(cls, batch: PackedBatch, num_skipped: Sequence[int]) -> Self:
-        """Select all tokens except the leading ones of each text that belong to a prompt.
-
-        Args:
-            batch: the packed texts.
-            num_skipped: number of leading tokens of each text to leave out, [CLS] included.
-        """
+        """Select all tokens but the first `num_skipped` of each text: [CLS] and the prompt."""
         device = batch.input_ids.device
         lengths = torch.tensor(batch.lengths, device=device)
         if not any(num_skipped):
@@ -119,17 +107,11 @@ LAST_FOUR = (-1, -2, -3, -4)
 
 @dataclass(frozen=True)
 class TokenPooling:
-    """A pooling method, with the layers that it needs.
-
-    Attributes:
-        layers: layers whose hidden states it needs, as in `resolve_layers`.
-        pool: the function that pools them.
-        num_parts: size of its result as a multiple of the hidden size.
-    """
+    """A pooling method, with the layers that it needs, as in `resolve_layers`."""
 
     layers: tuple[int, ...]
     pool: Callable[[Sequence[Tensor], Span], Tensor]
-    num_parts: int = 1
+    num_parts: int = 1  # size of its result as a multiple of the hidden size
 
 
 def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> TokenPooling:
@@ -195,17 +177,13 @@ def read_dense(module: sentence_modules.Dense, device: torch.device) -> DenseLay
 class SentenceHead:
     """Turns the hidden states of a batch into one vector per text.
 
-    Attributes:
-        poolings: keys of `POOLINGS`, whose results are concatenated in this order.
-        steps: named functions that follow: dense layers, normalization and truncation.
-        dimension: number of features of a finished vector.
-        includes_prompt: whether the tokens of a prompt are pooled.
+    The steps that follow pooling, by name, are dense layers, normalization and truncation.
     """
 
-    poolings: tuple[str, ...]
+    poolings: tuple[str, ...]  # keys of `POOLINGS`, whose results are concatenated in this order
     steps: tuple[tuple[str, Callable[[Tensor], Tensor]], ...]
-    dimension: int
-    includes_prompt: bool = True
+    dimension: int  # features of a finished vector
+    includes_prompt: bool = True  # whether the tokens of a prompt are pooled
 
     @classmethod
     def build(
@@ -215,13 +193,9 @@ class SentenceHead:
         hidden_size: int,
         device: torch.device,
     ) -> Self:
-        """Build the head from the folder's modules and the settings that override them.
+        """Build the head from a sentence-transformers folder's modules, if any, and the settings.
 
-        Args:
-            model: content of a sentence-transformers folder; None for other models.
-            settings: the embedder's settings.
-            hidden_size: number of features of a token.
-            device: device of the hidden states.
+        The settings override the modules.
         """
         poolings, includes_prompt = find_poolings(model, settings)
         dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
@@ -256,7 +230,7 @@ class SentenceHead:
 
     @property
     def description(self) -> str:
-        """All poolings and steps, in one line."""
+        """All poolings and the functions that follow them, in one line."""
         return " → ".join([" + ".join(self.poolings), *(name for name, _ in self.steps)])
 
     def pool(
@@ -271,7 +245,7 @@ class SentenceHead:
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def finish(self, vectors: Float[Tensor, "texts pooled"]) -> Float[Tensor, "texts features"]:
-        """Apply all steps after pooling."""
+        """Apply the functions that follow pooling."""
         for _, step in self.steps:
             vectors = step(vectors)
         return vectors

@@ -20,13 +20,10 @@ Rows = NDArray[np.float64]
 def compare(
     similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
 ) -> Rows:
-    """Compute the similarity of the rows of one array to those of another.
+    """Compute the similarity of the rows of one array to those of another, both `[..., features]`.
 
-    Args:
-        similarity: cosine (0 where a vector is zero, or shorter than `LEAST_NORM`), dot product,
-            or the negative Euclidean or Manhattan distance.
-        first: `[..., features]`.
-        second: `[..., features]`; the other axes are broadcast as in NumPy.
+    The other axes are broadcast as in NumPy. A cosine is 0 where a vector is zero, or shorter than
+    `LEAST_NORM`; distances are negated.
     """
     first, second = first.astype(np.float64), second.astype(np.float64)
     scores: Rows
@@ -56,12 +53,9 @@ def compare_all(
 def find_norms(
     vectors: NDArray[np.float32], name: str, *, first_row: int = 0
 ) -> NDArray[np.float64]:
-    """Compute the Euclidean length of each vector, `[rows]`.
+    """Compute the Euclidean length, `[rows]`, of each vector of `[rows, features]`.
 
-    Args:
-        vectors: `[rows, features]`.
-        name: name of the vectors in error messages.
-        first_row: number of the first row in error messages.
+    Error messages call them `name` and number them from `first_row`.
     """
     wide = vectors.astype(np.float64)
     norms: NDArray[np.float64] = np.sqrt((wide * wide).sum(axis=-1))

@@ -28,49 +28,30 @@ MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding er
 
 @dataclass(frozen=True)
 class NamedWord:
-    """A word of a query.
-
-    Attributes:
-        word: the word as given.
-        pieces: its vocabulary entries; with several, the vector is their mean.
-        token_ids: their ids.
-    """
+    """A word of a query."""
 
     word: str
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...]  # its vocabulary entries; with several, the vector is their mean
     token_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A vocabulary entry near a query vector.
+    """A vocabulary entry near a query vector."""
 
-    Attributes:
-        token: the entry; pieces that continue a word begin with ##.
-        token_id: its id.
-        similarity: its cosine similarity to the query, from -1 to 1.
-    """
-
-    token: str
+    token: str  # pieces that continue a word begin with ##
     token_id: int
-    similarity: float
+    similarity: float  # the cosine to the query
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest entries to a word, or to a sum of words.
+    """The nearest entries to a word, or to a sum of words."""
 
-    Attributes:
-        plus: the added words.
-        minus: the subtracted words.
-        layer: the layer of the vectors, counted from 0.
-        neighbors: the nearest first; ties by the lower id.
-    """
-
-    plus: tuple[NamedWord, ...]
-    minus: tuple[NamedWord, ...]
-    layer: int
-    neighbors: tuple[Neighbor, ...]
+    plus: tuple[NamedWord, ...]  # the added words
+    minus: tuple[NamedWord, ...]  # the subtracted words
+    layer: int  # counted from 0
+    neighbors: tuple[Neighbor, ...]  # the nearest first; ties by the lower id
 
 
 class WordVectors(Loadable):

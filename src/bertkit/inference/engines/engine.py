@@ -54,13 +54,10 @@ TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 
 class TorchEngine:
-    """Runs a model's own encoder, on the model's device.
+    """Runs a model's own encoder, on the model's device; in bf16, a copy of the encoder.
 
-    Args:
-        model: any model; only its encoder is used. It is set to evaluation mode, and must be in it
-            whenever the engine runs: in training mode, dropout applies here too.
-        layers: layers whose hidden states are returned, as in `resolve_layers`.
-        precision: fp32, or bf16 on a copy of the encoder: the model's heads stay as they are.
+    The model is set to evaluation mode, and must be in it whenever the engine runs: in training
+    mode, dropout applies here too. `layers` are as in `resolve_layers`.
     """
 
     name = "torch"

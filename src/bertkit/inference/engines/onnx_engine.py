@@ -35,15 +35,11 @@ QUIET = 3  # ONNX Runtime's log level for errors, which are raised as exceptions
 
 
 class OnnxSession:
-    """A session of the packed graph; several threads may call it at once.
+    """A session of the graph of `inference/onnx/packed.py`; several threads may call it at once.
 
-    Args:
-        model: the serialized graph of `inference/onnx/packed.py`.
-        weights: external initializers by name; their memory is used and must stay allocated.
-        outputs: names of the hidden states that it returns.
-        num_threads: number of threads that share the work of a call, the caller included.
-        fuses: let ONNX Runtime join nodes into its own operators, which makes a product of integers
-            one kernel; in float32, layer norms and GELU would be slower.
+    The memory of `weights`, external initializers by name, is used and must stay allocated.
+    `num_threads` counts the caller too. `fuses` lets ONNX Runtime join nodes, which makes a product
+    of integers one kernel; float32 norms and GELU get slower.
     """
 
     def __init__(
@@ -79,12 +75,9 @@ class OnnxSession:
     def run(
         self, batch: PackedBatch, start: int, end: int, states: Sequence[Float[Tensor, "tokens h"]]
     ) -> None:
-        """Compute some sequences of a batch, and write to their rows of `states`.
+        """Compute the sequences from `start` to before `end`, and write to their rows of `states`.
 
-        Args:
-            start: index of the first sequence.
-            end: index after the last sequence.
-            states: a contiguous tensor for each output, with one row per token of the batch.
+        `states` has a contiguous tensor for each output, with one row per token of the whole batch.
         """
         first = sum(batch.lengths[:start])
         lengths = batch.lengths[start:end]
@@ -133,9 +126,8 @@ STARTED_ENGINES: "WeakSet[OnnxEngine]" = WeakSet()
 class OnnxEngine:
     """Runs a model's encoder in ONNX Runtime on a CPU, in float32 or with integer matrices.
 
-    Args:
-        precision: fp32, or int8 for the matrices of linear layers. In int8 the inputs of a product
-            share a scale, so that the other sequences of a batch change a result a little.
+    In int8 the inputs of a linear layer's product share a scale, so that the other sequences of a
+    batch change a result a little.
     """
 
     name = "onnx"
@@ -166,7 +158,7 @@ class OnnxEngine:
 
     @cached_property
     def _alone(self) -> OnnxSession:
-        """The session in which each calling thread works on its own part."""
+        """The session in which each calling thread works on its own part of a batch."""
         return self._start(1, is_mixed=True)
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
@@ -222,10 +214,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part of a batch, in sequences.
+    """Yield start and end of each part of a batch that a thread computes, in sequences.
 
-    A part ends before it grows too large, or where the length changes if it is large enough. A
-    small batch is split about evenly among the threads.
+    A part ends before it grows too large, or where the sequences' length changes if it is large
+    enough. A small batch is split about evenly among the threads.
     """
     limit = min(MAX_PART_TOKENS, math.ceil(sum(lengths) / num_threads))
     start, num_tokens = 0, 0

@@ -36,49 +36,28 @@ from bertkit.tokenization.words import split_words
 
 @dataclass(frozen=True)
 class SummarySentence(Tabular):
-    """A sentence of a summary, with the scores that led to its selection.
+    """A sentence of a summary, with the scores that led to its selection."""
 
-    Attributes:
-        text: the sentence, on one line.
-        number: its position among the text's sentences, from 1.
-        start: offset of its first character in the text, from 0.
-        stop: offset after its last character.
-        rank: the order of selection, from 1.
-        score: its score when it was selected: relevance minus redundancy.
-        relevance: its cosine to the mean of all sentences, or the trained model's probability.
-        similarity: its highest cosine to a sentence selected earlier; 0 for the first sentence, and
-            with a trained model.
-        similar_to: the number of that sentence.
-    """
-
-    text: str
-    number: int
-    start: int
-    stop: int
-    rank: int
-    score: float
-    relevance: float
-    similarity: float = 0.0
-    similar_to: int | None = None
+    text: str  # on one line
+    number: int  # its position among the text's sentences, from 1
+    start: int  # offset of its first character in the text, from 0
+    stop: int  # offset after its last character
+    rank: int  # the order of selection, from 1
+    score: float  # relevance minus redundancy when it was selected
+    relevance: float  # its cosine to the mean of all, or the trained model's probability
+    similarity: float = 0.0  # highest cosine to one selected earlier; 0 if first or trained
+    similar_to: int | None = None  # that sentence's number
 
 
 @dataclass(frozen=True)
 class ExtractiveSummary(Tabular):
-    """The most relevant sentences of a text.
+    """The most relevant sentences of a text."""
 
-    Attributes:
-        sentences: the selected sentences, in text order.
-        num_sentences: sentences of the text, including those that can't be selected.
-        num_candidates: sentences that could be selected.
-        is_limited: whether `MAX_SENTENCES` cut the summary short.
-        is_short: whether it has fewer sentences than requested because the others are redundant.
-    """
-
-    sentences: tuple[SummarySentence, ...]
-    num_sentences: int
-    num_candidates: int
-    is_limited: bool = False
-    is_short: bool = False
+    sentences: tuple[SummarySentence, ...]  # in text order
+    num_sentences: int  # of the text, including those that can't be selected
+    num_candidates: int  # sentences that could be selected
+    is_limited: bool = False  # whether `MAX_SENTENCES` cut the summary short
+    is_short: bool = False  # fewer than requested, because the others are redundant
 
     @property
     def text(self) -> str:
@@ -101,24 +80,14 @@ class ExtractiveSummary(Tabular):
 
 @dataclass
 class SummaryCounts(InputCounts):
-    """Statistics of the summarized texts.
-
-    Attributes:
-        texts: all texts.
-        empty: texts without a candidate sentence; their summaries are empty.
-        whole: texts of which every candidate was selected.
-        short: texts whose summary is short because the remaining sentences are redundant.
-        limited: texts whose summary was cut at `MAX_SENTENCES`.
-        truncated: sentences truncated to the model's maximum length; with a trained model, texts
-            with such sentences.
-    """
+    """Statistics of the summarized texts."""
 
     texts: int = 0
-    empty: int = 0
-    whole: int = 0
-    short: int = 0
-    limited: int = 0
-    truncated: int = 0
+    empty: int = 0  # without a candidate sentence; their summaries are empty
+    whole: int = 0  # of which every candidate was selected
+    short: int = 0  # because the remaining sentences are redundant
+    limited: int = 0  # cut at `MAX_SENTENCES`
+    truncated: int = 0  # sentences cut at the model's maximum length; if trained, texts with such
 
     @classmethod
     def of(cls, summaries: Sequence[ExtractiveSummary], num_truncated: int) -> Self:
@@ -154,15 +123,7 @@ def compose(
     redundancy: Redundancy,
     settings: SummarySettings,
 ) -> ExtractiveSummary:
-    """Select sentences and build the summary.
-
-    Args:
-        candidates: the sentences to select from.
-        relevance: the relevance of each.
-        scores: the score of each before redundancy is subtracted.
-        redundancy: measures how much a sentence repeats those already selected.
-        settings: the length of the summary.
-    """
+    """Select sentences and build the summary; `scores` are before redundancy is subtracted."""
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     wanted = count_wanted(settings, len(candidates))
     room = Room(min(wanted, MAX_SENTENCES), settings.words)
@@ -299,8 +260,7 @@ def normalize(vectors: Vectors) -> Vectors:
 def find_centrality(directions: Vectors) -> Numbers:
     """Return each sentence's cosine to the mean; it ranks like the mean cosine to all sentences.
 
-    Args:
-        directions: `[sentences, features]`, rows of length 1.
+    The directions are `[sentences, features]`, rows of length 1.
     """
     center = directions.sum(axis=0, dtype=np.float64)
     length = np.sqrt((center * center).sum())

@@ -35,13 +35,7 @@ UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies kee
 
 @lru_cache(maxsize=4)
 def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
-    """Return ids to suppress: special but the end token, unused, and beyond the vocabulary.
-
-    Args:
-        tokenizer: the tokenizer of the output.
-        end_id: the end token.
-        num_scores: the number of ids that the model scores.
-    """
+    """Return ids to suppress: special but the end token, unused, and beyond the vocabulary."""
     named = enumerate(tokenizer.vocabulary[:num_scores])
     unused = {id_ for id_, entry in named if UNUSED.fullmatch(entry)}
     suppressed = (tokenizer.special_ids | unused) - {end_id}
@@ -51,9 +45,8 @@ def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -
 class PromptSequences:
     """Continuations of prompts by a left-to-right model, with a key/value cache.
 
-    Args:
-        model: in evaluation mode.
-        prompts: the first tokens of each row, without the end token; on the model's device.
+    The model is in evaluation mode; prompts are the first tokens of each row, without the end
+    token.
     """
 
     def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
@@ -81,9 +74,7 @@ class PromptSequences:
 class SourceSequences:
     """Outputs of an encoder-decoder for a batch of sources, with a key/value cache.
 
-    Args:
-        model: in evaluation mode.
-        sources: the encoder's inputs; on the model's device.
+    The model is in evaluation mode.
     """
 
     @torch.inference_mode()
@@ -122,31 +113,18 @@ TOKENS_AT_A_TIME = 8192
 
 @dataclass(frozen=True)
 class Continuation(Tabular):
-    """One continuation of a text.
+    """One continuation of a text."""
 
-    Attributes:
-        text: the text after the prompt, with a leading space if one belongs there.
-        num_tokens: tokens written, without the end token.
-        log_probability: natural log probability of the whole continuation, end token included.
-        score: the ranking score of answers, as in `Hypothesis`.
-        is_finished: whether the model wrote the end token; otherwise it reached the length limit.
-    """
-
-    text: str
-    num_tokens: int
-    log_probability: float
-    score: float
-    is_finished: bool
+    text: str  # after the prompt, with a leading space if one belongs there
+    num_tokens: int  # without the end token
+    log_probability: float  # natural, of the whole continuation, end token included
+    score: float  # by which answers are ranked, as in `Hypothesis`
+    is_finished: bool  # whether the model wrote the end token; else it reached the limit
 
 
 @dataclass(frozen=True)
 class ContinuedText(Tabular):
-    """A prompt and its continuations.
-
-    Attributes:
-        prompt: the text as given.
-        answers: the continuations, best first.
-    """
+    """A prompt and its continuations, best first."""
 
     prompt: str
     answers: list[Continuation]
@@ -308,11 +286,7 @@ class Generator(Pipeline[str, ContinuedText]):
     ) -> str:
         """Return the written text as it follows the prompt, with or without a leading space.
 
-        Args:
-            prompt: the prompt as given.
-            ids: the prompt's token ids.
-            written: the token ids that follow.
-            is_open: whether more tokens may follow; text that they could change is then left out.
+        If it `is_open`, text that further tokens could change is left out.
         """
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]

@@ -46,21 +46,13 @@ MOST_TIMES, MOST_MORE = 3, 20
 
 @dataclass(frozen=True)
 class GeneratedText(Tabular):
-    """The output of a model for one text.
-
-    Attributes:
-        text: the best answer; empty for an empty input.
-        score: the ranking score of answers, as in `Hypothesis`; 0 for an empty input.
-        is_finished: whether the model wrote the end token; otherwise it reached the length limit.
-        is_cut: whether the input was truncated.
-        others: further answers if requested, best first.
-    """
+    """The output of a model for one text; the best answer, empty for an empty input."""
 
     text: str
-    score: float
-    is_finished: bool
-    is_cut: bool
-    others: tuple["GeneratedText", ...] = ()
+    score: float  # by which answers are ranked, as in `Hypothesis`; 0 for an empty input
+    is_finished: bool  # whether the model wrote the end token; else it reached the length limit
+    is_cut: bool  # whether the input was truncated
+    others: tuple["GeneratedText", ...] = ()  # further answers if requested, best first
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each answer, the best first."""
@@ -69,23 +61,14 @@ class GeneratedText(Tabular):
 
 @dataclass
 class GenerationCounts(InputCounts):
-    """Statistics of inputs and outputs.
-
-    Attributes:
-        texts: all inputs.
-        tokens_read: source tokens, [CLS] and [SEP] included.
-        tokens_written: tokens of the best answers, without end tokens.
-        empty: inputs without a token; their answer is empty.
-        cut: inputs that were truncated.
-        unfinished: answers that reached the length limit.
-    """
+    """Statistics of inputs and outputs."""
 
     texts: int = 0
-    tokens_read: int = 0
-    tokens_written: int = 0
-    empty: int = 0
-    cut: int = 0
-    unfinished: int = 0
+    tokens_read: int = 0  # of the sources, [CLS] and [SEP] included
+    tokens_written: int = 0  # of the best answers, without end tokens
+    empty: int = 0  # inputs without a token; their answer is empty
+    cut: int = 0  # inputs that were truncated
+    unfinished: int = 0  # answers that reached the length limit
 
 
 class SourceWindow(NamedTuple):
@@ -98,23 +81,12 @@ class SourceWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
-    """Generates one text for each input text.
-
-    A call with a text returns a `GeneratedText`; a call with a list, a list. Options are decoding
-    settings; by default they are those saved with the model.
-
-    Attributes:
-        model: in evaluation mode.
-        tokenizer: the tokenizer of source and target.
-        saved: length limits, spacing, and the default decoding settings.
-        metrics: of the held-out pairs it was trained with; none, if its folder has none.
-        options: how tokens are chosen.
-    """
+    """Generates one text for each input text; the options are decoding settings."""
 
     model: EncoderDecoderModel
     tokenizer: Tokenizer
     saved: Seq2SeqSettingsFile
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)  # of held-out pairs, or none
     options: Any = None  # `DecodingSettings`; by default those that are saved
     spacing: Spacing = field(init=False)
 
@@ -263,12 +235,9 @@ def count_rows(settings: DecodingSettings) -> int:
 
 
 def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
-    """Return the maximum number of output tokens for a text.
+    """Return the maximum number of output tokens for a text of `num_read` source tokens.
 
-    Args:
-        num_read: number of source tokens.
-        settings: whose `max_tokens`, if set, replaces the default limit.
-        most: the maximum target length of the model.
+    The settings' `max_tokens`, if set, replaces the default limit, up to the model's, `most`.
     """
     usual = max(MOST_TIMES * num_read + MOST_MORE, settings.min_tokens + 1)
     return min(most, settings.max_tokens or usual)

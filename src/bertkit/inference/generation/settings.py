@@ -82,26 +82,18 @@ KindName = Literal["translate", "summarize"]
 
 
 class Seq2SeqSettingsFile(ChecksummedModel):
-    """The content of `bertkit_seq2seq.json`.
-
-    Attributes:
-        kind: the task that the model was trained for.
-        decoding: the default decoding settings.
-        spacing: how pieces are joined into text, as returned by `Spacing.to_dict`.
-        max_source_length: maximum number of source tokens, [CLS] and [SEP] included.
-        max_target_length: maximum number of target tokens, the end token included.
-    """
+    """The content of `bertkit_seq2seq.json`."""
 
     description: ClassVar[str] = "the settings of an encoder-decoder"
     limit_bytes: ClassVar[int] = 4 << 20
     error_kind: ClassVar[type[BertkitError]] = CheckpointError
 
     format_version: Literal[1] = 1
-    kind: KindName
+    kind: KindName  # the task that the model was trained for
     decoding: DecodingSettings
-    spacing: dict[str, Any]
-    max_source_length: int = Field(ge=3)
-    max_target_length: int = Field(ge=1)
+    spacing: dict[str, Any]  # how pieces are joined into text, by `Spacing.to_dict`
+    max_source_length: int = Field(ge=3)  # in tokens, [CLS] and [SEP] included
+    max_target_length: int = Field(ge=1)  # in tokens, the end token included
 
 
 def is_seq2seq_model(folder: Path) -> bool:

@@ -35,8 +35,7 @@ Shape: TypeAlias = Sequence[int | str]
 class OnnxGraph:
     """An ONNX graph: nodes in execution order, constants, and weights.
 
-    Args:
-        rename: name of a weight in the file, for its name in bertkit's models.
+    `rename` gives a weight's name in the file for its name in bertkit's models.
     """
 
     def __init__(self, opset: int, rename: Callable[[str], str] = str) -> None:
@@ -84,12 +83,7 @@ class OnnxGraph:
         return self._quantized[values]
 
     def branch(self, write: Callable[[], object], shape: Shape) -> Any:
-        """Build one of the two branches of an `If` node.
-
-        Args:
-            write: adds the branch's nodes; the output of the last one, float32, is its output.
-            shape: shape of the output.
-        """
+        """Build a branch of an `If` node; its output, float32, is that of the last node it adds."""
         outside, self._nodes = self._nodes, []
         write()
         inside, self._nodes = self._nodes, outside
@@ -101,11 +95,9 @@ class OnnxGraph:
         inputs: Mapping[str, tuple[torch.dtype, Shape]],
         outputs: Mapping[str, Shape],
     ) -> Any:
-        """Build the model, a `ModelProto` whose weights are declared as external data.
+        """Build a `ModelProto` whose weights are external data; a dynamic size is given as a name.
 
-        Args:
-            inputs: name → type and shape; a dynamic size is given as a name.
-            outputs: name → shape; all outputs are float32.
+        All outputs are float32.
         """
         helper = self._onnx.helper
         graph = helper.make_graph(
@@ -215,13 +207,9 @@ def write_after_attention(
     parts: tuple[WriteLinear, Activation],
     output: str = "",
 ) -> str:
-    """Write the part of a block after attention.
+    """Write the part of a block after attention; `inputs` are the block's input and the context.
 
-    Args:
-        name: of the block.
-        inputs: names of the block's input and of the context from attention.
-        parts: how this graph writes linear layers and the activation.
-        output: name of the block's output; by default generated.
+    `parts` say how this graph writes linear layers and the activation.
     """
     (tokens, context), (write_linear, activate) = inputs, parts
     feed_forward = layer.feed_forward

@@ -70,15 +70,10 @@ def write_packed(
     is_mixed: bool,
     precision: GraphPrecision = "fp32",
 ) -> list[str]:
-    """Write the nodes of an encoder, up to the highest of the given layers.
+    """Write an encoder's nodes up to the highest of the layers; return their outputs' names.
 
-    Args:
-        graph: a graph of opset `OPSET`.
-        layers: hidden states to return: 0 is the output of the embeddings, n that of block n.
-        is_mixed: whether the graph takes sequences of different lengths.
-
-    Returns:
-        The name of each of those hidden states, `[tokens, hidden]`.
+    The graph is of opset `OPSET`. Layer 0 is the output of the embeddings, n that of block n, each
+    `[tokens, hidden]`; `is_mixed` allows sequences of different lengths.
     """
     is_int8 = precision == "int8"
     multiply = multiply_int8 if is_int8 else _multiply

@@ -164,12 +164,9 @@ TOKENS_LEGEND = paragraphs(
 
 
 def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
-    """Return the attention received and the entropy of attention given, by head and token.
+    """Return received attention and the entropy of given attention, layers × heads × length.
 
-    Returns:
-        "received": the total attention that a token receives, relative to its total under uniform
-        attention; "entropy": of the attention that it gives, in nats. Both are layers × heads ×
-        length.
+    "received" is relative to the token's total under uniform attention; "entropy" is in nats.
     """
     observation = inputs.observation
     received, entropy = [], []
@@ -230,11 +227,7 @@ ALIGNMENT_LEGEND = paragraphs(
 
 
 def collect_alignment(inputs: ViewInputs) -> dict[str, Any]:
-    """Return the token that is predicted in each step.
-
-    Returns:
-        "chosen": the predicted token of each row.
-    """
+    """Return "chosen", the token that is predicted in each step: one for each row."""
     next_words = inputs.observation.next_words
     assert next_words is not None  # a decoder always has them
     vocabulary = inputs.inspected.tokenizer.vocabulary
@@ -281,10 +274,9 @@ WORDS_LEGEND = paragraphs(
 def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     """Return the most likely words for each position, with its token visible and masked.
 
-    Returns:
-        "masks": the positions of [MASK] in the text; "read" (visible) and "hidden" (masked): each
-        position, its candidates with probabilities, and the probability and rank of its token;
-        "hidden" is null for texts of more than `MAX_GUESSED_TOKENS` tokens.
+    "masks" are the positions of [MASK] in the text; "read" (visible) and "hidden" (masked) have
+    each position, its candidates with probabilities, and the probability and rank of its token;
+    "hidden" is null for texts of more than `MAX_GUESSED_TOKENS` tokens.
     """
     inspected, encoded = inputs.inspected, inputs.observation.encoded
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
@@ -353,10 +345,9 @@ NEXT_LEGEND = paragraphs(
 def collect_next(inputs: ViewInputs) -> dict[str, Any]:
     """Return the most likely words after each token, and the word that actually follows.
 
-    Returns:
-        "steps": for each token except the last, "token": its position, "next": the token that
-        follows, "words": candidates with their probabilities, "own": probability and rank of the
-        token that follows; "perplexity": that of the whole text.
+    "steps" has for each token but the last "token", its position; "next", the token that follows;
+    "words", candidates with probabilities; "own", probability and rank of "next". "perplexity" is
+    that of the whole text.
     """
     next_words = inputs.observation.next_words
     assert next_words is not None  # `supports` excludes other models

@@ -144,11 +144,10 @@ IMPORTANCE_LEGEND = paragraphs(
 def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     """Return the model's prediction and the importance of each head for it.
 
-    Returns:
-        "kind": the measure, "probability", "number" or "vector"; "ablation": layers × heads, the
-        change without each head, null if it is skipped; "gradient": layers × heads, null if
-        the model has no prediction; "says": as in `to_json`; "whole": the same for the model with
-        all heads; "change": from "whole" to "says"; both null if no head is switched off.
+    "kind" is the measure: "probability", "number" or "vector". "ablation", the change without each
+    head, and "gradient" are layers × heads, or null if skipped or without a prediction. "says" is
+    as in `to_json`, "whole" the same with all heads, "change" from "whole" to "says"; both null if
+    no head is off.
     """
     inspected, encoded = inputs.inspected, inputs.observation.encoded
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models

@@ -38,18 +38,11 @@ class ViewInputs:
 
 @dataclass(frozen=True)
 class View:
-    """One view: a tab of the page.
-
-    Attributes:
-        legend: paragraphs that explain in plain words what is shown, what the colors mean and what
-            to try; see `paragraphs`.
-        collect: returns the view's own data for JSON, without NaN and infinities; {} if the shared
-            data is enough.
-    """
+    """One view: a tab of the page."""
 
     name: str  # of its script beside this file, and its key in `VIEWS`
     title: str  # of its tab
-    legend: tuple[str, ...]
+    legend: tuple[str, ...]  # what is shown, what colors mean and what to try; see `paragraphs`
     collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
     supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
     cross_legend: tuple[str, ...] = ()  # for cross-attention; if empty, `legend` is used

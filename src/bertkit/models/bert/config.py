@@ -14,11 +14,7 @@ from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
 
 
 class ModelConfig(BaseModel):
-    """Base of the configs: the content of a `config.json`.
-
-    Raises:
-        SettingsError: a value is invalid.
-    """
+    """Base of the configs: the content of a `config.json`."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -28,12 +24,7 @@ class ModelConfig(BaseModel):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
-        """Build the config from a foreign `config.json`.
-
-        Raises:
-            CheckpointError: it is invalid, belongs to another kind of model, or asks for something
-                unsupported.
-        """
+        """Build the config from a foreign `config.json`, or raise a `CheckpointError`."""
         try:
             config = cls(**values)
             config.to_dict()  # unknown keys may be kept, so they must be serializable
@@ -52,11 +43,7 @@ BYTES_BESIDE = 20  # per label in `config.json`: its id, quotes, spaces and line
 
 
 def check_names(labels: Sequence[str]) -> None:
-    """Check that a model's labels fit into its `config.json`.
-
-    Raises:
-        InputError: there are too many labels, or they are too long in total.
-    """
+    """Check that a model's labels, in number and total length, fit into its `config.json`."""
     if len(labels) > MAX_LABELS:
         raise InputError(
             f"there are {len(labels):,} labels, and a model supports at most {MAX_LABELS:,}; check"
@@ -304,15 +291,10 @@ PRESETS: dict[str, dict[str, int]] = {
 
 
 class Unsupported(NamedTuple):
-    """A key of foreign configs that changes what the model computes.
+    """A key of foreign configs that changes what the model computes."""
 
-    Attributes:
-        harmless: the values under which it changes nothing.
-        reason: what bertkit does instead; continues a message after "bertkit's BERT".
-    """
-
-    harmless: tuple[Any, ...]
-    reason: str
+    harmless: tuple[Any, ...]  # the values under which it changes nothing
+    reason: str  # what bertkit does instead; continues a message after "bertkit's BERT"
 
 
 UNSUPPORTED = {

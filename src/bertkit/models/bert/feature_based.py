@@ -91,9 +91,8 @@ LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 class FeatureHead(BaseModel):
     """A head of bertkit's own; `feature_head` in the model's `config.json`.
 
-    Attributes:
-        pooling: what represents a sequence without a BiLSTM: its summary token ([CLS]; the last
-            token of a causal encoder), or the mean or the maximum of all its tokens.
+    Without a BiLSTM, pooling says what represents a sequence: its summary token ([CLS]; the last
+    token of a causal encoder), or the mean or the maximum of all its tokens.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -121,22 +121,14 @@ class PooledBert(FineTunedBert):
 
 
 class BertForSequenceClassification(PooledBert):
-    """Sequence classification: `config.num_labels` logits for each sequence, from its C.
-
-    Args:
-        config: the sizes and labels.
-    """
+    """Sequence classification: `config.num_labels` logits for each sequence, from its C."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, config.num_labels)
 
 
 class BertForTokenClassification(FineTunedBert):
-    """Token classification: `config.num_labels` logits for each token, from its T_i.
-
-    Args:
-        config: the sizes and labels.
-    """
+    """Token classification: `config.num_labels` logits for each token, from its T_i."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -210,11 +202,7 @@ class BertForQuestionAnswering(FineTunedBert):
 
 
 class BertForMultipleChoice(PooledBert):
-    """Multiple choice: one logit for each choice, from the C of context and choice together.
-
-    Args:
-        config: the sizes.
-    """
+    """Multiple choice: one logit for each choice, from the C of context and choice together."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, num_scores=1)

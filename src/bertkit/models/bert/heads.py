@@ -37,9 +37,7 @@ class MaskedLMHead(nn.Module):
     def start_at_frequencies(self, counts: Int[Tensor, " counted"]) -> None:
         """Set the bias to each token's log frequency, which an untrained head would learn first.
 
-        Args:
-            counts: occurrences of each token in the training text; may be fewer than the head has
-                words. Each is counted once more, so that no frequency is 0.
+        There may be fewer counts than words. One is added to each, so that no frequency is 0.
         """
         occurrences = torch.ones_like(self.bias)
         occurrences[: len(counts)] += counts
@@ -88,9 +86,8 @@ class WordScoringBert(PretrainedBert):
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Return the sum of the cross-entropies, and the number of correct predictions.
 
-        Args:
-            tokens: hidden states of the encoder, usually of masked tokens only, because the
-                projection to the vocabulary is the largest product of a small model.
+        The hidden states are usually of masked tokens only, because the projection to the
+        vocabulary is the largest product of a small model.
         """
         return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
 
@@ -102,11 +99,7 @@ class WordScoringBert(PretrainedBert):
 
 
 class BertForMaskedLM(WordScoringBert):
-    """The encoder with the masked LM head.
-
-    Args:
-        config: the sizes.
-    """
+    """The encoder with the masked LM head."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -131,11 +124,7 @@ class BertForMaskedLM(WordScoringBert):
 
 
 class BertForNextSentencePrediction(PretrainedBert):
-    """The encoder with the next sentence prediction head.
-
-    Args:
-        config: the sizes.
-    """
+    """The encoder with the next sentence prediction head."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -164,11 +153,7 @@ class PreTrainingOutput:
 
 
 class BertForPreTraining(WordScoringBert):
-    """The encoder with both pre-training heads: masked LM and next sentence prediction.
-
-    Args:
-        config: the sizes.
-    """
+    """The encoder with both pre-training heads: masked LM and next sentence prediction."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)

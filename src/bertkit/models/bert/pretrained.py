@@ -23,12 +23,8 @@ PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
 class PretrainedBert(nn.Module):
     """Base of all BERT models; a subclass has an `encoder` and may have a `pooler` and heads.
 
-    Args:
-        config: the sizes.
-
-    Attributes:
-        new_heads: the heads, or the pooler, that a loaded checkpoint lacked: randomly initialized
-            and not yet trained.
+    `new_heads` names those that a loaded checkpoint lacked: randomly initialized and not yet
+    trained.
     """
 
     may_be_causal: ClassVar[bool] = False  # whether it accepts `is_decoder`
@@ -129,11 +125,7 @@ class PretrainedBert(nn.Module):
 
 
 def _check_changes(changes: dict[str, Any]) -> None:
-    """Refuse unknown keys, such as misspelled ones, which a config would silently keep.
-
-    Raises:
-        SettingsError: the config has no key of that name.
-    """
+    """Refuse unknown keys, such as misspelled ones, which a config would silently keep."""
     known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD}
     if unknown := sorted(changes.keys() - known):
         raise SettingsError(
@@ -148,11 +140,7 @@ def pack_padded(
     token_type_ids: Int[Tensor, "batch length"] | None,
     attention_mask: Shaped[Tensor, "batch length"] | None,
 ) -> tuple[PackedBatch, Tensor]:
-    """Check and pack a padded batch; also return its mask, [batch, length], True at tokens.
-
-    Raises:
-        ForkError: this process was forked after its parent had used a model.
-    """
+    """Check and pack a padded batch; also return its mask, [batch, length], True at tokens."""
     COMPUTING.begin()
     if input_ids.dim() != 2:
         raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
@@ -180,11 +168,7 @@ def check_shapes(
     token_type_ids: Int[Tensor, " *shape"] | None,
     attention_mask: Shaped[Tensor, " *shape"] | None,
 ) -> None:
-    """Check that `token_type_ids` and `attention_mask` have the shape of `input_ids`.
-
-    Raises:
-        InputError: shapes differ.
-    """
+    """Check that `token_type_ids` and `attention_mask` have the shape of `input_ids`."""
     for name, other in (("token_type_ids", token_type_ids), ("attention_mask", attention_mask)):
         if other is not None and other.shape != input_ids.shape:
             raise InputError(

@@ -71,20 +71,11 @@ def without_memory() -> Iterator[None]:
 def fill_model(
     model: nn.Module, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
 ) -> tuple[str, ...]:
-    """Load a checkpoint's weights into a model that was built with `without_memory`.
+    """Load weights into a model built with `without_memory`; return its new heads.
 
-    Args:
-        checkpoint: heads that the model lacks are ignored.
-        standard_deviation: for initializing new heads.
-        new_heads: initialize heads that the checkpoint lacks, from the default generator, instead
-            of raising an error.
-
-    Returns:
-        The new heads, pooler included, in the order of their initialization.
-
-    Raises:
-        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, or a head
-            has a different number of labels.
+    Heads that the model lacks are ignored. Heads, or a pooler, that the checkpoint lacks are an
+    error, or with `new_heads` initialized from the default generator with this standard deviation,
+    in the order returned.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     heads = list_heads(their for name in expected for their in their_names(name))

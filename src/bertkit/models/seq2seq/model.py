@@ -120,15 +120,10 @@ MAX_ROUNDING = 0.01  # for values up to 1, which bfloat16 rounds by up to 0.004
 
 @in_own_thread
 def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
-    """Load a checkpoint's weights into a model that was built with `without_memory`.
+    """Load a checkpoint of the same shapes into a model built with `without_memory`.
 
-    Args:
-        model: the checkpoint must have its shapes.
-        checkpoint: a pooler in it is ignored.
-
-    Raises:
-        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, shared
-            embeddings differ, or sinusoidal positions aren't sines and cosines.
+    A pooler in it is ignored; shared embeddings must be equal, sinusoidal positions sines and
+    cosines.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors = import_tensors(
@@ -173,11 +168,7 @@ def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None
 
 
 class EncoderDecoderModel(nn.Module):
-    """An encoder, a decoder that attends to its output, and a head that predicts the next word.
-
-    Args:
-        config: the sizes.
-    """
+    """An encoder, a decoder that attends to its output, and a head that predicts the next word."""
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
@@ -282,11 +273,7 @@ class EncoderDecoderModel(nn.Module):
             revision: a branch, tag or commit of a model on the Hub.
 
         Raises:
-            MissingFileError: there is no model at the path.
-            HubError: the model can't be downloaded from the Hub.
-            CheckpointError: the config or tensors don't fit.
-            DamagedFileError: a file is truncated or altered.
-            UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
+            BertkitError: as in `BertModel.from_pretrained`.
         """
         opened = OpenModel.open(path, revision=revision)
         config = EncoderDecoderConfig.from_dict(opened.checkpoint.config, opened.folder)

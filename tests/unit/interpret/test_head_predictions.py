@@ -166,7 +166,7 @@ def test_without_a_mask_every_token_is_a_decision(small):
 
 def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
     save_kind(tmp_path / "next", BertForNextSentencePrediction)
-    expected = NextSentence.load(small, precision="fp32")(*PAIR)
+    expected = NextSentence.load(small, precision="fp32")(PAIR)
     for folder in (small, tmp_path / "next"):
         (decision,) = decisions_of(outcome_of(folder, *PAIR))
         assert dict(decision["likeliest"])["follows"] == pytest.approx(expected, rel=1e-4)

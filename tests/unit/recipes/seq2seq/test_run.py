@@ -366,7 +366,7 @@ def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypat
     )
     monkeypatch.setattr(recipe, "finish", lambda *_: None)
     train_seq2seq(files, tmp_path / "out", SHORT)
-    assert [one.path for one in read] == [newest]
+    assert read == [newest]
 
 
 def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):

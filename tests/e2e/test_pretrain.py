@@ -91,15 +91,18 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
         (["no blank here"], r"has no [MASK]"),
         (["the [MASK] " * 60], "the model takes 32 at a time (model_max_length"),
         (["the [MASK]", "--targets", "xylophone"], "isn't a single vocabulary entry"),
-        (["the [MASK]", "--top-k", "0"], "top_k must be at least 1"),
+        (
+            ["the [MASK]", "--top-k", "0"],
+            "top_k: Input should be greater than or equal to 1 (got 0)",
+        ),
         (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),
     ],
 )
 def test_fill_mask_says_what_is_wrong(trained, capsys, words, message):
     assert main(["fill-mask", str(trained), *words]) == 2
-    error = capsys.readouterr().err
+    *others, error = capsys.readouterr().err.splitlines()
     assert message in error
-    assert error.count("\n") == 1
+    assert all(line.startswith("computing on") for line in others)
 
 
 def test_special_tokens_in_text_are_text_but_for_the_mask(trained):
@@ -123,7 +126,7 @@ def test_next_sentence(trained, capsys):
     words = ["next-sentence", str(trained), "The cat saw a small boat.", "The cat lost his hat."]
     assert main([*words, "--json"]) == 0
     likely = json.loads(capsys.readouterr().out)["is_next"]
-    assert likely == pytest.approx(NextSentence.load(trained)(*words[2:]))
+    assert likely == pytest.approx(NextSentence.load(trained)((words[2], words[3])))
     assert main(words) == 0
     assert capsys.readouterr().out == f"{100 * likely:.1f} % probability that it follows\n"
 

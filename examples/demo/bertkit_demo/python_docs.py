@@ -21,7 +21,7 @@ from bertkit.base.progress import announce
 from bertkit.data.readers.document import Document
 from bertkit.recipes.prepare.work_unit import choose_split
 from bertkit.recipes.settings import PrepareSettings
-from bertkit.tokenization.engine import SURROGATE
+from bertkit.tokenization.words import SURROGATE
 from bertkit_demo.docstrings import find_docstrings, find_paragraphs
 
 TOPICS = "pydoc_data"

@@ -8,8 +8,7 @@ from unicodedata import category
 
 import sentencex
 
-from bertkit.tokenization.engine import SURROGATE
-from bertkit.tokenization.words import cut_words, split_words
+from bertkit.tokenization.words import SURROGATE, cut_words, split_words
 
 # The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:
 # after a full stop if possible, else at a space if there is one.

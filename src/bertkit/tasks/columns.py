@@ -15,7 +15,7 @@ from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
-from bertkit.tokenization.engine import SURROGATE
+from bertkit.tokenization.words import SURROGATE
 
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from bertkit.tokenization.settings import TokenizerSettings
+from bertkit.tokenization.words import SURROGATE
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -30,7 +31,6 @@ MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_KNOWN_CHUNKS = 1 << 18
 MAX_KNOWN_IDS = 8  # longer chunks, common in scripts without spaces, rarely recur
 
-SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~‘’“”–—…]")
 PLAIN_CHUNK = re.compile(r"[!-~‘’“”–—…]{2,}")
 

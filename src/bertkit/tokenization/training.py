@@ -24,10 +24,10 @@ from bertkit.tokenization.engine import (
     PLAIN_CHUNK,
     PLAIN_WORD,
     SPECIAL_TOKENS,
-    SURROGATE,
     build_normalizer,
 )
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
+from bertkit.tokenization.words import SURROGATE
 
 MAX_PENDING_CHUNKS = 1 << 18
 MAX_PENDING_CHARS = 1 << 24

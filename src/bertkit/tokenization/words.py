@@ -4,6 +4,7 @@ import re
 import unicodedata
 from itertools import islice
 
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: Python's mark of what isn't text
 # Characters of scripts without spaces between words.
 UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao

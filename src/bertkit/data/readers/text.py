@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
 from bertkit.data.readers.sources import TextSource
-from bertkit.tokenization.engine import SURROGATE
+from bertkit.tokenization.words import SURROGATE
 
 LINE_LIMIT_BYTES = 1 << 20
 LONG_BLANK_RUN = 64  # lines after which scanning the whole buffer pays off

@@ -21,7 +21,7 @@ from bertkit.data.encodings import (
 )
 from bertkit.data.tables.record import RowReport, has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
-from bertkit.tokenization.engine import SURROGATE
+from bertkit.tokenization.words import SURROGATE
 
 MAX_ROW_BYTES = 16 << 20
 DEFAULT_FIELD = "text"

@@ -18,7 +18,6 @@ from bertkit.cli.texts import (
     gather_texts,
     list_problems,
     take_model,
-    take_model_and_file,
     take_model_and_files,
 )
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
@@ -89,11 +88,9 @@ def embed(
 
         files = open_text_files(texts, settings)
         embedder = Embedder.load(model, settings)
-        result = embed_lines(embedder, files, print)
-        announce(_describe_embedding(result, json=json))
-        return
-    result = run(model, texts, output, settings)
-    print(_describe_embedding(result, json=json))
+        announce(_describe_embedding(embed_lines(embedder, files, print), json=json))
+    else:
+        print(_describe_embedding(run(model, texts, output, settings), json=json))
 
 
 def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
@@ -101,13 +98,12 @@ def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
     if json:
         return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
     counts = result.counts
-    name = result.output or "standard output"
-    line = f"{pluralize(counts.texts, 'text')} → {name} [{result.num_rows}, {result.dimension}]"
-    line += f", {pluralize(counts.tokens, 'token')}"
-    if result.was_done:
-        line += ", already done"
-    else:
-        line += f", {result.tokens_per_second:,.0f} per second"
+    rate = f"{result.tokens_per_second:,.0f} per second"
+    line = (
+        f"{pluralize(counts.texts, 'text')} → {result.output or 'standard output'}"
+        f" [{result.num_rows}, {result.dimension}], {pluralize(counts.tokens, 'token')},"
+        f" {'already done' if result.was_done else rate}"
+    )
     problems = ", ".join(list_problems(counts, PROBLEMS, max_length=result.max_length))
     if not counts.texts:
         problems = "WARNING: the input is empty"
@@ -155,7 +151,7 @@ def features(
     """
     if output is None:
         check_standard_output()
-    model, texts = take_model_and_file(inputs, model)
+    model, [texts] = take_model_and_files(inputs, model, takes_several=False)
     from bertkit.retrieval.features import (
         FeatureStream,
         check_output,

@@ -88,7 +88,6 @@ def generate(
 
     prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)
-
     generator = Generator.load(model, loading).with_options(settings)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
         write_live(generator, prompts[0])
@@ -103,11 +102,7 @@ def generate(
 
 
 def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield all texts with their names; an empty text is valid as an argument.
-
-    Raises:
-        InputError: there is no text, a line is too long, or one isn't UTF-8.
-    """
+    """Yield all texts with their names; an empty text is valid as an argument."""
     if prompts and "-" not in prompts and file is None:
         return ((f"text {number}", text) for number, text in enumerate(prompts, start=1))
     return gather_texts(prompts, file)

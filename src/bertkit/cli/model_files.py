@@ -1,7 +1,7 @@
 """`bertkit inspect`: describe a checkpoint."""
 
 import json as json_module
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +10,13 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import pluralize
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import describe_folder, describe_metrics, legible, printable
+from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
 from bertkit.reports.text import show
 
 if TYPE_CHECKING:
+    from bertkit.jobs.convert import ConvertResult
+    from bertkit.jobs.export import ExportResult
     from bertkit.jobs.inspect import ModelDescription
     from bertkit.training.device import DeviceReport
 
@@ -24,12 +26,7 @@ SHOWN_LABELS = 12
 
 
 def inspect(
-    source: str,
-    /,
-    *,
-    revision: str | None = None,
-    hashes: bool = True,
-    json: bool = False,
+    source: str, /, *, revision: str | None = None, hashes: bool = True, json: bool = False
 ) -> None:
     """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
 
@@ -185,17 +182,26 @@ def convert(
     from bertkit.jobs.convert import convert as run
 
     result = run(source, output, settings, revision=revision)
+    heads, dtypes = ", ".join(result.heads) or "no heads", " and ".join(result.dtypes)
+    lines = [f"{result.architecture} ({heads}), {result.num_parameters:,} parameters as {dtypes},"]
+    if dropped := ", ".join(result.dropped):
+        lines.append(f"dropped, because they are copies or not weights: {dropped}")
+    _show_folder(result, lines, json=json)
+
+
+def _show_folder(
+    result: "ConvertResult | ExportResult", lines: Sequence[str], *, json: bool
+) -> None:
+    """Print what a written folder has: lines of which the first goes on with its size, or JSON."""
     if json:
-        print(describe_folder(result))
+        files = {
+            name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+            for name, record in result.files.items()
+        }
+        print(json_module.dumps(vars(result) | {"folder": str(result.folder), "files": files}))
         return
-    heads = ", ".join(result.heads) or "no heads"
-    dtypes = " and ".join(result.dtypes)
-    print(
-        f"{result.folder}: {result.architecture} ({heads}), {result.num_parameters:,} parameters"
-        f" as {dtypes}, {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
-    )
-    if result.dropped:
-        print(f"dropped, because they are copies or not weights: {', '.join(result.dropped)}")
+    size = f"{pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
+    print(f"{result.folder}: {lines[0]} {size}", *lines[1:], sep="\n")
     for note in result.notes:
         print(f"note: {note}")
 
@@ -232,16 +238,8 @@ def export(
     from bertkit.jobs.export import export as run
 
     result = run(model, output, settings, revision=revision)
-    if json:
-        print(describe_folder(result))
-        return
-    print(
-        f"{result.folder}: {result.target}, {settings.precision}; outputs"
-        f" {', '.join(result.outputs)};"
-        f" {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
-    )
-    for note in result.notes:
-        print(f"note: {note}")
+    line = f"{result.target}, {settings.precision}; outputs {', '.join(result.outputs)};"
+    _show_folder(result, [line], json=json)
 
 
 def devices(*, json: bool = False) -> None:

@@ -161,10 +161,7 @@ def check_standard_output() -> None:
 
 
 def settle_standard_error() -> None:
-    """Flush standard error, or discard its buffer if that fails.
-
-    Python would try again when the process ends, and make the exit code 120.
-    """
+    """Flush standard error; if that fails at the end, Python makes the exit code 120."""
     try:
         if sys.stderr is not None:
             sys.stderr.flush()
@@ -191,9 +188,8 @@ def fill_closed_descriptors() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(
-                os.open(os.devnull, os.O_RDWR), True
-            )  # gets the lowest free descriptor
+            lowest_free = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(lowest_free, True)
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

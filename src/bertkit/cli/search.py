@@ -15,7 +15,7 @@ from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.retrieval.settings import SearchSettings
 
 if TYPE_CHECKING:
-    from bertkit.inference.embeddings.word_vectors import Neighbors
+    from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
     from bertkit.retrieval.search_index import Hit
 
 SHOWN_CHARS = 160
@@ -123,20 +123,26 @@ def nearest(
         settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object per word.
     """
+    vectors, words = _load_vectors(words, model, settings, "give at least one")
+    found = [vectors.nearest(word, top_k=top_k) for word in words]
+    for neighborhood in found:
+        _show_neighborhood(neighborhood, json=json)
+
+
+def _load_vectors(
+    words: tuple[str, ...], model: str | None, settings: WordVectorSettings, advice: str
+) -> "tuple[WordVectors, tuple[str, ...]]":
+    """Return the vectors of a vocabulary, and the arguments that are words."""
     check_standard_output()
     model, words = take_model(words, model, "vectors")
     if not words:
-        raise InputError("there is no word; give at least one")
+        raise InputError(f"there is no word; {advice}")
     from bertkit.inference.embeddings.word_vectors import WordVectors
 
-    words = replace_surrogates(words)
-    vectors = WordVectors.load(model, settings)
-    found = [vectors.nearest(word, top_k=top_k) for word in words]
-    for neighborhood in found:
-        show_neighborhood(neighborhood, json=json)
+    return WordVectors.load(model, settings), replace_surrogates(words)
 
 
-def show_neighborhood(found: "Neighbors", *, json: bool) -> None:
+def _show_neighborhood(found: "Neighbors", *, json: bool) -> None:
     """Print the neighbors of a word or a sum of words."""
     if json:
         print(json_module.dumps(asdict(found), ensure_ascii=False))
@@ -183,12 +189,6 @@ def analogy(
         settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object.
     """
-    check_standard_output()
-    model, words = take_model(words, model, "vectors")
-    if not words:
-        raise InputError("there is no word; give at least one to add")
-    from bertkit.inference.embeddings.word_vectors import WordVectors
-
-    words, minus = replace_surrogates((words, minus))
-    vectors = WordVectors.load(model, settings)
-    show_neighborhood(vectors.nearest(words, minus or (), top_k=top_k), json=json)
+    vectors, words = _load_vectors(words, model, settings, "give at least one to add")
+    without = replace_surrogates(minus or ())
+    _show_neighborhood(vectors.nearest(words, without, top_k=top_k), json=json)

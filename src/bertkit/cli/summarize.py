@@ -81,7 +81,6 @@ def summarize(
     if not files:
         raise InputError("there is no text: name a file, or - for standard input")
     texts = SummarizedTexts(files, table)
-    texts.find()  # before a model is loaded
     from bertkit.inference.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, embedding, settings, decoding)
@@ -102,40 +101,20 @@ def summarize(
 
 
 class SummarizedTexts:
-    """The texts of some files, and where they came from until their summaries are there.
-
-    Args:
-        files: in their order; - is standard input.
-        table: how they are read.
-
-    Attributes:
-        places: file and row, from 0, of texts that were read and not yet summarized; no row if the
-            whole file is the text.
-        num_undecodable: texts so far that had bytes which aren't UTF-8.
-    """
+    """The texts of some files, and where they came from until their summaries are there."""
 
     def __init__(self, files: tuple[str, ...], table: TableSettings) -> None:
-        self._files, self._table = files, table
-        self.places: deque[tuple[str, int | None]] = deque()
-        self.num_undecodable = 0
-
-    def find(self) -> None:
-        """Check that all files exist before the first one is read.
-
-        Raises:
-            BertkitError: one isn't, as in `open_texts`.
-        """
         from bertkit.data.tables.texts import open_texts
 
-        for file in self._files:
-            open_texts(file, self._table)
+        self._files, self._table = files, table
+        # file and row, from 0, of those without a summary yet; no row if the file is the text
+        self.places: deque[tuple[str, int | None]] = deque()
+        self.num_undecodable = 0
+        for file in files:
+            open_texts(file, table)  # an error comes before a model is loaded
 
     def __iter__(self) -> Iterator[str]:
-        """Yield one text after the other.
-
-        Raises:
-            BertkitError: a file can't be read, as in `read_documents`.
-        """
+        """Yield one text after the other."""
         from bertkit.data.tables.texts import read_documents
 
         for file in self._files:
@@ -148,11 +127,7 @@ class SummarizedTexts:
 def stream_summaries(
     summarizer: "Summarizer", texts: SummarizedTexts, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
-    """Return a stream of summaries, and the counts that it updates.
-
-    Raises:
-        SettingsError: reasons are asked for, and the model gives none.
-    """
+    """Return a stream of summaries, and the counts that it updates."""
     from bertkit.inference.generation.extractive import SummaryCounts
     from bertkit.inference.generation.seq2seq_generator import GenerationCounts
     from bertkit.inference.generation.summarizer import AbstractiveSummarizer
@@ -160,8 +135,7 @@ def stream_summaries(
     if isinstance(summarizer, AbstractiveSummarizer):
         if why:
             raise SettingsError("--why is for extracted sentences; this model generates its own")
-        written = GenerationCounts()
-        return summarizer.stream(texts, counts=written), written
+        return summarizer.stream(texts, counts=(written := GenerationCounts())), written
     counts = SummaryCounts()
     return summarizer.stream(texts, counts=counts), counts
 

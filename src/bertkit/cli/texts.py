@@ -1,6 +1,5 @@
 """Texts from the command line: arguments, a file, or standard input."""
 
-import json
 import re
 import sys
 import unicodedata
@@ -24,8 +23,6 @@ from bertkit.inference.settings import EngineSettings, LoadingSettings
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
-    from bertkit.jobs.convert import ConvertResult
-    from bertkit.jobs.export import ExportResult
 
 LIMIT_BYTES = 4 << 20  # of a line
 NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
@@ -38,11 +35,7 @@ class MisspelledOptionError(SettingsError):
 
 
 def refuse_options(_: Any, word: str | None) -> None:
-    """Refuse a misspelled flag where a text is expected; an omitted text is None.
-
-    Raises:
-        MisspelledOptionError: the word is two hyphens and a name, and perhaps = and a value.
-    """
+    """Refuse a misspelled flag where a text is expected; an omitted text is None."""
     if word is not None and OPTION.fullmatch(word):
         raise MisspelledOptionError(word)
 
@@ -62,15 +55,7 @@ Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_opt
 
 
 def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield all texts, each after its name for messages; empty lines are skipped.
-
-    Lines are read lazily. Bytes of an argument that aren't Unicode become U+FFFD.
-
-    Raises:
-        InputError: there is no text, a line is too long, or one isn't UTF-8.
-        MissingFileError: there is no such file.
-        StorageError: the file can't be read.
-    """
+    """Yield all texts, lazily, each after its name for messages; empty lines are skipped."""
     gathered = _gather(texts, file)
     first = next(gathered, None)
     if first is None:
@@ -95,12 +80,7 @@ def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]
 def find_source(
     texts: Sequence[str], file: str | None, *, has_other_inputs: bool = False
 ) -> str | None:
-    """Return the file to read, - for standard input; None if texts were given.
-
-    Raises:
-        SettingsError: both texts and a file were given.
-        InputError: neither was given.
-    """
+    """Return the file to read, - for standard input; None if texts were given."""
     is_given = bool(texts) or has_other_inputs
     if file is None and (tuple(texts) == ("-",) or (not is_given and is_fed())):
         file, is_given = "-", has_other_inputs
@@ -144,10 +124,7 @@ def find_size(texts: Sequence[str], file: Path | None) -> int | None:
 
 
 def printable(text: str) -> str:
-    """Replace control characters of a text, so that it can't control the terminal.
-
-    Spaces of any script, joiners and soft hyphens stay.
-    """
+    """Replace control characters of a text, so that it can't control the terminal."""
     return "".join(map(_show, text))
 
 
@@ -177,22 +154,11 @@ def take_model(
     num_texts: int = 1,
     file: Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the model to use, and the arguments that are texts.
+    """Return the model to use, and the arguments that are texts, at least `num_texts` of them.
 
     The first argument is the model if it exists on this disk, or has a slash and no space, as
     folders and ids of the Hub have. A plain word is a text, since ids without a slash have a hyphen
-    or a digit (bert-base-uncased). Announces the bundled model where that is taken.
-
-    Args:
-        words: the arguments.
-        model: what --model says.
-        part: which bundled weights are meant if no model is named.
-        num_texts: how many texts the command needs at least.
-        file: a file that has texts, too.
-
-    Raises:
-        SettingsError: the first argument may be a text or a model.
-        MissingExtraError: no model is named, and none is bundled.
+    or a digit (bert-base-uncased).
     """
     if model is not None:
         return model, tuple(words)
@@ -211,40 +177,20 @@ def take_model(
     return take_bundled(part), tuple(words)
 
 
-def take_model_and_files(inputs: Sequence[str], model: str | None) -> tuple[str, list[str]]:
-    """Return the model to use, which may be the first of several arguments, and the files to read.
-
-    Raises:
-        SettingsError: there is no file.
-        MissingExtraError: no model is named, and none is bundled.
-    """
+def take_model_and_files(
+    inputs: Sequence[str], model: str | None, *, takes_several: bool = True
+) -> tuple[str, list[str]]:
+    """Return the model to use, which may be the first of several arguments, and the files."""
     if model is None and len(inputs) > 1:
-        model, inputs = inputs[0], inputs[1:]
-    if not inputs:
-        raise SettingsError("give a file or folder of texts, or - for standard input")
+        model, *inputs = inputs
+    if not inputs or (len(inputs) > 1 and not takes_several):
+        wanted = "a file or folder" if takes_several else "one file"
+        raise SettingsError(f"give {wanted} of texts, or - for standard input")
     return model or take_bundled("vectors"), list(inputs)
 
 
-def take_model_and_file(inputs: Sequence[str], model: str | None) -> tuple[str, str]:
-    """Return the model to use and the one file to read, whose vectors are to be computed.
-
-    Args:
-        inputs: the arguments: the file, perhaps after the model.
-        model: what --model says.
-
-    Raises:
-        SettingsError: there isn't one file.
-        MissingExtraError: no model is named, and none is bundled.
-    """
-    if model is None and len(inputs) == 2:
-        model, inputs = inputs[0], inputs[1:]
-    if len(inputs) != 1:
-        raise SettingsError("give one file of texts, or - for standard input")
-    return model or take_bundled("vectors"), inputs[0]
-
-
 def take_bundled(part: "Part") -> str:
-    """Return the folder of the bundled model, and announce it; errors as in `find_bundled`."""
+    """Return the folder of the bundled model, and announce it."""
     from bertkit.checkpoints.hub import find_bundled
 
     folder = find_bundled(part)
@@ -264,12 +210,7 @@ def open_result(
     overwrite: bool,
     is_workplace: bool = False,
 ) -> AbstractContextManager[Path | None]:
-    """Lock the output, if there is one; errors as in `open_output`.
-
-    Raises:
-        SettingsError: `overwrite` is set without an output.
-        StorageError: the result would be printed, and standard output is closed.
-    """
+    """Lock the output, if there is one; otherwise check that the result can be printed."""
     if output is not None:
         inputs = () if source is None else (source,)
         check_place = partial(check, overwrite=overwrite)
@@ -289,14 +230,7 @@ def list_problems(
     max_length: int | None = None,
     num_undecodable: int = 0,
 ) -> list[str]:
-    """Describe the problems of texts that were counted.
-
-    Args:
-        counts: has the number of each problem as an attribute.
-        descriptions: the description of each problem, by the name of its count.
-        max_length: maximum number of tokens of a text, for the descriptions.
-        num_undecodable: number of texts with bytes that aren't UTF-8.
-    """
+    """Describe the problems of texts that were counted, each by the name of its count."""
     problems = [
         f"{number:,} {words.format(max_length=max_length)}"
         for name, words in descriptions.items()
@@ -305,15 +239,6 @@ def list_problems(
     if num_undecodable:
         problems.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
     return problems
-
-
-def describe_folder(result: "ConvertResult | ExportResult") -> str:
-    """Format the result of writing a folder as JSON, with size and SHA-256 of each file."""
-    files = {
-        name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
-        for name, record in result.files.items()
-    }
-    return json.dumps({**vars(result), "folder": str(result.folder), "files": files})
 
 
 def describe_metrics(metrics: Mapping[str, Any]) -> str:

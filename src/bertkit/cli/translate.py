@@ -20,7 +20,7 @@ from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.settings import LoadingSettings
 
 if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.evaluation import GeneratedTexts, Scoring
+    from bertkit.recipes.seq2seq.evaluation import GeneratedTexts
 
 PROBLEMS = {
     "empty": "empty",
@@ -107,7 +107,11 @@ def translate(
         if right is not None:
             with show_bar(work) as progress:
                 scoring = score_texts("translate", work.read(progress), right)
-            print(describe_scoring(scoring, json=json))
+            if json:
+                print(json_module.dumps(asdict(scoring)))
+            else:
+                for name, value in scoring.metrics.items():
+                    print(f"{name} {value:.2f}\t{scoring.signatures.get(name, '')}".rstrip())
         else:
             write(work, place, json=json)
     if summary := describe_counts(work, is_file=source is not None):
@@ -120,11 +124,7 @@ def check_scoring(
     reference_column: str | None,
     decoding: DecodingOverrides,
 ) -> None:
-    """Check the flags of scoring.
-
-    Raises:
-        SettingsError: a flag doesn't fit the others.
-    """
+    """Check that the flags of scoring fit each other."""
     if references is None:
         if reference_column is not None:
             raise SettingsError("--reference-column needs --references")
@@ -136,11 +136,7 @@ def check_scoring(
 
 
 def write(work: "GeneratedTexts", output: Path | None, *, json: bool) -> None:
-    """Print all translations, or write them to a file atomically.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Print all translations, or write them to a file atomically."""
     with show_bar(work, is_printing=output is None) as progress:
         lines = format_lines(work, progress, json=json)
         if output is None:
@@ -164,10 +160,7 @@ def show_bar(
 
 
 def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -> Iterator[str]:
-    """Yield each translation as a line, the best of a text first.
-
-    Every text gets `num_answers` lines, some of them empty if it has fewer translations.
-    """
+    """Yield `num_answers` lines for each text, the best first; empty where it has fewer."""
     for answer in work.read(progress):
         if json:
             yield json_module.dumps(asdict(answer), ensure_ascii=False, allow_nan=False) + "\n"
@@ -176,17 +169,6 @@ def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -
             missing = [""] * (work.generator.options.num_answers - len(written))
             for text in written + missing:
                 yield " ".join(legible(text).split()) + "\n"
-
-
-def describe_scoring(scoring: "Scoring", *, json: bool) -> str:
-    """Format metrics as JSON or text."""
-    if json:
-        return json_module.dumps(asdict(scoring))
-    lines = [
-        f"{name} {value:.2f}\t{scoring.signatures.get(name, '')}".rstrip()
-        for name, value in scoring.metrics.items()
-    ]
-    return "\n".join(lines)
 
 
 def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:

@@ -94,7 +94,7 @@ def view(
     named = {"--output": output, "--svg": svg, "--png": png}
     with hold(named, overwrite=overwrite) as places:
         output, *figures = places
-        from bertkit.interpret.attention_view import AttentionView
+        from bertkit.interpret.attention_view import AttentionView, gather_numbers
 
         text, pair = replace_surrogates((*texts, None)[:2])
         seen = AttentionView.of(model, text, pair, settings, **dict(loading))
@@ -105,19 +105,12 @@ def view(
     if open and output is not None:
         open_in_browser(output)
     if json:
-        from bertkit.interpret.attention_view import gather_numbers
-
         print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
 
 
 @contextmanager
 def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Path | None]]:
-    """Lock the output files before a model is loaded.
-
-    Raises:
-        SettingsError: a name has the wrong extension, or exists and must not be replaced.
-        BertkitError: as in `open_output`.
-    """
+    """Lock the output files before a model is loaded, and check their names."""
 
     def open_place(flag: str, path: Path) -> AbstractContextManager[Path]:
         def check(place: Path) -> None:
@@ -135,11 +128,7 @@ def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Pat
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
-    """Write the chosen figure to each path.
-
-    Raises:
-        SettingsError: a figure of one head is needed, and none is named.
-    """
+    """Write the chosen figure to each path."""
     layer, head, token = seen.settings.layer, seen.settings.head, seen.settings.token
     if seen.inputs.is_cross_attention and token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)

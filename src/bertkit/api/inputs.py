@@ -33,15 +33,7 @@ def hold_rows(table: Table | None) -> Table | None:
 
 
 def list_texts(rows: Table, column: str | None) -> list[str]:
-    """Return the texts of rows from Python.
-
-    Args:
-        rows: texts, or rows as in `find_origin`.
-        column: of the texts; by default `text`.
-
-    Raises:
-        InputError: there is no such column, or a row has no text in it.
-    """
+    """Return the texts of rows from Python, by default those of the column `text`."""
     table = open_records(rows, split="texts")
     wanted = column or DEFAULT_FIELD
     if table.columns is not None and wanted not in table.columns:
@@ -61,11 +53,7 @@ def list_texts(rows: Table, column: str | None) -> list[str]:
 
 
 def list_ids(rows: Table, column: str) -> list[str]:
-    """Return the ids of rows from Python.
-
-    Raises:
-        InputError: there is no such column, or a row has no id in it.
-    """
+    """Return the ids of rows from Python."""
     table = open_records(rows, split="texts")
     ids = []
     for record in table.records(RowReport(table.name)):
@@ -77,11 +65,7 @@ def list_ids(rows: Table, column: str) -> list[str]:
 
 
 def read_texts(texts: Table, reading: TableSettings) -> list[str]:
-    """Return the texts of files or of rows.
-
-    Raises:
-        BertkitError: they can't be read, as in `open_text_files` and `list_texts`.
-    """
+    """Return the texts of files or of rows."""
     names = name_files(texts)
     if names is None:
         return list_texts(texts, reading.text_column)
@@ -104,11 +88,7 @@ def take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[st
 def name_files(data: object) -> list[str] | None:
     """Return data as names of files, folders or globs; None if they are rows or texts.
 
-    A string or a path is a name, and so are several if all of them exist.
-
-    Raises:
-        MissingFileError: it is one name, and there is no such file; or several paths, of which one
-            is missing.
+    A string or a path is a name, and so are several paths, and several strings that all exist.
     """
     if isinstance(data, str | Path):
         return [check_name(data)]
@@ -122,11 +102,7 @@ def name_files(data: object) -> list[str] | None:
 
 
 def check_name(name: str | Path) -> str:
-    """Return the name of a file, folder, glob or another source, if there is one.
-
-    Raises:
-        MissingFileError: nothing has this name.
-    """
+    """Return the name of a file, folder, glob or another source, if there is one."""
     text = str(name)
     is_source = text == STANDARD_INPUT or text.startswith(HUB_SCHEME)
     if is_source or _exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207
@@ -160,11 +136,7 @@ def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[C
 
 
 def take_path(value: object, name: str) -> Path:
-    """Return an argument as a path.
-
-    Raises:
-        SettingsError: it is neither a string nor a path.
-    """
+    """Return an argument as a path."""
     if not isinstance(value, str | Path):
         raise SettingsError(f"{name} is the name of a file or folder, not {type(value).__name__}")
     return Path(value)

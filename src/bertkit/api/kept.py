@@ -20,11 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def ends_in_one_line(function: Function) -> Function:
-    """Let Ctrl-C end a function without the traceback of what it was computing.
-
-    The exception is `StoppedError` where work was saved, else `KeyboardInterrupt`, also if a
-    library turns the interrupt into an error of its own.
-    """
+    """Let Ctrl-C end a function by `StoppedError` or `KeyboardInterrupt`, without a traceback."""
 
     @wraps(function)
     def call(*values: Any, **options: Any) -> Any:
@@ -72,21 +68,13 @@ class LastLoaded:
     ) -> Loaded:
         """Return `load(*sources, *arguments, **options)`, or the same from the last time.
 
-        Args:
-            load: a function that reads files.
-            sources: the files and folders that it reads.
-            arguments: more arguments.
-            made: files and folders that it writes, and reads at the next call.
-            options: keyword arguments.
+        It reads the files and folders `sources`; it writes those `made`, and reads them next time.
         """
         key = (*map(Path.absolute, sources), *arguments, options)
         with self._lock:
             states = list_states(sources)
             kept = self._kept.get(load)
-            if kept is not None and (kept.arguments, kept.states) == (
-                key,
-                states + list_states(made),
-            ):
+            if kept is not None and kept[:2] == (key, states + list_states(made)):
                 return cast("Loaded", kept.loaded)
             self._kept.pop(load, None)  # before the next one takes its memory
             loaded = load(*sources, *arguments, **options)
@@ -105,12 +93,7 @@ AnyLoadable = TypeVar("AnyLoadable", bound=Loadable)
 def take_object(
     kind: type[AnyLoadable], model: str | Path | AnyLoadable | None, loading: LoadingSettings
 ) -> AnyLoadable:
-    """Return a loaded model as it is; load another with `kind.load`, or take that of the last call.
-
-    Raises:
-        SettingsError: a loaded model is given, and a setting of loading too.
-        BertkitError: as in `Loadable.load`.
-    """
+    """Return a loaded model as it is; load another, or take that of the last call."""
     if isinstance(model, kind):
         usual = type(loading)()
         given = [name for name, value in loading if value != getattr(usual, name)]

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
 from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
-from bertkit.api.settings import build, divide, takes_settings
+from bertkit.api.settings import build, build_each, divide, takes_settings
 from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
@@ -68,11 +68,7 @@ def fill_mask(
 @ends_in_one_line
 @takes_settings(EngineSettings)
 def next_sentence(
-    first: str,
-    second: str,
-    *,
-    model: str | Path | NextSentence | None = None,
-    **settings: Any,
+    first: str, second: str, *, model: str | Path | NextSentence | None = None, **settings: Any
 ) -> float:
     """Compute the probability that the second text follows the first.
 
@@ -189,10 +185,7 @@ def translate(
 @ends_in_one_line
 @takes_settings(TableSettings, DecodingOverrides, LoadingSettings)
 def translate(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | Translator,
-    **settings: Any,
+    texts: str | SeveralTexts, *, model: str | Path | Translator, **settings: Any
 ) -> GeneratedText | list[GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
@@ -212,9 +205,9 @@ def translate(
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    parts = divide({"reading": TableSettings, "others": Settings}, settings)
-    reading = build(TableSettings, parts["reading"], "translate")
-    pipeline = _prepare("translate", Translator, model, parts["others"], DecodingOverrides)
+    values, others = divide(settings, TableSettings, Settings)
+    reading = build(TableSettings, values, "translate")
+    pipeline = _prepare("translate", Translator, model, others, DecodingOverrides)
     return _give(pipeline, texts, take_texts(texts, reading))
 
 
@@ -229,10 +222,7 @@ def summarize(texts: SeveralTexts, **settings: Any) -> list[ExtractiveSummary | 
 @ends_in_one_line
 @takes_settings(SummarySettings, TableSettings, EmbedderSettings, DecodingOverrides)
 def summarize(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | None = None,
-    **settings: Any,
+    texts: str | SeveralTexts, *, model: str | Path | None = None, **settings: Any
 ) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
@@ -260,19 +250,12 @@ def summarize(
         >>> bertkit.summarize(text, sentences=1).text
         'My cat sleeps in the sun all day.'
     """
-    kinds = {
-        "summary": SummarySettings,
-        "reading": TableSettings,
-        "embedding": EmbedderSettings,
-        "decoding": DecodingOverrides,
-    }
-    parts = divide(kinds, settings)
-    chosen = {name: build(kind, parts[name], "summarize") for name, kind in kinds.items()}
-    reading, embedding = chosen.pop("reading"), chosen.pop("embedding")
+    kinds = (SummarySettings, TableSettings, EmbedderSettings, DecodingOverrides)
+    summary, reading, embedding, decoding = build_each("summarize", settings, *kinds)
     folder = CentralSummarizer.find(model, embedding.revision).path
     embedding = embedding.model_copy(update={"revision": None})
     summarizer: Pipeline[str, Any]
-    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, **chosen)
+    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, summary, decoding)
     return _give(summarizer, texts, take_documents(texts, reading))
 
 
@@ -284,9 +267,7 @@ def _prepare(
     options_kind: type[Settings] = Settings,
 ) -> AnyPipeline:
     """Load a pipeline, or take that of the last call, with the settings of a function."""
-    parts = divide({"options": options_kind, "loading": kind.loading_kind}, settings)
-    loading = build(kind.loading_kind, parts["loading"], name)
-    options = build(options_kind, parts["options"], name)
+    options, loading = build_each(name, settings, options_kind, kind.loading_kind)
     return take_object(kind, model, loading).with_options(options)
 
 

@@ -67,16 +67,7 @@ def strip(annotation: Any) -> Any:
 
 
 def build(kind: type[AnyModel], values: Mapping[str, Any], name: str) -> AnyModel:
-    """Build settings from the keyword arguments of a function.
-
-    Args:
-        kind: the class.
-        values: the keyword arguments.
-        name: of the function, for messages.
-
-    Raises:
-        SettingsError: an argument is unknown or has a wrong value.
-    """
+    """Build settings from the keyword arguments of the function of this name."""
     unknown = [key for key in values if key not in kind.model_fields]
     if unknown:
         raise SettingsError(
@@ -85,12 +76,16 @@ def build(kind: type[AnyModel], values: Mapping[str, Any], name: str) -> AnyMode
     return validate(kind, dict(values), name)
 
 
-def divide(
-    kinds: Mapping[str, type[Settings]], values: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def divide(values: Mapping[str, Any], *kinds: type[Settings]) -> list[dict[str, Any]]:
     """Divide keyword arguments among several kinds of settings; the last takes the unknown."""
-    parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    parts: list[dict[str, Any]] = [{} for _ in kinds]
     for key, value in values.items():
-        owners = [name for name, kind in kinds.items() if key in kind.model_fields]
-        parts[owners[0] if owners else list(kinds)[-1]][key] = value
+        owners = [part for part, kind in zip(parts, kinds, strict=True) if key in kind.model_fields]
+        (owners or parts[-1:])[0][key] = value
     return parts
+
+
+def build_each(name: str, values: Mapping[str, Any], *kinds: type[Settings]) -> list[Any]:
+    """Build several kinds of settings from the keyword arguments of the function of this name."""
+    parts = divide(values, *kinds)
+    return [build(kind, part, name) for kind, part in zip(kinds, parts, strict=True)]

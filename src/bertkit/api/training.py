@@ -10,10 +10,9 @@ from typing import Any, Literal, cast, overload
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.kept import ends_in_one_line
-from bertkit.api.settings import build, divide, takes_settings
+from bertkit.api.settings import build, build_each, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
-from bertkit.base.settings import Settings
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
@@ -62,11 +61,7 @@ ALL_KINDS = tuple(kind.settings for kind in KINDS.values())
 @ends_in_one_line
 @takes_settings(TrainTokenizerSettings)
 def train_tokenizer(
-    texts: Texts,
-    *,
-    output: str | Path | None = None,
-    overwrite: bool = False,
-    **settings: Any,
+    texts: Texts, *, output: str | Path | None = None, overwrite: bool = False, **settings: Any
 ) -> Tokenizer:
     """Train a WordPiece vocabulary, as `bertkit train-tokenizer`.
 
@@ -122,15 +117,13 @@ def prepare(
         BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
     """
     chosen = build(PrepareSettings, settings, "prepare")
-    place = choose_output(output, "shards")
+    place, column = choose_output(output, "shards"), chosen.text_column
     run_prepare(
-        list_inputs(texts, chosen.text_column),
+        list_inputs(texts, column),
         _find_tokenizer(tokenizer, place),
         place,
         chosen,
-        held_out_inputs=(
-            [] if held_out_texts is None else list_inputs(held_out_texts, chosen.text_column)
-        ),
+        held_out_inputs=[] if held_out_texts is None else list_inputs(held_out_texts, column),
         workers=workers,
         overwrite=overwrite,
     )
@@ -187,16 +180,11 @@ def pretrain(
             return run_pretrain(Path(names[0]), place, chosen)
         source = tokenizer or chosen.start_from
         if source is None:
-            source = _train_tokenizer_for(data, place / "tokenizer", reading)
+            source = place / "tokenizer"
+            if not source.exists():
+                train_tokenizer(data, output=source, **reading)
         prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
-
-
-def _train_tokenizer_for(data: Texts, folder: Path, reading: Mapping[str, Any]) -> Path:
-    """Train a vocabulary in a folder that doesn't have one yet."""
-    if not folder.exists():
-        train_tokenizer(data, output=folder, **reading)
-    return folder
 
 
 @overload
@@ -308,15 +296,8 @@ def finetune(
         settings |= {name: str(value) for name, value in named.items() if value is not None}
         with observe(on_step, on_evaluation):
             return _train_pairs(task, train, dev, output, settings)
-    kinds: dict[str, type[Settings]] = {
-        "task": TASKS[task].settings,
-        "search": GridSearchSettings,
-        "training": FineTuneSettings,
-    }
-    parts = divide(kinds, settings)
-    task_settings = build(TASKS[task].settings, parts["task"], "finetune")
-    chosen = build(FineTuneSettings, parts["training"], "finetune")
-    plan = build(GridSearchSettings, parts["search"], "finetune")
+    kinds = (TASKS[task].settings, GridSearchSettings, FineTuneSettings)
+    task_settings, plan, chosen = build_each("finetune", settings, *kinds)
     name = str(model) if model is not None else str(find_bundled("vectors"))
     rows, held_out = (hold_rows(cast("Table | None", each)) for each in (train, dev))
     sources = Sources(task, name, cast("Table", rows), held_out, revision)
@@ -332,11 +313,7 @@ def finetune(
 
 
 def _train_pairs(
-    task: str,
-    train: Texts,
-    dev: Texts | None,
-    output: str | Path | None,
-    values: Mapping[str, Any],
+    task: str, train: Texts, dev: Texts | None, output: str | Path | None, values: Mapping[str, Any]
 ) -> Seq2SeqGenerator:
     """Train a model that writes, and load it."""
     settings = build(KINDS[task].settings, values, "finetune")

@@ -14,7 +14,7 @@ from bertkit.api.inputs import (
     take_texts,
 )
 from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
-from bertkit.api.settings import build, divide, takes_settings
+from bertkit.api.settings import build, build_each, divide, takes_settings
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import Settings, select
@@ -47,12 +47,7 @@ from bertkit.tokenization.tokenizer import check_several
 
 @ends_in_one_line
 @takes_settings(EmbedderSettings, TableSettings)
-def embed(
-    texts: Table,
-    *,
-    model: str | Path | Embedder | None = None,
-    **settings: Any,
-) -> Vectors:
+def embed(texts: Table, *, model: str | Path | Embedder | None = None, **settings: Any) -> Vectors:
     """Embed texts: row n of the result belongs to text n.
 
     Args:
@@ -72,10 +67,8 @@ def embed(
         >>> bertkit.embed(["A cat sat down.", "The cat took a seat."]).shape
         (2, 384)
     """
-    parts = divide({"reading": TableSettings, "embedding": EmbedderSettings}, settings)
-    chosen = build(EmbedderSettings, parts["embedding"], "embed")
+    reading, chosen = build_each("embed", settings, TableSettings, EmbedderSettings)
     embedder = take_object(Embedder, model, chosen)
-    reading = build(TableSettings, parts["reading"], "embed")
     return embedder(read_texts(texts, reading), progress=True)
 
 
@@ -208,11 +201,7 @@ def _open_index(
         return SearchIndex.open(model, names, settings, index_folder=folder)
     place = Path(folder or name_beside(corpus))
     return LAST_LOADED.take(
-        SearchIndex.open,
-        [model, corpus],
-        settings,
-        made=[place],
-        index_folder=place,
+        SearchIndex.open, [model, corpus], settings, made=[place], index_folder=place
     )
 
 
@@ -255,11 +244,7 @@ COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
 @takes_settings(
     EngineSettings, PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS
 )
-def predict(
-    model: Model,
-    data: Table,
-    **settings: Any,
-) -> list[Any]:
+def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
     """Predict the rows of a file, a data frame or a list; prediction n belongs to row n.
 
     Args:
@@ -275,15 +260,12 @@ def predict(
         InputError: a row can't be read, or columns are missing.
         BertkitError: the model can't be loaded.
     """
-    parts = divide({"loading": EngineSettings, "predict": Settings}, settings)
-    loading = build(EngineSettings, parts["loading"], "predict")
-    predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, loading)
-    given = type(predictor.options)
-    kinds: dict[str, Any] = {"columns": COLUMNS, "answers": given, "predict": PredictSettings}
-    parts = divide(kinds, parts["predict"])
-    chosen = build(PredictSettings, parts["predict"], "predict")
-    columns = build(COLUMNS, parts["columns"], "predict")
-    predictor = predictor.with_options(build(given, parts["answers"], "predict"))
+    loading, others = divide(settings, EngineSettings, Settings)
+    loading_settings = build(EngineSettings, loading, "predict")
+    predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, loading_settings)
+    kinds = (COLUMNS, type(predictor.options), PredictSettings)
+    columns, options, chosen = build_each("predict", others, *kinds)
+    predictor = predictor.with_options(options)
     answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
         return ResultList(row.prediction for row in answers.read(progress))
@@ -318,13 +300,9 @@ def evaluate(
     """
     if sum(each is not None for each in (data, minimal_pairs, held_out)) != 1:
         raise SettingsError("give one of: labeled data, minimal_pairs, held_out")
-    parts = divide(
-        {"loading": EngineSettings, "columns": COLUMNS, "evaluate": EvaluateSettings}, settings
-    )
-    loading = build(EngineSettings, parts["loading"], "evaluate")
-    chosen = build(EvaluateSettings, parts["evaluate"], "evaluate")
+    kinds = (EngineSettings, COLUMNS, EvaluateSettings)
+    loading, columns, chosen = build_each("evaluate", settings, *kinds)
     if data is not None:
-        columns = build(COLUMNS, parts["columns"], "evaluate")
         named = EvaluatedModel(model, loading)
         return run_evaluate(named, cast("Table", hold_rows(data)), chosen, columns)
     if isinstance(model, Predictor):
@@ -342,11 +320,7 @@ def evaluate(
 @ends_in_one_line
 @takes_settings(ViewSettings, LoadingSettings)
 def view(
-    text: str,
-    pair: str | None = None,
-    *,
-    model: str | Path | None = None,
-    **settings: Any,
+    text: str, pair: str | None = None, *, model: str | Path | None = None, **settings: Any
 ) -> AttentionView:
     """Show a model's attention for a text: a page in a notebook; `.write(path)` makes a file.
 
@@ -360,8 +334,6 @@ def view(
     Raises:
         BertkitError: as in `AttentionView.of`.
     """
-    parts = divide({"loading": LoadingSettings, "view": ViewSettings}, settings)
-    loading = build(LoadingSettings, parts["loading"], "view")
-    chosen = build(ViewSettings, parts["view"], "view")
+    loading, chosen = build_each("view", settings, LoadingSettings, ViewSettings)
     place = model if model is not None else find_bundled(chosen.bundled_part)
     return AttentionView.of(place, text, pair, chosen, **dict(loading))

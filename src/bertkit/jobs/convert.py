@@ -100,11 +100,7 @@ def copy_files(
 def convert_weights(
     source: OpenModel, dtype: torch.dtype | None, progress: ProgressBar
 ) -> dict[str, LazyTensor]:
-    """Check each tensor against the config; only tied copies are read yet.
-
-    Without a dtype it is that of the source. The progress advances by the bytes of each tensor when
-    it is read.
-    """
+    """Check each tensor against the config; only tied copies are read yet."""
     tensors = source.checkpoint.tensors
     expected = expected_shapes(source.config, source.architecture, source.heads)
     problems = list_problems(tensors, expected)
@@ -140,11 +136,8 @@ def recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> LazyTensor:
     """Return a lazy tensor that is checked and converted to a dtype when it is read."""
-    return replace(
-        tensor,
-        dtype=dtype or tensor.dtype,
-        read=partial(_read_recast, name, tensor, dtype, progress),
-    )
+    read = partial(_read_recast, name, tensor, dtype, progress)
+    return replace(tensor, dtype=dtype or tensor.dtype, read=read)
 
 
 def _read_recast(

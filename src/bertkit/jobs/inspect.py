@@ -1,12 +1,11 @@
 """Describe a checkpoint of any format without running its model."""
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import read_json
@@ -40,10 +39,12 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Architecture(ABC):
-    """A model, maybe without tensors, to compare with the kind of model its config names."""
+class SingleEncoder:
+    """A BERT with heads, maybe without tensors, to compare with what its config requires."""
 
     opened: OpenModel
+    names: ClassVar[NameTable] = BERT  # of its tensors
+    unused_parts: ClassVar[tuple[str, ...]] = ()  # that loading ignores
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -51,32 +52,27 @@ class Architecture(ABC):
         return self.opened.checkpoint
 
     @property
-    @abstractmethod
-    def names(self) -> NameTable:
-        """The table of its tensor names."""
-
-    @property
-    @abstractmethod
-    def architecture(self) -> str:
-        """The name of the model's class."""
-
-    @abstractmethod
-    def read_config(self) -> BertConfig | EncoderDecoderConfig:
-        """Read the config."""
-
-    @abstractmethod
-    def expected(self, config: Any, architecture: str) -> Shapes:
-        """Return bertkit's tensor names and shapes for a config and the heads present."""
-
-    @property
     def heads(self) -> tuple[str, ...]:
         """The heads present, pooler included."""
-        return ()
+        return self.opened.heads
 
     @property
-    def unused_parts(self) -> tuple[str, ...]:
-        """Parts that loading ignores."""
-        return ()
+    def architecture(self) -> str:
+        """The class that the config names if the heads fit it, else the first that fits."""
+        return self.opened.architecture
+
+    def read_config(self) -> BertConfig | EncoderDecoderConfig:
+        """Read the config; errors as in `BertConfig.from_dict`."""
+        return self.opened.config
+
+    def expected(self, config: Any, architecture: str) -> Shapes:
+        """Return names and shapes for the heads present or, without tensors, those of the class."""
+        if self.checkpoint.tensors:
+            return expected_shapes(config, architecture, self.heads)
+        if architecture not in ARCHITECTURES:
+            return {}
+        heads = ARCHITECTURES[architecture].heads or {"pooler"}
+        return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
 
     def list_problems(self, config: Any, architecture: str) -> list[str]:
         """List where names and shapes of the tensors differ from those that the config requires."""
@@ -102,65 +98,19 @@ class Architecture(ABC):
         parts: Counter[str] = Counter()
         for name, shape in self.expected(config, architecture).items():
             words = name.split(".")
-            parts[".".join(words[: 2 if words[0] in ("encoder", "decoder") else 1])] += math.prod(
-                shape
-            )
+            part = ".".join(words[: 2 if words[0] in ("encoder", "decoder") else 1])
+            parts[part] += math.prod(shape)
         return dict(parts)
 
 
 @final
-@dataclass(frozen=True)
-class SingleEncoder(Architecture):
-    """One BERT, with heads."""
+class EncoderDecoder(SingleEncoder):
+    """An encoder-decoder, of whose encoder the pooler is unused."""
 
-    @property
-    def names(self) -> NameTable:
-        """The table of a BERT's tensor names."""
-        return BERT
-
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """The heads present, pooler included."""
-        return self.opened.heads
-
-    @property
-    def architecture(self) -> str:
-        """The class that the config names if the heads fit it, else the first that fits."""
-        return self.opened.architecture
-
-    def read_config(self) -> BertConfig:
-        """Read the config; errors as in `BertConfig.from_dict`."""
-        return self.opened.config
-
-    def expected(self, config: BertConfig, architecture: str) -> Shapes:
-        """Return names and shapes for the heads present or, without tensors, those of the class."""
-        if self.checkpoint.tensors:
-            return expected_shapes(config, architecture, self.heads)
-        if architecture not in ARCHITECTURES:
-            return {}
-        heads = ARCHITECTURES[architecture].heads or {"pooler"}
-        return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
-
-
-@final
-@dataclass(frozen=True)
-class EncoderDecoder(Architecture):
-    """An encoder-decoder."""
-
-    @property
-    def names(self) -> NameTable:
-        """The table of both halves' tensor names."""
-        return ENCODER_DECODER
-
-    @property
-    def architecture(self) -> str:
-        """The name of the only class."""
-        return ARCHITECTURE
-
-    @property
-    def unused_parts(self) -> tuple[str, ...]:
-        """The encoder's pooler."""
-        return UNUSED_PARTS
+    names = ENCODER_DECODER
+    unused_parts = UNUSED_PARTS
+    heads = ()
+    architecture = ARCHITECTURE
 
     def read_config(self) -> EncoderDecoderConfig:
         """Read the config; errors as in `EncoderDecoderConfig.from_dict`."""
@@ -181,7 +131,7 @@ class EncoderDecoder(Architecture):
         return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
 
 
-def choose_anatomy(opened: OpenModel) -> Architecture:
+def choose_anatomy(opened: OpenModel) -> SingleEncoder:
     """Return the architecture that a model's config names."""
     return (EncoderDecoder if opened.is_encoder_decoder else SingleEncoder)(opened)
 
@@ -239,10 +189,7 @@ class _Problems:
 def describe(
     path: str | Path, *, revision: str | None = None, hashes: bool = True
 ) -> ModelDescription:
-    """Describe a checkpoint of any format.
-
-    `hashes` computes the SHA-256 of each file, which reads all of it.
-    """
+    """Describe a checkpoint of any format, maybe with the SHA-256 of each file, which reads it."""
     problems = _Problems()
     opened = _open(OpenModel.open(path, revision=revision), problems)
     checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
@@ -291,7 +238,7 @@ def _open(opened: OpenModel, problems: _Problems) -> OpenModel:
         return replace(opened, opened=lacking)
 
 
-def _find_architecture(anatomy: Architecture, problems: _Problems) -> str:
+def _find_architecture(anatomy: SingleEncoder, problems: _Problems) -> str:
     """Return the model's class; for a folder without weights, the one that its config names."""
     checkpoint = anatomy.checkpoint
     nameless = choose_anatomy(replace(anatomy.opened, opened=replace(checkpoint, config={})))
@@ -306,20 +253,17 @@ def _list_labels(config: Config | None) -> tuple[str, ...]:
     return tuple((config.id2label or {}).values()) if isinstance(config, BertConfig) else ()
 
 
-def _list_sizes(config: Config | None) -> list[BertConfig]:
-    """Return the config of the model, or those of both its halves."""
-    if isinstance(config, EncoderDecoderConfig):
-        return [config.encoder, config.decoder]
-    return [config] if isinstance(config, BertConfig) else []
-
-
 def _count_attention_heads(config: Config | None) -> int | None:
-    heads = [half.num_hidden_layers * half.num_attention_heads for half in _list_sizes(config)]
-    return sum(heads) + sum(heads[1:]) if heads else None  # a decoder has two attentions
+    if isinstance(config, EncoderDecoderConfig):  # a decoder has two attentions
+        halves = [config.encoder, config.decoder, config.decoder]
+    else:
+        halves = [] if config is None else [config]
+    total = sum(half.num_hidden_layers * half.num_attention_heads for half in halves)
+    return total if halves else None
 
 
 def _count_parameters(
-    anatomy: Architecture, config: Config | None, architecture: str
+    anatomy: SingleEncoder, config: Config | None, architecture: str
 ) -> dict[str, int]:
     """Count the parameters of the tensors or, without any, those that the config requires."""
     if anatomy.checkpoint.tensors:

@@ -24,15 +24,7 @@ from bertkit.tasks.task import Task
 
 
 class ExampleFile:
-    """The rows of a file as unlabeled examples.
-
-    Args:
-        columns: column names that override the model's own settings.
-
-    Attributes:
-        report: statistics and problems of the rows read so far.
-        rows: the values of the rows whose predictions are still to come, by column.
-    """
+    """The rows of a file as unlabeled examples, with columns that override the model's own."""
 
     def __init__(
         self, task: Task[Any, Any], source: Table, settings: PredictSettings, columns: Settings
@@ -43,7 +35,7 @@ class ExampleFile:
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
         self.report = RowReport(self._table.name)
-        self.rows: deque[Mapping[str, Any]] = deque()
+        self.rows: deque[Mapping[str, Any]] = deque()  # whose predictions are still to come
         names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
             if names and not has_column(names, name):

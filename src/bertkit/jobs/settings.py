@@ -65,8 +65,7 @@ class ExportSettings(Settings):
         " multiply them faster (avx512_vnni, avx_vnni, amx_int8); a quarter of their size.",
     )
     encoder_only: bool = Field(
-        False,
-        description="Export hidden states instead of the results of the model's heads.",
+        False, description="Export hidden states instead of the results of the model's heads."
     )
 
 

@@ -28,28 +28,19 @@ if TYPE_CHECKING:
     from bertkit.interpret.patterns import find_patterns as find_patterns
     from bertkit.interpret.views.view import ViewInputs as ViewInputs
 
-_HOMES = {
-    "InspectedEncoderDecoder": "bertkit.interpret.encoder_decoder",
-    "HeadName": "bertkit.interpret.ablation",
-    "InspectedModel": "bertkit.interpret.inspected_model",
-    "ViewInputs": "bertkit.interpret.views.view",
-    "ablate": "bertkit.interpret.ablation",
-    "build_joint_page": "bertkit.interpret.build",
-    "build_page": "bertkit.interpret.build",
-    "capture_attention": "bertkit.interpret.capture",
-    "capture_cross_attention": "bertkit.interpret.capture",
-    "compare": "bertkit.interpret.head_predictions",
-    "compare_contexts": "bertkit.interpret.contexts",
-    "find_outcome": "bertkit.interpret.head_predictions",
-    "find_patterns": "bertkit.interpret.patterns",
-    "predict_words": "bertkit.interpret.contexts",
-    "importance_by_ablation": "bertkit.interpret.ablation",
-    "importance_by_gradient": "bertkit.interpret.ablation",
-    "nearest_by_layer": "bertkit.interpret.geometry",
-    "project": "bertkit.interpret.geometry",
-    "project_layers": "bertkit.interpret.geometry",
-    "read_words": "bertkit.interpret.contexts",
+_NAMES = {
+    "ablation": "HeadName ablate importance_by_ablation importance_by_gradient",
+    "build": "build_joint_page build_page",
+    "capture": "capture_attention capture_cross_attention",
+    "contexts": "compare_contexts predict_words read_words",
+    "encoder_decoder": "InspectedEncoderDecoder",
+    "geometry": "nearest_by_layer project project_layers",
+    "head_predictions": "compare find_outcome",
+    "inspected_model": "InspectedModel",
+    "patterns": "find_patterns",
+    "views.view": "ViewInputs",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - the table is the list
 
@@ -58,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its home (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'bertkit.interpret' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"bertkit.interpret.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -127,14 +128,11 @@ def importance_by_ablation(
         measure: returns, for example, a loss or the probability of an answer; called once for the
             whole model and once for each head.
     """
-    gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)
-    whole, changes = measure(), torch.zeros_like(gates)
-    for layer in range(gates.shape[0]):
-        for head in range(gates.shape[1]):
-            gates[layer, head] = 0.0
-            with gate_heads(model.encoder, gates):
-                changes[layer, head] = measure() - whole
-            gates[layer, head] = 1.0
+    whole = measure()
+    changes = torch.zeros(model.config.num_hidden_layers, model.config.num_attention_heads)
+    for layer, head in product(*map(range, changes.shape)):
+        with ablate(model, [(layer + 1, head + 1)]):
+            changes[layer, head] = measure() - whole
     return changes
 
 

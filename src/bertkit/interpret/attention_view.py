@@ -24,7 +24,7 @@ from bertkit.interpret.build import (
 )
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import InspectedModel, Observation
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
@@ -262,20 +262,17 @@ def load_inspected_model(
 
 def _check_size(scenes: Iterable[ViewInputs]) -> None:
     """Raise an `InputError` for a page too large for a laptop's memory, before it is built."""
-    num_weights = sum(_count_weights(inputs.observation) for inputs in scenes)
+    num_weights = 0
+    for observation in (inputs.observation for inputs in scenes):
+        encoded, config = observation.encoded, observation.config
+        num_pairs = len(encoded.tokens) * len((observation.attended or encoded).tokens)
+        num_weights += config.num_hidden_layers * config.num_attention_heads * num_pairs
     if num_weights > MAX_WEIGHTS:
         raise InputError(
             f"the page would have {num_weights:,} attention weights, and a page has room"
             f" for {MAX_WEIGHTS:,}; shorten the text, or write the numbers of one layer with --json"
             " --layer"
         )
-
-
-def _count_weights(observation: Observation) -> int:
-    """Return the number of attention weights in all heads of all layers."""
-    encoded, config = observation.encoded, observation.config
-    num_pairs = len(encoded.tokens) * len((observation.attended or encoded).tokens)
-    return config.num_hidden_layers * config.num_attention_heads * num_pairs
 
 
 def _list_views(settings: ViewSettings) -> Sequence[str]:
@@ -295,11 +292,7 @@ DIGITS = 6  # after the point
 
 
 def gather_numbers(view: AttentionView) -> dict[str, Any]:
-    """Return the tokens and the pattern and entropy of all heads, the layer's, or the selected one.
-
-    To limit the size, weights are included only for the selected token, or else for the selected
-    head.
-    """
+    """Return tokens, patterns and entropies, and the weights of the selected token or else head."""
     chosen, config = view.settings.layer, view.inputs.observation.config
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]
     return {
@@ -336,13 +329,8 @@ def _list_heads(view: AttentionView, layer: int) -> list[dict[str, Any]]:
     heads: list[dict[str, Any]] = []
     for head, pattern in enumerate(patterns, start=1):
         if chosen in (None, head):
-            entropy = round(pattern.entropy, DIGITS)
-            data: dict[str, Any] = {
-                "layer": layer,
-                "head": head,
-                "pattern": pattern.name,
-                "entropy": entropy,
-            }
+            data: dict[str, Any] = {"layer": layer, "head": head, "pattern": pattern.name}
+            data["entropy"] = round(pattern.entropy, DIGITS)
             if view.token is not None:
                 data["weights"] = _round(weights[head - 1, view.token].tolist())
             elif chosen is not None:

@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import accumulate
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int8, UInt8
+from jaxtyping import Float, Int8
 from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
 from bertkit.interpret.capture import AttentionHeads
-from bertkit.interpret.inspected_model import EncodedText, Observation
+from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.table import VIEWS
 from bertkit.interpret.views.view import View, ViewInputs
@@ -31,8 +32,12 @@ INT8_STEPS = 127
 
 def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
     """Quantize the attention weights of each layer, keyed by the name that scripts use."""
+    # A weight w is the byte b = round(255 √w), and read back as (b / 255)². The square root
+    # preserves weak attention: the smallest value above 0 is 1/65,025.
     return {
-        f"weights-{number}": _weight_bytes(layer.weights).numpy().tobytes()
+        f"weights-{number}": (
+            layer.weights.float().sqrt().mul(255).round().to("cpu", torch.uint8).numpy().tobytes()
+        )
         for number, layer in enumerate(layers, 1)
     }
 
@@ -40,27 +45,13 @@ def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
 def pack_vectors(
     layers: Sequence[AttentionHeads],
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
-    """Quantize query, key and value of each layer to int8.
-
-    The bytes are keyed by the name that the page's scripts use; beside them is for each layer the
-    scale of each head for query, for key and for value.
-    """
+    """Quantize query, key and value of each layer to int8, with the scale of each head."""
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
         parts = [_quantize(part) for part in (layer.query, layer.key, layer.value)]
         arrays[f"vectors-{number}"] = b"".join(steps.numpy().tobytes() for steps, _ in parts)
         scales.append([part_scales for _, part_scales in parts])
     return arrays, scales
-
-
-def _weight_bytes(
-    weights: Float[Tensor, "heads length length"],
-) -> UInt8[Tensor, "heads length length"]:
-    """Quantize each weight w to the byte b = round(255 √w), which is read back as (b / 255)².
-
-    The square root preserves weak attention: the smallest value above 0 is 1/65,025.
-    """
-    return weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
 
 
 def _quantize(
@@ -181,7 +172,7 @@ def build_page(
     """
     chosen = _choose(inputs, views)
     data, arrays = _build_part(inputs, chosen, start, all_vectors=all_vectors)
-    return _finish(inputs.inspected.name, chosen, data, arrays)
+    return _assemble(inputs, chosen, data, arrays)
 
 
 def build_joint_page(
@@ -219,16 +210,16 @@ def build_joint_page(
     assert cross.observation.attended is not None
     texts = [cross.observation.attended.text, cross.observation.encoded.text]
     shared = {"texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
-    return _finish(cross.inspected.name, list(used.values()), shared, arrays)
+    return _assemble(cross, list(used.values()), shared, arrays)
 
 
-def _finish(
-    name: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
+def _assemble(
+    inputs: ViewInputs, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
 ) -> InteractivePage:
     """Assemble the page from its views, data and arrays."""
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
-        title=f"Attention of {name}",
+        title=f"Attention of {inputs.inspected.name}",
         modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
         styles=list(read_styles(folder).values()),
         data=data,
@@ -243,7 +234,8 @@ def _build_part(
     observation = inputs.observation
     arrays = pack_weights(observation.layers)
     scales: list[list[list[float]]] = []
-    longest = max(len(encoded.tokens) for encoded in _passages(observation))
+    passages = filter(None, [observation.encoded, observation.attended])
+    longest = max(len(encoded.tokens) for encoded in passages)
     if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(observation.layers)
         arrays |= vectors
@@ -256,11 +248,6 @@ def _build_part(
         "views": [_view_data(view, inputs) for view in views],
     }
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
-
-
-def _passages(observation: Observation) -> list[EncodedText]:
-    """Return the text of the queries and, in cross-attention, that of the keys."""
-    return list(filter(None, [observation.encoded, observation.attended]))
 
 
 def _choose(
@@ -328,7 +315,10 @@ def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
 def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
     """Return the data of each token; offsets are in UTF-16 units, as in JavaScript strings."""
     encoding = encoded.encoding
-    units = [_count_units(text) for text in (encoded.text, encoded.pair or "")]
+    units = [
+        list(accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in text), initial=0))
+        for text in (encoded.text, encoded.pair or "")
+    ]
     rows = zip(
         encoding.tokens, encoding.token_type_ids, encoded.words, encoding.offsets, strict=True
     )
@@ -345,32 +335,19 @@ def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
     ]
 
 
-def _count_units(text: str) -> list[int]:
-    """Return the UTF-16 offset of each character of a text, and of its end."""
-    counts = [0]
-    for character in text:
-        counts.append(counts[-1] + (2 if ord(character) > 0xFFFF else 1))
-    return counts
-
-
 def _view_data(view: View, inputs: ViewInputs) -> dict[str, Any]:
     """Return the data of a view's tab."""
     legend = view.cross_legend or view.legend if inputs.is_cross_attention else view.legend
     if inputs.observation.is_causal:
         legend = (*legend, LEFT_TO_RIGHT)
-    return {
-        "name": view.name,
-        "title": view.title,
-        "legend": legend,
-        "data": view.collect(inputs),
-    }
+    return {"name": view.name, "title": view.title, "legend": legend, "data": view.collect(inputs)}
 
 
 def _start(inputs: ViewInputs, start: Start) -> dict[str, Any]:
     """Return the initial selection as data."""
     config = inputs.observation.config
-    layer, focus = (1 if each is None else each for each in (start.layer, start.head))
-    check_heads([HeadName(layer, focus)], config)
-    heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
-    chosen = {"layer": layer, "heads": heads, "head": focus}
+    layer, head = (1 if each is None else each for each in (start.layer, start.head))
+    check_heads([HeadName(layer, head)], config)
+    heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [head]
+    chosen = {"layer": layer, "heads": heads, "head": head}
     return {**chosen, "token": start.token, "side": "from", "pairs": "all"}

@@ -138,9 +138,7 @@ def _capture(
 
 
 @contextmanager
-def capture_states(
-    half: BertEncoder | Decoder,
-) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
+def capture_states(half: BertEncoder | Decoder) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
     """Capture the output of the embeddings and of each layer in a pass inside the `with` block.
 
     If the model has a final norm, its output counts as the last layer's, as in `hidden_states`.

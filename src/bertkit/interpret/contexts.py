@@ -23,7 +23,7 @@ from bertkit.inference.engines.choice import find_device
 from bertkit.inference.fill_mask import Candidate
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import find_words
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel, Observation
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel, NextWords, Observation
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
@@ -53,7 +53,7 @@ def read_words(
     """
     tokens = inspected.model.encoder(encoded.pack().to(find_device(inspected.model)))
     places = [place for place, word in enumerate(encoded.words) if word >= 0]
-    return _choose(inspected, encoded, places, tokens[places], top_k)
+    return _predict(inspected, encoded, places, tokens[places], top_k)
 
 
 @torch.inference_mode()
@@ -74,7 +74,7 @@ def predict_words(
         for start in range(0, len(places), size):
             chosen = places[start : start + size]
             hidden = _hide(inspected, encoded, chosen)
-            found += _choose(inspected, encoded, chosen, hidden, top_k)
+            found += _predict(inspected, encoded, chosen, hidden, top_k)
             progress.advance(len(chosen))
     return found
 
@@ -91,7 +91,7 @@ def _hide(
     return tokens[[copy * length + place for copy, place in enumerate(places)]]
 
 
-def _choose(
+def _predict(
     inspected: InspectedModel,
     encoded: EncodedText,
     places: Sequence[int],
@@ -99,11 +99,19 @@ def _choose(
     top_k: int,
 ) -> list[PlaceWords]:
     """Return the most likely words for some positions, given their hidden states."""
-    logarithms = find_words(inspected, tokens)
-    own = logarithms[range(len(places)), [encoded.encoding.ids[place] for place in places]]
+    own = [encoded.encoding.ids[place] for place in places]
+    words = NextWords(find_words(inspected, tokens), tuple(own))
+    return choose_words(words, places, inspected.tokenizer.vocabulary, top_k)
+
+
+def choose_words(
+    words: NextWords, places: Sequence[int], vocabulary: Sequence[str], top_k: int
+) -> list[PlaceWords]:
+    """Return the most likely words for some positions, given their log probabilities."""
+    logarithms = words.log_probabilities
+    own = logarithms[range(len(places)), words.ids]
     ranks = (logarithms >= own[:, None]).sum(dim=-1)
     best = logarithms.exp().topk(min(top_k, logarithms.shape[1]))
-    vocabulary = inspected.tokenizer.vocabulary
     candidates = [
         tuple(Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True))
         for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)

@@ -83,11 +83,10 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         Raises:
             InputError: it is empty, or has more tokens than the model was trained to read.
         """
-        encoding = self.tokenizer.encode(text)
-        check_length(
-            "the text", len(encoding.ids), self._max_source_length, self.model.config.encoder
-        )
-        return self._make_text("the text", text, encoding)
+        encoding, config = self.tokenizer.encode(text), self.model.config.encoder
+        declared = self.saved.max_source_length if self.saved else None
+        most = find_max_length(config, declared)  # with [CLS] and [SEP]
+        return self._make_text("the text", text, encoding, len(encoding.ids), most, config)
 
     def read_target(self, text: str) -> EncodedText:
         """Tokenize a target text as if the model had generated it.
@@ -100,10 +99,8 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         written = self._encode_target(tuple(encoding.ids[1:-1]), is_finished=True)
         whole = replace(written, offsets=encoding.offsets)
         num_written = len(whole.ids) - 1  # the start token doesn't count
-        check_length(
-            "the second text", num_written, self._max_target_length, self.model.config.decoder
-        )
-        return self._make_text("the second text", text, whole)
+        config, most = self.model.config.decoder, self._max_target_length
+        return self._make_text("the second text", text, whole, num_written, most, config)
 
     @torch.inference_mode()
     def write(self, source: EncodedText) -> EncodedText:
@@ -155,20 +152,18 @@ class InspectedEncoderDecoder(LoadsFromFolder):
             scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
         for states in (source_states, target_states):
             check_states(self.name, states)
-        next_words = NextWords(
-            find_log_probabilities(self.name, scores, self.tokenizer),
-            tuple(written.encoding.ids[1:]),
+        logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
+        next_words = NextWords(logarithms, tuple(written.encoding.ids[1:]))
+        crossed, inside, within = (
+            [layer.heads() for layer in each] for each in (cross, encoder, decoder)
         )
-        by_name = {"cross": cross, "encoder": encoder, "decoder": decoder}
-        layers = {name: [layer.heads() for layer in each] for name, each in by_name.items()}
+        target_half = Observation(
+            target, target_states, within, config.decoder, next_words=next_words
+        )
         return {
-            "cross": Observation(
-                target, target_states, layers["cross"], config.decoder, source, next_words
-            ),
-            "encoder": Observation(source, source_states, layers["encoder"], config.encoder),
-            "decoder": Observation(
-                target, target_states, layers["decoder"], config.decoder, None, next_words
-            ),
+            "cross": replace(target_half, layers=crossed, attended=source),
+            "encoder": Observation(source, source_states, inside, config.encoder),
+            "decoder": target_half,
         }
 
     def _encode_target(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
@@ -180,44 +175,35 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         return Encoding(ids, [0] * len(ids), [(0, 0)] * len(ids), names)
 
     @property
-    def _max_source_length(self) -> int:
-        """The maximum source length, as in training, including [CLS] and [SEP]."""
-        declared = None if self.saved is None else self.saved.max_source_length
-        return find_max_length(self.model.config.encoder, declared)
-
-    @property
     def _max_target_length(self) -> int:
         """The maximum target length, as in training, including the end-of-sequence token."""
         declared = None if self.saved is None else self.saved.max_target_length
         return find_max_length(self.model.config.decoder, declared)
 
-    def _make_text(self, name: str, text: str, encoding: Encoding) -> EncodedText:
+    def _make_text(
+        self,
+        name: str,
+        text: str,
+        encoding: Encoding,
+        num_tokens: int,
+        max_tokens: int,
+        half: BertConfig,
+    ) -> EncodedText:
+        """Check that a text is neither empty nor longer than in training, and number its words."""
+        if num_tokens > max_tokens:
+            is_declared = max_tokens < half.max_position_embeddings
+            source = f" ({REWRITER_FILE} of its folder)" if is_declared else ""
+            raise InputError(
+                f"{name} has {pluralize(num_tokens, 'token')}, and the model takes"
+                f" {max_tokens:,}{source}; shorten it"
+            )
         if len(encoding.ids) <= 2:
             raise InputError(f"{name} is empty; give at least one word")
         return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
 
 
-def check_length(name: str, num_tokens: int, max_tokens: int, config: BertConfig) -> None:
-    """Raise an `InputError` for a text longer than in training: later positions are untrained."""
-    if num_tokens > max_tokens:
-        source = (
-            f" ({REWRITER_FILE} of its folder)"
-            if max_tokens < config.max_position_embeddings
-            else ""
-        )
-        raise InputError(
-            f"{name} has {pluralize(num_tokens, 'token')}, and the model takes"
-            f" {max_tokens:,}{source}; shorten it"
-        )
-
-
 def drop_last(encoded: EncodedText) -> EncodedText:
     """Return the decoder's input for a target text: all tokens but the last."""
-    encoding = encoded.encoding
-    cut = Encoding(
-        encoding.ids[:-1],
-        encoding.token_type_ids[:-1],
-        encoding.offsets[:-1],
-        encoding.tokens[:-1],
-    )
-    return EncodedText(encoded.text, None, cut, encoded.words[:-1])
+    one = encoded.encoding
+    cut = Encoding(one.ids[:-1], one.token_type_ids[:-1], one.offsets[:-1], one.tokens[:-1])
+    return replace(encoded, encoding=cut, words=encoded.words[:-1])

@@ -51,8 +51,7 @@ PATTERNS: dict[str, Target] = {
     "next": lambda tokens, _: _shifted(tokens, 1),
     "previous": lambda tokens, _: _shifted(tokens, -1),
     "itself": lambda tokens, _: _shifted(tokens, 0),
-    "[CLS]": ACROSS["[CLS]"],
-    "[SEP]": ACROSS["[SEP]"],
+    **ACROSS,
     "same word": lambda tokens, attended: _same_word(tokens, attended).fill_diagonal_(
         fill_value=False
     ),

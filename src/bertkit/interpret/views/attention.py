@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.contexts import PlaceWords, predict_words, read_words
+from bertkit.interpret.contexts import PlaceWords, choose_words, predict_words, read_words
 from bertkit.interpret.head_predictions import fills_words, round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
@@ -351,29 +351,14 @@ def collect_next(inputs: ViewInputs) -> dict[str, Any]:
     """
     next_words = inputs.observation.next_words
     assert next_words is not None  # `supports` excludes other models
-    vocabulary, logarithms = inputs.inspected.tokenizer.vocabulary, next_words.log_probabilities
-    own = logarithms[range(len(next_words.ids)), next_words.ids]
-    ranks = (logarithms >= own[:, None]).sum(dim=-1).tolist()
-    best = logarithms.exp().topk(min(NUM_NEXT_WORDS, logarithms.shape[1]))
-    rows = zip(
-        next_words.ids,
-        zip(best.indices.tolist(), best.values.tolist(), strict=True),
-        zip(own.exp().tolist(), ranks, strict=True),
-        strict=True,
-    )
+    vocabulary, places = inputs.inspected.tokenizer.vocabulary, range(len(next_words.ids))
+    own = next_words.log_probabilities[places, next_words.ids]
+    rows = _to_json(choose_words(next_words, places, vocabulary, NUM_NEXT_WORDS))
     return {
         "perplexity": round_digits(find_perplexity(-float(own.mean()))),
         "steps": [
-            {
-                "token": place,
-                "next": vocabulary[id_],
-                "words": [
-                    [vocabulary[word], round_digits(share)]
-                    for word, share in zip(*likeliest, strict=True)
-                ],
-                "own": [round_digits(share), rank],
-            }
-            for place, (id_, likeliest, (share, rank)) in enumerate(rows)
+            {"token": row["token"], "next": vocabulary[id_]} | row
+            for id_, row in zip(next_words.ids, rows, strict=True)
         ],
     }
 

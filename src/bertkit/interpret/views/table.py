@@ -4,14 +4,5 @@ from bertkit.interpret.views.attention import ALIGNMENT, HEADS, MODEL, NEURONS, 
 from bertkit.interpret.views.measures import GEOMETRY, IMPORTANCE
 from bertkit.interpret.views.view import View
 
-VIEWS: dict[str, View] = {
-    "alignment": ALIGNMENT,
-    "heads": HEADS,
-    "model": MODEL,
-    "neurons": NEURONS,
-    "tokens": TOKENS,
-    "words": WORDS,
-    "next": NEXT,
-    "importance": IMPORTANCE,
-    "geometry": GEOMETRY,
-}
+ORDERED = (ALIGNMENT, HEADS, MODEL, NEURONS, TOKENS, WORDS, NEXT, IMPORTANCE, GEOMETRY)
+VIEWS: dict[str, View] = {view.name: view for view in ORDERED}

@@ -162,13 +162,7 @@ def list_attention(half: nn.Module) -> list[SelfAttention]:
 
 def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator[Any]:
     """Register hooks around one layer's self-attention."""
-    seen: dict[str, Tensor] = {}
-
-    def see_heads(_: nn.Module, __: Any, heads: Tensor) -> None:
-        seen["heads"] = heads.view(len(heads), 3, attention.num_heads, -1)
-
-    def see_context(_: nn.Module, inputs: tuple[Tensor]) -> None:
-        seen["context"] = inputs[0].view(len(inputs[0]), attention.num_heads, -1)
+    seen, num_heads = dict[str, Tensor](), attention.num_heads
 
     def note(_: nn.Module, inputs: tuple[Tensor, PackedBatch], __: Tensor) -> None:
         query, key, value = seen.pop("heads").unbind(dim=1)
@@ -179,23 +173,24 @@ def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator
             )
         )
 
-    yield attention.query_key_value.register_forward_hook(see_heads)
-    yield attention.output.register_forward_pre_hook(see_context)
+    yield attention.query_key_value.register_forward_hook(_keep(seen, "heads", 3, num_heads))
+    yield attention.output.register_forward_pre_hook(_keep(seen, "context", num_heads))
     yield attention.register_forward_hook(note)
+
+
+def _keep(seen: dict[str, Tensor], name: str, *sizes: int) -> Callable[..., None]:
+    """Return a hook that keeps what a module returns, or before it runs what it gets, by heads."""
+
+    def keep(_: nn.Module, inputs: tuple[Tensor], output: Tensor | None = None) -> None:
+        values = inputs[0] if output is None else output
+        seen[name] = values.view(len(values), *sizes, -1)
+
+    return keep
 
 
 def _watch_cross(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
     """Register hooks around one layer's cross-attention."""
-    seen: dict[str, Tensor] = {}
-
-    def see_query(_: nn.Module, __: Any, query: Tensor) -> None:
-        seen["query"] = query.view(len(query), attention.num_heads, -1)
-
-    def see_key_value(_: nn.Module, __: Any, heads: Tensor) -> None:
-        seen["key_value"] = heads.view(len(heads), 2, attention.num_heads, -1)
-
-    def see_context(_: nn.Module, inputs: tuple[Tensor]) -> None:
-        seen["context"] = inputs[0].view(len(inputs[0]), attention.num_heads, -1)
+    seen, num_heads = dict[str, Tensor](), attention.num_heads
 
     def note(_: nn.Module, inputs: tuple[Tensor, Memory], __: Tensor) -> None:
         key, value = seen.pop("key_value").unbind(dim=1)
@@ -204,7 +199,7 @@ def _watch_cross(attention: CrossAttention, captured: list[LayerAttention]) -> I
         query, context = seen.pop("query"), seen.pop("context")
         captured.append(LayerAttention(query, key, value, context, lengths, attended_lengths))
 
-    yield attention.query.register_forward_hook(see_query)
-    yield attention.key_value.register_forward_hook(see_key_value)
-    yield attention.output.register_forward_pre_hook(see_context)
+    yield attention.query.register_forward_hook(_keep(seen, "query", num_heads))
+    yield attention.key_value.register_forward_hook(_keep(seen, "key_value", 2, num_heads))
+    yield attention.output.register_forward_pre_hook(_keep(seen, "context", num_heads))
     yield attention.register_forward_hook(note)

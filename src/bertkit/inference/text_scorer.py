@@ -240,7 +240,6 @@ class TextScorer(EncoderPipeline[str, TextScore]):
 
 GOOD, BAD = "sentence_good", "sentence_bad"
 PHENOMENON, PARADIGM = "linguistics_term", "UID"  # columns that a file may lack
-SEED = 0  # of the intervals
 
 
 @dataclass(frozen=True)
@@ -275,8 +274,7 @@ class PairAccuracy:
         def find_share(weights: Numbers) -> Numbers:
             return np.asarray(weights @ right / weights.sum(axis=1))
 
-        interval = bootstrap_interval(find_share, len(right), seed=SEED)
-        return cls(len(right), float(right.mean()), (interval.low, interval.high))
+        return cls(len(right), float(right.mean()), bootstrap_interval(find_share, len(right)))
 
 
 @dataclass(frozen=True)

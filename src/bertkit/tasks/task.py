@@ -6,7 +6,7 @@ predictors and recipes work with every task through these two.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
@@ -24,7 +24,8 @@ from bertkit.tasks.settings import PoolingName, TaskSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
-BOOTSTRAP_SEED = 0
+MAX_MISTAKES = 100
+MISTAKE_CHARS = 5000  # shown of a mistake's text
 CALIBRATION = "calibration_error"  # key in `metrics`
 
 
@@ -39,21 +40,22 @@ class Mistake:
     badness: float  # size of the error; larger is worse
 
 
+def rank_mistakes(badness: npt.NDArray[Any]) -> list[int]:
+    """Return the indexes of the values above 0, at most `MAX_MISTAKES`, the largest first."""
+    worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES]
+    numbers: list[int] = worst[badness[worst] > 0].tolist()
+    return numbers
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    """The evaluation of a set of predictions.
-
-    Attributes:
-        confusion: sparse confusion matrix: counts by the ids of the true and the predicted label;
-            pairs that never occur are left out.
-        confidences: confidence of each prediction, from 0 to 1; None if the task has none.
-    """
+    """The evaluation of a set of predictions."""
 
     metrics: dict[str, float]
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # of the bootstrap
     labels: tuple[str, ...] = ()  # of the confusion matrix; empty if there is none
-    confusion: dict[tuple[int, int], int] | None = None
-    confidences: npt.NDArray[np.float64] | None = None
+    confusion: dict[tuple[int, int], int] | None = None  # (true, predicted) label ids → count
+    confidences: npt.NDArray[np.float64] | None = None  # of each prediction, from 0 to 1
     is_right: npt.NDArray[np.bool_] | None = None
     calibration: CalibrationError | None = None
     mistakes: tuple[Mistake, ...] = ()  # the worst first
@@ -65,8 +67,7 @@ def calibrate(evaluation: Evaluation) -> Evaluation:
     confidences, is_right = evaluation.confidences, evaluation.is_right
     if confidences is None or is_right is None or not len(confidences):
         return evaluation
-    found = measure_calibration(confidences, is_right, seed=BOOTSTRAP_SEED)
-    return replace(evaluation, calibration=found)
+    return replace(evaluation, calibration=measure_calibration(confidences, is_right))
 
 
 def tell_calibration(evaluation: Evaluation) -> Evaluation:
@@ -116,64 +117,47 @@ class Task(ABC, Generic[Example, Prediction]):
     @property
     def pooling(self) -> PoolingName | None:
         """How tokens are pooled for the head; None where that isn't set."""
-        return None
+        pooling: PoolingName | None = self.settings.pooling if self.is_pooled else None
+        return pooling
 
     @property
     @abstractmethod
     def metric(self) -> str:
         """Name of the metric that selects the best epoch; higher is better."""
 
-    @classmethod
+    @staticmethod
     @abstractmethod
     def build_parser(
-        cls, settings: Any, table: RecordTable, *, needs_answer: bool
+        settings: Any, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], Example]:
-        """Build a function that converts a record of a table to an example.
+        """Build a function that reads a record of a table, or raises BrokenRowError.
 
-        The function raises BrokenRowError for an invalid record.
-
-        Args:
-            needs_answer: whether examples must have answers; if not, the columns of answers are
-                neither required nor read. A file with one text per line has the column `text`.
+        Unless answers are needed, their columns are neither required nor read. A file with one text
+        per line has the column `text`.
         """
 
     @classmethod
     @abstractmethod
     def from_examples(cls, settings: Any, examples: Sequence[Example]) -> Self:
-        """Build the task for training examples, with their labels.
-
-        Raises:
-            InputError: nothing can be learned from them, for example with only one label.
-        """
+        """Build the task for training examples; InputError if nothing can be learned from them."""
 
     @classmethod
     @abstractmethod
     def from_config(cls, settings: Any, config: BertConfig, numbers: Mapping[str, float]) -> Self:
-        """Build the task of a trained model.
-
-        Raises:
-            CheckpointError: the config doesn't belong to a model of this task.
-        """
+        """Build the task of a trained model; CheckpointError if it is a model of another task."""
 
     @property
-    @abstractmethod
     def config_changes(self) -> dict[str, Any]:
-        """Keys of the model's config that the task sets."""
+        """Keys of the model's config that the task sets; by default the labels, if it has any."""
+        return {"id2label": dict(enumerate(self.labels))} if self.labels else {}
 
     def check_number(self, num_examples: int) -> None:
-        """Check that predictions for so many examples fit in memory.
-
-        Raises:
-            InputError: they don't.
-        """
+        """Raise InputError if predictions for so many examples don't fit in memory."""
         del num_examples
 
     @classmethod
     def group(cls, example: Example) -> str | None:
-        """Return what an example shares with others, such as the context of several questions.
-
-        Examples that share it are held out together. None if the example stands alone.
-        """
+        """Return what examples that are held out together share, such as a context; or None."""
         del example
         return None
 
@@ -187,8 +171,7 @@ class Task(ABC, Generic[Example, Prediction]):
     def make_example(self, value: Any, place: str) -> Example:
         """Build an example without an answer from a caller's input: a text, a tuple, a mapping.
 
-        Raises:
-            InputError: the input has another type; the message begins with `place`.
+        The message of the InputError for another type begins with `place`.
         """
 
     @abstractmethod
@@ -262,9 +245,10 @@ class Task(ABC, Generic[Example, Prediction]):
     def describe(self, prediction: Prediction) -> str:
         """Return a prediction as readable text, one line or a few."""
 
-    @abstractmethod
     def to_json(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a prediction as JSON data."""
+        """Return a prediction as JSON data; by default the fields of its dataclass."""
+        found: Any = prediction
+        return asdict(found)
 
     def to_row(self, prediction: Prediction) -> dict[str, Any]:
         """Return a prediction as the columns of a table; by default those of `to_json`."""

@@ -2,7 +2,8 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from bertkit.tasks.metrics.texts import (
     total_squad_1,
     total_squad_2,
 )
-from bertkit.tasks.task import Evaluation, Mistake
+from bertkit.tasks.task import Evaluation, Mistake, rank_mistakes
 
 MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
@@ -86,10 +87,7 @@ class Answer(Tabular):
 
 
 class Spans(NamedTuple):
-    """Spans of tokens, `[spans]` each, the best first.
-
-    Ties are in the order in which they were found.
-    """
+    """Spans of tokens, `[spans]` each, the best first; of equal ones that found first."""
 
     firsts: npt.NDArray[np.int64]  # the first token of each in the context
     lasts: npt.NDArray[np.int64]  # the last token
@@ -104,11 +102,13 @@ def find_answer(
 
     It is "no answer" if `null_odds` is above the threshold.
     """
-    parts = _split(windows, logits)
+    sizes = [windows.num_before + len(part) + 1 for part in windows.parts]
+    parts = np.split(logits, np.cumsum(sizes)[:-1])
     spans = find_spans(windows, parts, settings)
     candidates = list(_list_candidates(context, windows, spans, settings.n_best))
     has_null = settings.version == "2.0"
-    null = min((_null_of(part) for part in parts), key=_score_spans)
+    nulls = [AnswerCandidate("", None, None, 0.0, *part[0].tolist()) for part in parts]
+    null = min(nulls, key=_score_spans)  # each scored by its window's [CLS]
     null_odds = None
     if has_null:
         null_odds = _score_spans(null) - (_score_spans(candidates[0]) if candidates else 0.0)
@@ -121,10 +121,9 @@ def find_answer(
 
 
 def find_spans(windows: Windows, parts: list[Logits], settings: AnswerSettings) -> Spans:
-    """Find the spans between the best start and end tokens of a window.
+    """Find the spans between the best start and end tokens of a window; else between any tokens.
 
-    If a question's best tokens form no valid span, all tokens are tried; google's script returns
-    "empty" in this case.
+    Where those form no valid span, google's script returns "empty".
     """
     most = max(map(len, parts))
     for num_best in (settings.n_best, most):
@@ -134,10 +133,6 @@ def find_spans(windows: Windows, parts: list[Logits], settings: AnswerSettings) 
         ]
         if any(len(spans.firsts) for spans in found):
             break
-    return _sort_spans(found)
-
-
-def _sort_spans(found: list[Spans]) -> Spans:
     firsts, lasts, start_logits, end_logits = map(np.concatenate, zip(*found, strict=True))
     order = np.argsort(-(start_logits + end_logits), kind="stable")
     return Spans(firsts[order], lasts[order], start_logits[order], end_logits[order])
@@ -148,7 +143,7 @@ def _pair_places(
 ) -> Spans:
     """Combine the best starts of one window with its best ends, ranked by start, then end."""
     part = windows.parts[number]
-    starts, ends = (_best_places(logits[:, side], num_best) for side in (0, 1))
+    starts, ends = np.argsort(-logits.T, kind="stable")[:, :num_best]
     shift = part.start - windows.num_before
     firsts, lasts = _keep_inside(starts + shift, part), _keep_inside(ends + shift, part)
     firsts = firsts[windows.owners[firsts] == number]
@@ -157,10 +152,6 @@ def _pair_places(
     firsts, lasts = firsts[rows], lasts[columns]
     values = logits.astype(np.float64)
     return Spans(firsts, lasts, values[firsts - shift, 0], values[lasts - shift, 1])
-
-
-def _best_places(logits: npt.NDArray[np.float32], num_best: int) -> npt.NDArray[np.int64]:
-    return np.argsort(-logits, kind="stable")[:num_best]
 
 
 def _keep_inside(tokens: npt.NDArray[np.int64], part: range) -> npt.NDArray[np.int64]:
@@ -194,17 +185,6 @@ def _with_marks(context: str, windows: Windows, last: np.int64) -> int:
     return stop
 
 
-def _split(windows: Windows, logits: Logits) -> list[Logits]:
-    """Split logits by window."""
-    sizes = [windows.num_before + len(part) + 1 for part in windows.parts]
-    return np.split(logits, np.cumsum(sizes)[:-1])
-
-
-def _null_of(logits: Logits) -> AnswerCandidate:
-    """Return the "no answer" candidate of a window, scored by its [CLS]."""
-    return AnswerCandidate("", None, None, 0.0, *logits[0].tolist())
-
-
 def _score_spans(candidate: AnswerCandidate) -> float:
     return candidate.start_logit + candidate.end_logit
 
@@ -213,17 +193,13 @@ def _with_probabilities(candidates: list[AnswerCandidate]) -> tuple[AnswerCandid
     scores = np.array([_score_spans(one) for one in candidates])
     values = np.exp(scores - scores.max())
     shares = (values / values.sum()).tolist()
-    return tuple(
-        AnswerCandidate(one.text, one.start, one.stop, share, one.start_logit, one.end_logit)
-        for one, share in zip(candidates, shares, strict=True)
-    )
+    pairs = zip(candidates, shares, strict=True)
+    return tuple(replace(one, probability=share) for one, share in pairs)
 
 
 PERCENT = 100.0  # the unit of the official scripts
 COUNT_ENDING = "total"  # suffix of totals that count questions
 MARGIN = 1.0  # logits between the highest odds and a threshold above all of them
-BOOTSTRAP_SEED = 0
-MAX_MISTAKES = 100
 SHOWN_CHARS = 120  # of the context, on each side of the answer
 NO_ANSWER = "(no answer)"
 
@@ -246,10 +222,7 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
 
 
 def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dict[str, float]:
-    """Compute metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0.
-
-    The rules of 2.0 apply if "no answer" can be predicted, or if some questions have no answer.
-    """
+    """Compute metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0."""
     scores, version = _score(examples, answers)
     if version == "1.1":
         totals = total_squad_1(scores)
@@ -260,17 +233,20 @@ def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dic
     }
 
 
-def evaluate(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Evaluation:
+def evaluate(examples: Sequence[AnswerExample], predictions: Sequence[Answer]) -> Evaluation:
     """Compute metrics, their intervals over questions, and the most confident mistakes."""
-    scores, version = _score(examples, answers)
+    scores, version = _score(examples, predictions)
     columns = {"exact_match" if version == "1.1" else "exact": scores.exact, "f1": scores.f1}
     return Evaluation(
-        metrics=measure(examples, answers),
-        intervals={name: _interval(values) for name, values in columns.items()},
-        confidences=np.array([answer.probability for answer in answers]),
+        metrics=measure(examples, predictions),
+        intervals={
+            name: bootstrap_interval(partial(weighted_mean, values), len(values))
+            for name, values in columns.items()
+        },
+        confidences=np.array([answer.probability for answer in predictions]),
         is_right=scores.exact == 1.0,
-        mistakes=_list_mistakes(examples, answers, scores.f1),
-        warnings=_list_warnings(examples, answers),
+        mistakes=_list_mistakes(examples, predictions, scores.f1),
+        warnings=_list_warnings(examples, predictions),
     )
 
 
@@ -282,10 +258,10 @@ def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
 def _score(
     examples: Sequence[AnswerExample], answers: Sequence[Answer]
 ) -> tuple[AnswerScores, SquadVersion]:
+    """Score by the rules of SQuAD 2.0 if a question has no answer, or may be given none."""
     may_be_null = any(answer.null_odds is not None for answer in answers)
-    version: SquadVersion = "1.1"
-    if may_be_null or not list_answerable(examples).all():
-        version = "2.0"
+    is_new = may_be_null or not list_answerable(examples).all()
+    version: SquadVersion = "2.0" if is_new else "1.1"
     texts = [answer.text for answer in answers]
     return score_answers(texts, _gold_texts(examples), version), version
 
@@ -294,24 +270,13 @@ def _gold_texts(examples: Sequence[AnswerExample]) -> list[list[str]]:
     return [[answer.text for answer in example.answers or ()] for example in examples]
 
 
-def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    interval = bootstrap_interval(
-        lambda weights: weighted_mean(values, weights), len(values), seed=BOOTSTRAP_SEED
-    )
-    return interval.low, interval.high
-
-
 def _list_mistakes(
-    examples: Sequence[AnswerExample],
-    answers: Sequence[Answer],
-    f1: npt.NDArray[np.float64],
+    examples: Sequence[AnswerExample], answers: Sequence[Answer], f1: npt.NDArray[np.float64]
 ) -> tuple[Mistake, ...]:
     badness = (1.0 - f1) * np.array([answer.probability for answer in answers])
-    worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist()
     return tuple(
         _describe_mistake(examples[number], answers[number], float(badness[number]))
-        for number in worst
-        if badness[number] > 0.0
+        for number in rank_mistakes(badness)
     )
 
 

@@ -1,7 +1,7 @@
 """The task answer: a start and an end vector over T_i score an answer's borders."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,8 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import Record
-from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
@@ -29,13 +27,14 @@ from bertkit.tasks.answer.examples import (
 )
 from bertkit.tasks.answer.scoring import Answer, find_answer
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
-from bertkit.tasks.task import Evaluation, Task
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
 NULL_THRESHOLD = "null_threshold"
 PREDICTIONS_FILE, N_BEST_FILE = "predictions.json", "nbest_predictions.json"
 ODDS_FILE = "null_odds.json"
+N_BEST_KEYS = ("text", "probability", "start_logit", "end_logit")  # of google-research/bert
 DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 
 
@@ -49,18 +48,13 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "span"
     scorer_files: ClassVar = (PREDICTIONS_FILE, N_BEST_FILE, ODDS_FILE)
+    metric: ClassVar = "f1"
+    config_changes: ClassVar = {"num_labels": 2}  # start and end
 
-    @property
-    def metric(self) -> str:
-        """F1 of the answers' words."""
-        return "f1"
-
-    @classmethod
-    def build_parser(
-        cls, settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], AnswerExample]:
-        """Build a function that reads question, context and answers from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
+    build_parser = staticmethod(records.build_parser)
+    make_example = staticmethod(records.make_example)
+    list_warnings = staticmethod(records.list_warnings)
+    evaluate = staticmethod(scoring.evaluate)
 
     @classmethod
     def from_examples(cls, settings: AnswerSettings, examples: Sequence[AnswerExample]) -> Self:
@@ -91,11 +85,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         return cls(settings.model_copy(update={"version": version}), numbers=numbers)
 
     @property
-    def config_changes(self) -> dict[str, Any]:
-        """Two labels, start and end, without names."""
-        return {"num_labels": 2}
-
-    @property
     def threshold(self) -> float:
         """Threshold on the odds of "no answer", in logits."""
         return self.numbers.get(NULL_THRESHOLD, DEFAULT_THRESHOLD)
@@ -105,17 +94,9 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Return the context, because other questions about it would leak its words."""
         return example.context or None
 
-    def make_example(self, value: Any, place: str) -> AnswerExample:
-        """Build an example from (question, context), or a mapping of both with an optional id."""
-        return records.make_example(value, place)
-
     def num_chars(self, example: AnswerExample) -> int:
         """Return the number of characters of question and context."""
         return len(example.question) + len(example.context)
-
-    def list_warnings(self, examples: Sequence[AnswerExample]) -> list[str]:
-        """Report questions without an answer, and answers that aren't at their stated start."""
-        return records.list_warnings(examples)
 
     def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] question [SEP] part of the context [SEP]`, one window per part."""
@@ -170,21 +151,11 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def measure(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
     ) -> dict[str, float]:
-        """Compute exact match and F1, from 0 to 1.
-
-        Until a threshold of "no answer" is fitted, the best one for these examples is used, as it
-        will be for the finished model.
-        """
-        if NULL_THRESHOLD not in self.numbers:
+        """Compute exact match and F1, from 0 to 1."""
+        if NULL_THRESHOLD not in self.numbers:  # the finished model will have the best one
             task = self._with_threshold(examples, predictions)
             predictions = [answer.decide(task.threshold) for answer in predictions]
         return scoring.measure(examples, predictions)
-
-    def evaluate(
-        self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
-    ) -> Evaluation:
-        """Compute exact match and F1, and the most confident mistakes."""
-        return scoring.evaluate(examples, predictions)
 
     def fit_numbers(
         self,
@@ -216,7 +187,9 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         files: dict[str, Any] = {
             PREDICTIONS_FILE: {identity: answer.text for identity, answer in rows},
             N_BEST_FILE: {
-                identity: [_to_google(asdict(one)) for one in answer.n_best]
+                identity: [
+                    {name: getattr(one, name) for name in N_BEST_KEYS} for one in answer.n_best
+                ]
                 for identity, answer in rows
             },
         }
@@ -232,18 +205,11 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Return the answer and its probability."""
         return f"{prediction.text or scoring.NO_ANSWER}\t{prediction.probability:.4f}"
 
-    def to_json(self, prediction: Answer) -> dict[str, Any]:
-        """Return the answer with all candidates."""
-        return asdict(prediction)
-
 
 def pad_with_nothing(
     logits: Float[Tensor, "tokens 2"], packed: PackedBatch
 ) -> Float[Tensor, "windows longest 2"]:
-    """Pad the logits of each window with -inf (probability 0), in float32 or wider.
-
-    Only these two columns are ever padded.
-    """
+    """Pad the logits of each window with -inf (probability 0), in float32 or wider."""
     values = logits.to(torch.promote_types(logits.dtype, torch.float32))
     device, num_windows = logits.device, len(packed.lengths)
     lengths = torch.tensor(packed.lengths, device=device)
@@ -259,8 +225,3 @@ def _cut_context(context: str, tokenizer: Tokenizer) -> tuple[list[int], Numbers
     encoding = tokenizer.encode(context)
     offsets = np.array(encoding.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
     return encoding.ids[1:-1], offsets
-
-
-def _to_google(candidate: dict[str, Any]) -> dict[str, Any]:
-    names = ("text", "probability", "start_logit", "end_logit")
-    return {name: candidate[name] for name in names}

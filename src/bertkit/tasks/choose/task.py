@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,7 +27,15 @@ from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.settings import TextSettings
-from bertkit.tasks.task import TEMPERATURE, Evaluation, Mistake, Task, tell_calibration
+from bertkit.tasks.task import (
+    MISTAKE_CHARS,
+    TEMPERATURE,
+    Evaluation,
+    Mistake,
+    Task,
+    rank_mistakes,
+    tell_calibration,
+)
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -189,47 +198,30 @@ def take_choice(choices: Sequence[str], logits: Logits, temperature: float) -> C
     return Choice(best, choices[best], float(shares[best]), tuple(shares.tolist()))
 
 
-BOOTSTRAP_SEED = 0
-MAX_MISTAKES = 100
-SHOWN_MISTAKE_CHARS = 5000  # shown of a mistake's context
 NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 
 Flags = npt.NDArray[np.bool_]
 
 
-def measure(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> dict[str, float]:
+def measure(examples: Sequence[ChooseExample], predictions: Sequence[Choice]) -> dict[str, float]:
     """Compute the accuracy."""
-    return {"accuracy": float(_find_hits(examples, choices).mean())}
+    return {"accuracy": float(_find_hits(examples, predictions).mean())}
 
 
-def evaluate(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Evaluation:
+def evaluate(examples: Sequence[ChooseExample], predictions: Sequence[Choice]) -> Evaluation:
     """Compute accuracy with its interval, calibration, and the most confident mistakes."""
-    is_right = _find_hits(examples, choices)
-    confidences = np.array([choice.probability for choice in choices])
-    found = bootstrap_interval(
-        lambda weights: weighted_mean(is_right, weights), len(is_right), seed=BOOTSTRAP_SEED
-    )
+    is_right = _find_hits(examples, predictions)
+    confidences = np.array([choice.probability for choice in predictions])
+    worst = rank_mistakes(np.where(is_right, 0.0, confidences))
     evaluation = Evaluation(
         metrics={"accuracy": float(is_right.mean())},
-        intervals={"accuracy": (found.low, found.high)},
+        intervals={"accuracy": bootstrap_interval(partial(weighted_mean, is_right), len(is_right))},
         confidences=confidences,
         is_right=is_right,
-        mistakes=_list_mistakes(examples, choices, is_right),
-        warnings=_warn(examples, choices, is_right),
+        mistakes=tuple(_describe_mistake(examples[one], predictions[one]) for one in worst),
+        warnings=_warn(examples, predictions, is_right),
     )
     return tell_calibration(evaluation)
-
-
-def find_temperature(examples: Sequence[ChooseExample], logits: Sequence[Logits]) -> float | None:
-    """Fit the temperature by likelihood; None if all predictions are correct."""
-    truth = np.array([example.label for example in examples])
-    most = max(map(len, logits))
-    scores = np.full((len(logits), most), NO_CHOICE)
-    for row, values in zip(scores, logits, strict=True):
-        row[: len(values)] = values - values.max()
-    if (scores.argmax(axis=1) == truth).all():
-        return None
-    return fit_temperature(scores, truth)
 
 
 def _find_hits(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Flags:
@@ -237,21 +229,11 @@ def _find_hits(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> 
     return np.array([example.label == choice.index for example, choice in pairs])
 
 
-def _list_mistakes(
-    examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
-) -> tuple[Mistake, ...]:
-    wrong = np.flatnonzero(~is_right).tolist()
-    wrong.sort(key=lambda number: -choices[number].probability)
-    return tuple(
-        _describe_mistake(examples[number], choices[number]) for number in wrong[:MAX_MISTAKES]
-    )
-
-
 def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
     assert example.label is not None, "only examples with a right choice are measured"
     return Mistake(
         place=example.place,
-        text=f"{example.context} {example.question}".strip()[:SHOWN_MISTAKE_CHARS],
+        text=f"{example.context} {example.question}".strip()[:MISTAKE_CHARS],
         expected=example.choices[example.label],
         predicted=choice.text,
         badness=choice.probability,
@@ -285,18 +267,12 @@ class Choose(Task[ChooseExample, Choice]):
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "number"
     sequence: ClassVar[Literal["window", "choice"]] = "choice"
+    metric: ClassVar = "accuracy"
 
-    @property
-    def metric(self) -> str:
-        """Accuracy."""
-        return "accuracy"
-
-    @classmethod
-    def build_parser(
-        cls, settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], ChooseExample]:
-        """Build a function that reads context, question, choices and label from a record."""
-        return build_parser(settings, table, needs_answer=needs_answer)
+    build_parser = staticmethod(build_parser)
+    make_example = staticmethod(make_example)
+    measure = staticmethod(measure)
+    evaluate = staticmethod(evaluate)
 
     @classmethod
     def from_examples(cls, settings: ChooseSettings, examples: Sequence[ChooseExample]) -> Self:
@@ -314,19 +290,10 @@ class Choose(Task[ChooseExample, Choice]):
             raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
         return cls(settings, numbers=numbers)
 
-    @property
-    def config_changes(self) -> dict[str, Any]:
-        """No changes: choices have no names, and each has one logit."""
-        return {}
-
     @classmethod
     def group(cls, example: ChooseExample) -> str | None:
         """Return the context, which several examples may share."""
         return example.context or None
-
-    def make_example(self, value: Any, place: str) -> ChooseExample:
-        """Build an example from (context, choices), or a mapping that may also have a question."""
-        return make_example(value, place)
 
     def num_chars(self, example: ChooseExample) -> int:
         """Return the number of characters of all sequences."""
@@ -374,22 +341,15 @@ class Choose(Task[ChooseExample, Choice]):
         encoded: Sequence[Encoded],
         logits: Sequence[Logits],
     ) -> Self:
-        """Fit the temperature on held-out examples."""
+        """Fit the temperature by likelihood, unless all predictions are correct."""
         del encoded
-        value = find_temperature(examples, logits)
-        return self if value is None else replace(self, numbers={TEMPERATURE: value})
-
-    def measure(
-        self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
-    ) -> dict[str, float]:
-        """Compute the accuracy."""
-        return measure(examples, predictions)
-
-    def evaluate(
-        self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
-    ) -> Evaluation:
-        """Compute accuracy with its interval, calibration, and the most confident mistakes."""
-        return evaluate(examples, predictions)
+        truth = np.array([example.label for example in examples])
+        scores = np.full((len(logits), max(map(len, logits))), NO_CHOICE)
+        for row, values in zip(scores, logits, strict=True):
+            row[: len(values)] = values - values.max()
+        if (scores.argmax(axis=1) == truth).all():
+            return self
+        return replace(self, numbers={TEMPERATURE: fit_temperature(scores, truth)})
 
     def show(self, example: ChooseExample) -> str:
         """Return context and question."""
@@ -398,7 +358,3 @@ class Choose(Task[ChooseExample, Choice]):
     def describe(self, prediction: Choice) -> str:
         """Return the choice and its probability."""
         return f"{prediction.text}\t{prediction.probability:.4f}"
-
-    def to_json(self, prediction: Choice) -> dict[str, Any]:
-        """Return the choice and all probabilities."""
-        return asdict(prediction)

@@ -9,16 +9,10 @@ import numpy.typing as npt
 
 from bertkit.reports.text import show
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import (
-    BOOTSTRAP_SEED,
-    MAX_MISTAKES,
-    SHOWN_CHARS,
-    Classification,
-    list_names,
-)
+from bertkit.tasks.classify.scoring import Classification, list_names
 from bertkit.tasks.metrics.classification import Counts, count_label_sets, weighted_mean
 from bertkit.tasks.metrics.correlation import bootstrap_interval
-from bertkit.tasks.task import Evaluation, Mistake, tell_calibration
+from bertkit.tasks.task import MISTAKE_CHARS, Evaluation, Mistake, rank_mistakes, tell_calibration
 
 NO_LABEL = "(no label)"
 MAX_FLAGS = 1 << 23  # texts x labels in memory at a time
@@ -63,7 +57,9 @@ def evaluate(
     scores = _list_resampled(tally)
     evaluation = Evaluation(
         metrics=metrics,
-        intervals={name: _find_interval(score, len(examples)) for name, score in scores.items()},
+        intervals={
+            name: bootstrap_interval(score, len(examples)) for name, score in scores.items()
+        },
         confidences=confidences,
         is_right=is_right,
         mistakes=_list_mistakes(examples, predictions, tally.num_wrong),
@@ -145,28 +141,21 @@ def _list_confidences(
     return np.array(confidences), np.array(is_right)
 
 
-def _find_interval(score: Statistic, number: int) -> tuple[float, float]:
-    found = bootstrap_interval(score, number, seed=BOOTSTRAP_SEED)
-    return found.low, found.high
-
-
 def _list_mistakes(
     examples: Sequence[ClassifyExample],
     predictions: Sequence[Classification],
     num_wrong: npt.NDArray[np.int64],
 ) -> tuple[Mistake, ...]:
     """List the texts with the most missing and extra labels."""
-    worst = np.argsort(-num_wrong, kind="stable")[:MAX_MISTAKES].tolist()
     return tuple(
         Mistake(
             place=examples[number].place,
-            text=examples[number].texts.show()[:SHOWN_CHARS],
+            text=examples[number].texts.show()[:MISTAKE_CHARS],
             expected=", ".join(sorted(examples[number].labels or ())) or NO_LABEL,
             predicted=", ".join(sorted(predictions[number].labels)) or NO_LABEL,
             badness=float(num_wrong[number]),
         )
-        for number in worst
-        if num_wrong[number]
+        for number in rank_mistakes(num_wrong)
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -26,7 +27,14 @@ from bertkit.tasks.metrics.classification import (
     weighted_mean,
 )
 from bertkit.tasks.metrics.correlation import bootstrap_interval
-from bertkit.tasks.task import TEMPERATURE, Evaluation, Mistake, tell_calibration
+from bertkit.tasks.task import (
+    MISTAKE_CHARS,
+    TEMPERATURE,
+    Evaluation,
+    Mistake,
+    rank_mistakes,
+    tell_calibration,
+)
 
 THRESHOLD = "threshold"
 
@@ -162,11 +170,8 @@ def find_threshold(probabilities: Numbers, labels: npt.NDArray[np.bool_]) -> flo
     return float((values[best] + below) / 2)
 
 
-BOOTSTRAP_SEED = 0
-MAX_MISTAKES = 100
 RARE = 0.1  # share of the examples with a label
 MAX_INTERVAL_LABELS = 100  # with more, a thousand resamples of each label take too long
-SHOWN_CHARS = 5000  # shown of a mistake's text
 
 Ids = npt.NDArray[np.int64]
 Statistic = Callable[[Counts], npt.NDArray[np.float64]]
@@ -253,24 +258,15 @@ def _find_intervals(
     truth: Ids, guess: Ids, num_labels: int, scores: dict[str, Statistic]
 ) -> dict[str, tuple[float, float]]:
     """Compute intervals of the metrics; only of the accuracy if labels are very many."""
-    number = len(truth)
     if num_labels > MAX_INTERVAL_LABELS:
         hits = truth == guess
-        found = bootstrap_interval(
-            lambda weights: weighted_mean(hits, weights), number, seed=BOOTSTRAP_SEED
-        )
-        return {"accuracy": (found.low, found.high)}
-    intervals = {}
-    for name, score in scores.items():
-        found = bootstrap_interval(
-            lambda weights, score=score: score(  # type: ignore[misc]
-                count_labels(truth, guess, num_labels, weights)
-            ),
-            number,
-            seed=BOOTSTRAP_SEED,
-        )
-        intervals[name] = (found.low, found.high)
-    return intervals
+        return {"accuracy": bootstrap_interval(partial(weighted_mean, hits), len(hits))}
+
+    def find_interval(score: Statistic) -> tuple[float, float]:
+        count = partial(count_labels, truth, guess, num_labels)
+        return bootstrap_interval(lambda weights: score(count(weights)), len(truth))
+
+    return {name: find_interval(score) for name, score in scores.items()}
 
 
 def _list_mistakes(
@@ -279,17 +275,16 @@ def _list_mistakes(
     is_right: npt.NDArray[np.bool_],
 ) -> tuple[Mistake, ...]:
     """List the mistakes with the highest confidence."""
-    wrong = np.flatnonzero(~is_right).tolist()
-    wrong.sort(key=lambda number: -predictions[number].probability)
+    confidences = np.array([found.probability for found in predictions])
     return tuple(
         Mistake(
             place=examples[number].place,
-            text=examples[number].texts.show()[:SHOWN_CHARS],
+            text=examples[number].texts.show()[:MISTAKE_CHARS],
             expected=", ".join(examples[number].labels or ()),
             predicted=predictions[number].label,
             badness=predictions[number].probability,
         )
-        for number in wrong[:MAX_MISTAKES]
+        for number in rank_mistakes(np.where(is_right, 0.0, confidences))
     )
 
 

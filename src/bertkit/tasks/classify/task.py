@@ -1,6 +1,6 @@
 """The task classify: C, then a linear layer; one label per text or pair, or multi-label."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,8 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import Record
-from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
@@ -22,7 +20,6 @@ from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import THRESHOLD, Classification
 from bertkit.tasks.columns import name_labels, spell_label
-from bertkit.tasks.settings import PoolingName
 from bertkit.tasks.task import TEMPERATURE, Evaluation, Task
 from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -55,11 +52,7 @@ class Classify(Task[ClassifyExample, Classification]):
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "labels"
 
-    @property
-    def pooling(self) -> PoolingName | None:
-        """As in `Task`."""
-        pooling: PoolingName | None = self.settings.pooling
-        return pooling
+    build_parser = staticmethod(records.build_parser)
 
     @property
     def metric(self) -> str:
@@ -72,13 +65,6 @@ class Classify(Task[ClassifyExample, Classification]):
         """The label that F1 is computed for; None if none is named and there are more than two."""
         named: str | None = self.settings.positive_label
         return self.labels[1] if named is None and len(self.labels) == 2 else named
-
-    @classmethod
-    def build_parser(
-        cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], ClassifyExample]:
-        """Build a function that reads text, pair and label from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> Self:

@@ -27,7 +27,7 @@ from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.choosing import Extraction, extract
 from bertkit.tasks.metrics.texts import measure_summaries
-from bertkit.tasks.task import Evaluation, Mistake, Task
+from bertkit.tasks.task import MAX_MISTAKES, MISTAKE_CHARS, Evaluation, Mistake, Task
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import split_words
 from bertkit.training.job import Scores
@@ -109,12 +109,21 @@ def build_parser(
     # A file with one text per line has this column, whatever it was called in training.
     wanted = None if table.format == TEXT else settings.text_column
     text_column = find_column(table, "text", wanted, USUAL_TEXT)
-    if not needs_answer:
-        return lambda record: make_example(
-            take_text(record, text_column), record.place, settings.language
-        )
-    summary_column = find_column(table, "summary", settings.summary_column, USUAL_SUMMARY)
-    return lambda record: _parse(record, text_column, summary_column, settings.language)
+    summary_column = None
+    if needs_answer:
+        summary_column = find_column(table, "summary", settings.summary_column, USUAL_SUMMARY)
+
+    def parse(record: Record) -> ExtractExample:
+        text = take_text(record, text_column)
+        summary = None if summary_column is None else take_text(record, summary_column)
+        candidates = Candidates.find(text, settings.language)
+        if summary is not None and not len(candidates):
+            raise BrokenRowError(f"{record.place} has no sentence in {text_column}")
+        if summary is not None and not split_words(summary):
+            raise BrokenRowError(f"{record.place} has no word in {summary_column}")
+        return ExtractExample(candidates, len(text), summary, record.place)
+
+    return parse
 
 
 def make_example(value: Any, place: str, language: str) -> ExtractExample:
@@ -122,30 +131,6 @@ def make_example(value: Any, place: str, language: str) -> ExtractExample:
     if not isinstance(value, str):
         raise InputError(f"{place}: expected a text, got {value!r:.80}")
     return ExtractExample(Candidates.find(value, language), len(value), place=place)
-
-
-def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> list[str]:
-    """Warn of texts that have no more sentences than a summary."""
-    short = [example for example in examples if len(example.candidates) <= num_sentences]
-    if not short:
-        return []
-    count = "1 text has" if len(short) == 1 else f"{len(short):,} texts have"
-    line = (
-        f"{count} no more sentences than a summary ({num_sentences}), so nothing is chosen there;"
-        f" first {short[0].place}"
-    )
-    return [line]
-
-
-def _parse(record: Record, text_column: str, summary_column: str, language: str) -> ExtractExample:
-    """Read a text with its summary."""
-    text, summary = take_text(record, text_column), take_text(record, summary_column)
-    candidates = Candidates.find(text, language)
-    if not len(candidates):
-        raise BrokenRowError(f"{record.place} has no sentence in {text_column}")
-    if not split_words(summary):
-        raise BrokenRowError(f"{record.place} has no word in {summary_column}")
-    return ExtractExample(candidates, len(text), summary, record.place)
 
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] of each sentence
@@ -185,39 +170,11 @@ def join_sentences(
     return SentenceWindows(sequences, tuple(rows), any(len(own) > room for own in pieces))
 
 
-MAX_MISTAKES = 100
-SHOWN_CHARS = 5000  # shown of a mistake's text
-
-
-def check_metrics() -> None:
-    """Check before training that ROUGE can be computed."""
-    measure_summaries(["a"], ["a"])
-
-
 def measure(
     examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
 ) -> dict[str, float]:
     """Compute ROUGE-1, ROUGE-2 and ROUGE-L."""
     return measure_summaries([found.summary for found in predictions], list_references(examples))
-
-
-def evaluate(
-    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], num_sentences: int
-) -> Evaluation:
-    """Compute ROUGE, also for the first and the oracle sentences, and list the worst summaries."""
-    references = list_references(examples)
-    first = [" ".join(one.candidates.sentences[:num_sentences]) for one in examples]
-    best = [choose_best(one, num_sentences) for one in examples]
-    metrics = measure(examples, predictions)
-    found = {"first_sentences": first, "best_sentences": best}
-    for name, summaries in found.items():
-        values = measure_summaries(summaries, references)
-        metrics |= {f"{metric}_{name}": value for metric, value in values.items()}
-    return Evaluation(
-        metrics=metrics,
-        mistakes=_list_mistakes(examples, predictions, best),
-        warnings=_warn(metrics, num_sentences),
-    )
 
 
 def list_references(examples: Sequence[ExtractExample]) -> list[str]:
@@ -241,7 +198,7 @@ def _list_mistakes(
         wanted = Grams.of(split_words(example.summary or ""))
         own = Grams.of(split_words(found.summary)).likeness(wanted)
         lost = Grams.of(split_words(other)).likeness(wanted) - own
-        text = " ".join(example.candidates.sentences)[:SHOWN_CHARS]
+        text = " ".join(example.candidates.sentences)[:MISTAKE_CHARS]
         mistakes.append(Mistake(example.place, text, other, found.summary, lost))
     mistakes.sort(key=lambda mistake: -mistake.badness)
     return tuple(mistake for mistake in mistakes[:MAX_MISTAKES] if mistake.badness > 0.0)
@@ -259,12 +216,11 @@ def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
     return (warning,)
 
 
-LABELS = ("OTHER", "SUMMARY")
-
-
 @dataclass(frozen=True)
 class Extract(Task[ExtractExample, Extraction]):
     """Selects the sentences of a text that make a summary."""
+
+    labels: tuple[str, ...] = ("OTHER", "SUMMARY")
 
     name: ClassVar = "extract"
     settings_kind: ClassVar = ExtractSettings
@@ -272,18 +228,10 @@ class Extract(Task[ExtractExample, Extraction]):
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = None  # each sentence is scored by its own [CLS]
     needs_both_ways: ClassVar = True  # [CLS] comes before its sentence
+    metric: ClassVar = "rouge2"
 
-    @property
-    def metric(self) -> str:
-        """ROUGE-2."""
-        return "rouge2"
-
-    @classmethod
-    def build_parser(
-        cls, settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], ExtractExample]:
-        """Build a function that reads text and summary from a record."""
-        return build_parser(settings, table, needs_answer=needs_answer)
+    build_parser = staticmethod(build_parser)
+    measure = staticmethod(measure)
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
@@ -298,24 +246,19 @@ class Extract(Task[ExtractExample, Extraction]):
                 "no text has a sentence with a word of its summary, so there is nothing to learn;"
                 " check text_column and summary_column"
             )
-        check_metrics()
-        return cls(settings, LABELS)
+        measure_summaries(["a"], ["a"])  # fails before training if ROUGE can't be computed
+        return cls(settings)
 
     @classmethod
     def from_config(
         cls, settings: ExtractSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
         """Build the task, after checking that the model has two labels."""
-        if config.num_labels != len(LABELS):
+        if config.num_labels != 2:
             raise CheckpointError(
                 f"an extractive summarizer has 2 labels, not {config.num_labels}; is this a tagger?"
             )
-        return cls(settings, LABELS, numbers)
-
-    @property
-    def config_changes(self) -> dict[str, Any]:
-        """The two labels."""
-        return {"id2label": dict(enumerate(LABELS))}
+        return cls(settings, numbers=numbers)
 
     @classmethod
     def group(cls, example: ExtractExample) -> str | None:
@@ -332,7 +275,16 @@ class Extract(Task[ExtractExample, Extraction]):
 
     def list_warnings(self, examples: Sequence[ExtractExample]) -> list[str]:
         """Warn of texts that have no more sentences than a summary."""
-        return list_warnings(examples, self.settings.sentences)
+        most = self.settings.sentences
+        short = [example for example in examples if len(example.candidates) <= most]
+        if not short:
+            return []
+        count = "1 text has" if len(short) == 1 else f"{len(short):,} texts have"
+        line = (
+            f"{count} no more sentences than a summary ({most}), so nothing is chosen there;"
+            f" first {short[0].place}"
+        )
+        return [line]
 
     def encode(self, examples: Sequence[ExtractExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`; long texts in several."""
@@ -368,17 +320,22 @@ class Extract(Task[ExtractExample, Extraction]):
         probabilities = 0.5 + 0.5 * np.tanh((rows[:, 1] - rows[:, 0]) / 2.0)  # softmax of the two
         return extract(example.candidates, probabilities, self.settings.sentences)
 
-    def measure(
-        self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
-    ) -> dict[str, float]:
-        """Compute the ROUGE of the summaries."""
-        return measure(examples, predictions)
-
     def evaluate(
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
     ) -> Evaluation:
         """Compute ROUGE, also for first and oracle sentences, and list the worst summaries."""
-        return evaluate(examples, predictions, self.settings.sentences)
+        most, references = self.settings.sentences, list_references(examples)
+        first = [" ".join(one.candidates.sentences[:most]) for one in examples]
+        best = [choose_best(one, most) for one in examples]
+        metrics = self.measure(examples, predictions)
+        for name, summaries in {"first_sentences": first, "best_sentences": best}.items():
+            values = measure_summaries(summaries, references)
+            metrics |= {f"{metric}_{name}": value for metric, value in values.items()}
+        return Evaluation(
+            metrics=metrics,
+            mistakes=_list_mistakes(examples, predictions, best),
+            warnings=_warn(metrics, most),
+        )
 
     def describe(self, prediction: Extraction) -> str:
         """Return the summary."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_labels, read_numbers
-from bertkit.tasks.metrics.correlation import CONFIDENCE, NUM_RESAMPLES, resample
+from bertkit.tasks.metrics.correlation import BOOTSTRAP_SEED, CONFIDENCE, NUM_RESAMPLES, resample
 
 NUM_BINS = 15  # as in the paper
 LEAST_TEMPERATURE = 0.1
@@ -102,7 +102,7 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
 
 
 def measure_calibration(
-    confidences: ArrayLike, is_right: ArrayLike, *, seed: int
+    confidences: ArrayLike, is_right: ArrayLike, *, seed: int = BOOTSTRAP_SEED
 ) -> CalibrationError:
     """Compute the expected calibration error, its interval, and its value under calibration."""
     confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)

@@ -10,7 +10,6 @@ Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,45 +23,31 @@ from bertkit.tasks.metrics.classification import (
     weighted_mean,
 )
 
+BOOTSTRAP_SEED = 0
 NUM_RESAMPLES = 1000
 CONFIDENCE = 0.95
 NUM_WEIGHTS_AT_ONCE = 1 << 18  # 2 MB, which fits the processor's cache
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval: the metric is within it in the share `confidence` of resamples.
-
-    Both ends are NaN if the metric is undefined in every resample.
-    """
-
-    low: float
-    high: float
-    confidence: float = CONFIDENCE
 
 
 def bootstrap_interval(
     statistic: Callable[[Numbers], Numbers],
     num_examples: int,
     *,
-    seed: int,
+    seed: int = BOOTSTRAP_SEED,
     num_resamples: int = NUM_RESAMPLES,
-    confidence: float = CONFIDENCE,
-) -> Interval:
-    """Compute the percentile bootstrap interval of a metric; the same seed gives the same interval.
+) -> tuple[float, float]:
+    """Return the ends of a metric's 95 % percentile bootstrap interval.
 
     `statistic` maps weights `[resamples, examples]`, the number of times each example was drawn, to
     the metric of each resample; resamples for which it is NaN (undefined) are ignored. An example
     is the unit to draw: a sentence for entities, a question for answers.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
     values = resample(statistic, num_examples, seed=seed, num_resamples=num_resamples)
     defined = values[~np.isnan(values)]
     if not defined.size:
-        return Interval(np.nan, np.nan, confidence)
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), confidence)
+        return np.nan, np.nan
+    low, high = np.quantile(defined, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
 
 
 def resample(

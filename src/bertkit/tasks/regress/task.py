@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,8 +28,7 @@ from bertkit.tasks.metrics.correlation import (
     spearman,
 )
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.settings import PoolingName
-from bertkit.tasks.task import Evaluation, Mistake, Task
+from bertkit.tasks.task import MISTAKE_CHARS, Evaluation, Mistake, Task, rank_mistakes
 from bertkit.tasks.texts import (
     Texts,
     build_text_parser,
@@ -115,9 +115,6 @@ def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
     return lines
 
 
-BOOTSTRAP_SEED = 0
-MAX_MISTAKES = 100
-SHOWN_MISTAKE_CHARS = 5000  # shown of a mistake's text
 SAME_SHARE = 0.01  # with a lower std, relative to the truth, predictions count as constant
 
 Numbers = npt.NDArray[np.float64]
@@ -129,64 +126,56 @@ SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
 }
 
 
-def measure(examples: Sequence[RegressExample], values: Sequence[float]) -> dict[str, float]:
-    """Compute correlations (NaN if all true or all predicted numbers are equal) and errors."""
-    truth, guess = _read(examples, values)
-    return {name: float(score(truth, guess, None)) for name, score in SCORES.items()}
-
-
-def evaluate(examples: Sequence[RegressExample], values: Sequence[float]) -> Evaluation:
-    """Compute the same with intervals, and list the predictions with the largest errors."""
-    truth, guess = _read(examples, values)
-    intervals = {}
-    for name, score in SCORES.items():
-        found = bootstrap_interval(
-            lambda weights, score=score: score(truth, guess, weights),  # type: ignore[misc]
-            len(truth),
-            seed=BOOTSTRAP_SEED,
-        )
-        intervals[name] = (found.low, found.high)
-    return Evaluation(
-        metrics=measure(examples, values),
-        intervals=intervals,
-        mistakes=_list_mistakes(examples, guess, np.abs(guess - truth)),
-        warnings=_warn(truth, guess),
-    )
-
-
-def _read(examples: Sequence[RegressExample], values: Sequence[float]) -> tuple[Numbers, Numbers]:
-    truth = np.array([example.number for example in examples], dtype=np.float64)
-    return truth, np.array(values, dtype=np.float64)
-
-
-def _list_mistakes(
-    examples: Sequence[RegressExample], guess: Numbers, errors: Numbers
-) -> tuple[Mistake, ...]:
-    worst = np.argsort(-errors, kind="stable")[:MAX_MISTAKES].tolist()
-    return tuple(
-        Mistake(
-            place=examples[number].place,
-            text=examples[number].texts.show()[:SHOWN_MISTAKE_CHARS],
-            expected=f"{examples[number].number:.6g}",
-            predicted=f"{guess[number]:.4f}",
-            badness=float(errors[number]),
-        )
-        for number in worst
-        if errors[number] > 0.0
-    )
-
-
-def _warn(truth: Numbers, guess: Numbers) -> tuple[str, ...]:
-    if guess.std() < SAME_SHARE * truth.std():
-        return (f"every prediction is about {guess.mean():.4g}",)
-    return ()
-
-
 @dataclass(frozen=True)
 class Regression(Tabular):
     """The predicted number, in the unit of the training examples."""
 
     value: float
+
+
+def measure(
+    examples: Sequence[RegressExample], predictions: Sequence[Regression]
+) -> dict[str, float]:
+    """Compute correlations (NaN if all true or all predicted numbers are equal) and errors."""
+    truth, guess = _read(examples, predictions)
+    return {name: float(score(truth, guess, None)) for name, score in SCORES.items()}
+
+
+def evaluate(examples: Sequence[RegressExample], predictions: Sequence[Regression]) -> Evaluation:
+    """Compute the same with intervals, and list the predictions with the largest errors."""
+    truth, guess = _read(examples, predictions)
+    is_same = guess.std() < SAME_SHARE * truth.std()
+    return Evaluation(
+        metrics=measure(examples, predictions),
+        intervals={
+            name: bootstrap_interval(partial(score, truth, guess), len(truth))
+            for name, score in SCORES.items()
+        },
+        mistakes=_list_mistakes(examples, guess, np.abs(guess - truth)),
+        warnings=(f"every prediction is about {guess.mean():.4g}",) if is_same else (),
+    )
+
+
+def _read(
+    examples: Sequence[RegressExample], predictions: Sequence[Regression]
+) -> tuple[Numbers, Numbers]:
+    truth = np.array([example.number for example in examples], dtype=np.float64)
+    return truth, np.array([found.value for found in predictions], dtype=np.float64)
+
+
+def _list_mistakes(
+    examples: Sequence[RegressExample], guess: Numbers, errors: Numbers
+) -> tuple[Mistake, ...]:
+    return tuple(
+        Mistake(
+            place=examples[number].place,
+            text=examples[number].texts.show()[:MISTAKE_CHARS],
+            expected=f"{examples[number].number:.6g}",
+            predicted=f"{guess[number]:.4f}",
+            badness=float(errors[number]),
+        )
+        for number in rank_mistakes(errors)
+    )
 
 
 @dataclass(frozen=True)
@@ -199,24 +188,13 @@ class Regress(Task[RegressExample, Regression]):
     is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "number"
+    metric: ClassVar = "pearson"
+    config_changes: ClassVar = {"num_labels": 1, "problem_type": "regression"}
 
-    @property
-    def pooling(self) -> PoolingName | None:
-        """As in `Task`."""
-        pooling: PoolingName | None = self.settings.pooling
-        return pooling
-
-    @property
-    def metric(self) -> str:
-        """Pearson's correlation."""
-        return "pearson"
-
-    @classmethod
-    def build_parser(
-        cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], RegressExample]:
-        """Build a function that reads text, pair and number from a record."""
-        return build_parser(settings, table, needs_answer=needs_answer)
+    build_parser = staticmethod(build_parser)
+    list_warnings = staticmethod(list_warnings)
+    measure = staticmethod(measure)
+    evaluate = staticmethod(evaluate)
 
     @classmethod
     def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:
@@ -242,11 +220,6 @@ class Regress(Task[RegressExample, Regression]):
             )
         return cls(settings, numbers=numbers)
 
-    @property
-    def config_changes(self) -> dict[str, Any]:
-        """One output, trained as a regression."""
-        return {"num_labels": 1, "problem_type": "regression"}
-
     def make_example(self, value: Any, place: str) -> RegressExample:
         """Build an example from a text, or a tuple of two."""
         return RegressExample(read_texts(value, place, self.settings), place=place)
@@ -254,10 +227,6 @@ class Regress(Task[RegressExample, Regression]):
     def num_chars(self, example: RegressExample) -> int:
         """Return the number of characters of text and pair."""
         return example.texts.num_chars
-
-    def list_warnings(self, examples: Sequence[RegressExample]) -> list[str]:
-        """Report the range of the numbers, and warn if their scale is hard to learn."""
-        return list_warnings(examples)
 
     def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
@@ -282,18 +251,6 @@ class Regress(Task[RegressExample, Regression]):
         del example, encoded
         return Regression(float(logits.mean(dtype=np.float64)))
 
-    def measure(
-        self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
-    ) -> dict[str, float]:
-        """Compute Pearson's and Spearman's correlation, squared and absolute error."""
-        return measure(examples, [found.value for found in predictions])
-
-    def evaluate(
-        self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
-    ) -> Evaluation:
-        """Compute the same with intervals, and list the predictions with the largest errors."""
-        return evaluate(examples, [found.value for found in predictions])
-
     def show(self, example: RegressExample) -> str:
         """Return the text or the pair."""
         return example.texts.show()
@@ -301,7 +258,3 @@ class Regress(Task[RegressExample, Regression]):
     def describe(self, prediction: Regression) -> str:
         """Return the number."""
         return f"{prediction.value:.4f}"
-
-    def to_json(self, prediction: Regression) -> dict[str, Any]:
-        """Return the number."""
-        return asdict(prediction)

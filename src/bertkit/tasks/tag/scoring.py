@@ -18,12 +18,9 @@ from bertkit.tasks.metrics.entities import (
 )
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample, read_tags
-from bertkit.tasks.task import Evaluation, Mistake, calibrate
+from bertkit.tasks.task import MAX_MISTAKES, Evaluation, Mistake, calibrate
 
 Tags = list[list[str]]  # of each word of each sentence
-
-BOOTSTRAP_SEED = 0
-MAX_MISTAKES = 100
 
 
 def measure(
@@ -52,7 +49,8 @@ def evaluate(
         by_type = counts.by_type.f1.tolist()
         names = (f"f1 {type_}" for type_ in counts.types)
         metrics |= dict(zip(names, by_type, strict=True))
-    names_of_tags = _list_names(labels, truth, found)
+    seen = set(chain.from_iterable(truth)) | set(chain.from_iterable(found))
+    names_of_tags = (*labels, *sorted(seen - set(labels)))  # others are unseen, or from repair
     evaluation = Evaluation(
         metrics=metrics,
         intervals=_find_intervals(truth, found, counts),
@@ -102,11 +100,7 @@ def _find_intervals(
     }
     if counts is not None:
         statistics["f1"] = lambda weights: counts.by_sentence.add_up(weights).pool().f1
-    intervals = {
-        name: bootstrap_interval(statistic, len(truth), seed=BOOTSTRAP_SEED)
-        for name, statistic in statistics.items()
-    }
-    return {name: (interval.low, interval.high) for name, interval in intervals.items()}
+    return {name: bootstrap_interval(score, len(truth)) for name, score in statistics.items()}
 
 
 def _list_hits(truth: Tags, found: Tags) -> list[bool]:
@@ -116,12 +110,6 @@ def _list_hits(truth: Tags, found: Tags) -> list[bool]:
         for one, guess in zip(truth, found, strict=True)
         for tag, other in zip(one, guess, strict=True)
     ]
-
-
-def _list_names(labels: Sequence[str], truth: Tags, found: Tags) -> tuple[str, ...]:
-    """Return the labels, followed by tags unseen in training or produced by repair."""
-    seen = set(chain.from_iterable(truth)) | set(chain.from_iterable(found))
-    return (*labels, *sorted(seen - set(labels)))
 
 
 def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> dict[tuple[int, int], int]:

@@ -1,6 +1,6 @@
 """The task tag: T_i of a word's first piece, then a linear layer; one tag per word."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,8 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import Record
-from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.reports.text import show
@@ -51,6 +49,9 @@ class Tag(Task[TagExample, Tagging]):
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "tags"
 
+    build_parser = staticmethod(records.build_parser)
+    make_example = staticmethod(records.make_example)
+
     @property
     def metric(self) -> str:
         """F1 of entities, or accuracy if tags don't mark entities."""
@@ -60,13 +61,6 @@ class Tag(Task[TagExample, Tagging]):
     def scheme(self) -> Scheme | None:
         """The scheme by which tags mark entities; None if they don't."""
         return None if self.settings.scheme == "plain" else find_scheme(self.labels)
-
-    @classmethod
-    def build_parser(
-        cls, settings: TagSettings, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], TagExample]:
-        """Build a function that reads words and tags from a record."""
-        return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: TagSettings, examples: Sequence[TagExample]) -> Self:
@@ -98,15 +92,6 @@ class Tag(Task[TagExample, Tagging]):
         return cls(
             settings, labels if settings.scheme == "plain" else spell_labels(labels), numbers
         )
-
-    @property
-    def config_changes(self) -> dict[str, Any]:
-        """The tags."""
-        return {"id2label": dict(enumerate(self.labels))}
-
-    def make_example(self, value: Any, place: str) -> TagExample:
-        """Build an example from a text or a list of words."""
-        return records.make_example(value, place)
 
     def num_chars(self, example: TagExample) -> int:
         """Return the number of characters of the text or all words."""

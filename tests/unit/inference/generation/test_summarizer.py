@@ -20,7 +20,7 @@ from bertkit.inference.generation.summarizer import (
 )
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.extract import ExtractSettings
-from bertkit.tasks.extract.task import LABELS, Extract
+from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.saved import save_task
 
 TEXT = "the cat saw a dog. a dog lost the hat! the hat. a cat saw the hat. the dog saw."
@@ -30,7 +30,7 @@ TEXT = "the cat saw a dog. a dog lost the hat! the hat. a cat saw the hat. the d
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     save_kind(folder, BertForTokenClassification)
-    save_task(folder, Extract(ExtractSettings(max_length=20, sentences=2), LABELS))
+    save_task(folder, Extract(ExtractSettings(max_length=20, sentences=2)))
     return folder
 
 
@@ -152,7 +152,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
 
 def test_language_and_engine_are_the_models_or_chosen(tmp_path, trained):
     save_kind(tmp_path, BertForTokenClassification)
-    save_task(tmp_path, Extract(ExtractSettings(max_length=20, language="ja"), LABELS))
+    save_task(tmp_path, Extract(ExtractSettings(max_length=20, language="ja")))
     assert TrainedSummarizer.load(tmp_path).options.language == "ja"
     chosen = SummarySettings(language="de", words=9)
     loaded = load_summarizer(tmp_path, EmbedderSettings(engine="torch"), chosen)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import scipy.special
 import torch
 
 from bertkit.data.tables.record import Record
@@ -26,6 +28,12 @@ def table_of(*columns: str, **roles: str) -> RecordTable:
 def record_of(**values: object) -> Record:
     """A row."""
     return Record(values, "t.csv, line 2")
+
+
+def negative_log_likelihood(logits, labels, temperature=1.0) -> float:
+    """The mean of -log p(label)."""
+    shifted = (logits - np.max(logits, axis=1, keepdims=True)) / temperature
+    return -scipy.special.log_softmax(shifted, axis=1)[np.arange(len(labels)), labels].mean()
 
 
 def train(

@@ -37,16 +37,13 @@ class CalibrationError:
 
     With few answers, accuracy and confidence differ in each bin by chance alone, so even a
     perfectly calibrated model has an error above 0.
-
-    Attributes:
-        if_calibrated: the mean error that a perfectly calibrated model with the same confidences
-            would have on as many answers, or None likewise.
     """
 
     value: float
     num_bins: int  # of equal width
     low: float | None = None  # 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers
     high: float | None = None
+    # mean error of a perfectly calibrated model with as many answers and these confidences
     if_calibrated: float | None = None
 
     def describe(self) -> str:
@@ -59,27 +56,10 @@ class CalibrationError:
         return f"calibration error {100 * self.value:.1f} % ({'; '.join(parts)})"
 
 
-def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
-    """Return the probabilities of the labels, `[examples, labels]`."""
-    probabilities: Numbers = np.exp(_log_softmax(_read_logits(logits), temperature))
-    return probabilities
-
-
-def negative_log_likelihood(
-    logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
-) -> float:
-    """Return the mean of -log p(label), in nats, for logits `[examples, labels]`."""
-    scores, truth = _read_examples(logits, labels)
-    return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
-
-
 def find_reliability(
     confidences: ArrayLike, is_right: ArrayLike, num_bins: int = NUM_BINS
 ) -> list[ReliabilityBin]:
-    """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1.
-
-    `confidences` are the probabilities of the predicted labels, `[examples]`.
-    """
+    """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1."""
     confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
     edges = np.linspace(0.0, 1.0, num_bins + 1)
     return [
@@ -189,32 +169,20 @@ def _differentiate(
     scores: Numbers, truth: np.ndarray[tuple[int], np.dtype[np.int64]], inverse: float
 ) -> tuple[float, float]:
     """Return first and second derivatives of the mean NLL with respect to 1 / temperature."""
-    probabilities = np.exp(_log_softmax(scores, 1.0 / inverse))
+    shifted = (scores - scores.max(axis=1, keepdims=True)) / (1.0 / inverse)
+    probabilities = np.exp(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
     means = (probabilities * scores).sum(axis=1)
     variances = (probabilities * (scores - means[:, None]) ** 2).sum(axis=1)
     slopes = means - scores[np.arange(len(truth)), truth]
     return float(slopes.mean()), float(variances.mean())
 
 
-def _log_softmax(scores: Numbers, temperature: float) -> Numbers:
-    if not 0 < temperature < np.inf:
-        raise InputError(f"temperature is {temperature:g}, and must be above 0 and finite")
-    shifted = (scores - scores.max(axis=1, keepdims=True)) / temperature
-    logarithms: Numbers = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logarithms
-
-
-def _read_logits(logits: ArrayLike) -> Numbers:
-    scores = read_numbers(logits, "logits", num_axes=2)
-    if scores.shape[1] == 0:
-        raise InputError("logits have no labels: expected [examples, labels]")
-    return scores
-
-
 def _read_examples(
     logits: ArrayLike, labels: ArrayLike
 ) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    scores = _read_logits(logits)
+    scores = read_numbers(logits, "logits", num_axes=2)
+    if scores.shape[1] == 0:
+        raise InputError("logits have no labels: expected [examples, labels]")
     truth = read_labels(labels, scores.shape[1], "labels")
     check_lengths(logits=scores, labels=truth)
     return scores, truth

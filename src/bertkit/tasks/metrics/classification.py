@@ -199,11 +199,6 @@ def macro_f1(counts: Counts) -> Numbers:
     return counts.average(counts.f1)
 
 
-def micro_f1(counts: Counts) -> Numbers:
-    """Return the F1 of the pooled counts; with one label per example, it equals the accuracy."""
-    return counts.pool().f1
-
-
 def matthews(counts: Counts) -> Numbers:
     """Return the Matthews correlation coefficient, from -1 to 1; 0 is chance.
 
@@ -243,28 +238,6 @@ def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
     `counts.add_up(weights).pool().f1` is the micro F1 and `counts.add_up(weights).f1.mean(axis=-1)`
     the macro F1. The macro F1 includes labels that never occur, as 0, as in scikit-learn.
     """
-    truth, guess = _read_label_sets(labels, predictions)
-    return Counts(
-        correct=(truth & guess).astype(np.int64),
-        predicted=guess.astype(np.int64),
-        actual=truth.astype(np.int64),
-    )
-
-
-def subset_accuracy(
-    labels: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
-) -> Numbers:
-    """Return the share of examples whose predicted set of labels equals the true set.
-
-    Both are Booleans `[examples, labels]`; the weights are `[..., examples]`.
-    """
-    truth, guess = _read_label_sets(labels, predictions)
-    return weighted_mean((truth == guess).all(axis=1), weights)
-
-
-def _read_label_sets(
-    labels: ArrayLike, predictions: ArrayLike
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     truth, guess = np.asarray(labels), np.asarray(predictions)
     check_lengths(labels=np.atleast_1d(truth), predictions=np.atleast_1d(guess))
     for name, values in (("labels", truth), ("predictions", guess)):
@@ -278,4 +251,8 @@ def _read_label_sets(
             f"labels know {truth.shape[1]} labels, and predictions {guess.shape[1]}: both must"
             " have a column for each"
         )
-    return truth, guess
+    return Counts(
+        correct=(truth & guess).astype(np.int64),
+        predicted=guess.astype(np.int64),
+        actual=truth.astype(np.int64),
+    )

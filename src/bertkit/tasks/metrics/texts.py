@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bertkit.base.errors import InputError, MissingExtraError
 from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_numbers
@@ -82,18 +82,6 @@ def score_answers(
     return AnswerScores(*scores)
 
 
-def apply_threshold(
-    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike, threshold: float
-) -> AnswerScores:
-    """Return the scores if questions with null odds above a threshold are left unanswered."""
-    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
-    is_null = odds > threshold
-    null_score = np.where(is_answerable, 0.0, 1.0)
-    return AnswerScores(
-        np.where(is_null, null_score, scores.exact), np.where(is_null, null_score, scores.f1)
-    )
-
-
 def total_squad_1(scores: AnswerScores) -> dict[str, float]:
     """Return the totals that evaluate-v1.1.py prints: `exact_match` and `f1`, in percent."""
     return {"exact_match": _percent(scores.exact), "f1": _percent(scores.f1)}
@@ -128,10 +116,11 @@ def find_null_threshold(
 ) -> NullThreshold:
     """Find the threshold with the best score; among equals the lowest, which answers fewest.
 
-    `apply_threshold` with it gives the same score: questions with equal odds are never separated.
-    If answering nothing is best, the threshold is below all odds.
+    Questions with equal odds are never separated. If answering nothing is best, the threshold is
+    below all odds.
     """
-    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
+    is_answerable, odds = np.asarray(has_answer, dtype=bool), read_numbers(null_odds, "null_odds")
+    check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
     order = np.argsort(odds, kind="stable")
     gains = getattr(scores, metric) - ~is_answerable
     running = np.cumsum([(~is_answerable).sum(), *gains[order]])
@@ -139,15 +128,6 @@ def find_null_threshold(
     best = int(np.argmax(np.where(is_reachable, running, -np.inf)))
     threshold = odds[order[best - 1]] if best else odds.min() - 1.0
     return NullThreshold(100.0 * float(running[best]) / len(odds), float(threshold))
-
-
-def _read_questions(
-    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike
-) -> tuple[NDArray[np.bool_], Numbers]:
-    is_answerable = np.asarray(has_answer, dtype=bool)
-    odds = read_numbers(null_odds, "null_odds")
-    check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
-    return is_answerable, odds
 
 
 def _overlap(words: list[str], gold: list[str]) -> float:

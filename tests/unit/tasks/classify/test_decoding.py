@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.unit.tasks.small import negative_log_likelihood
 
 from bertkit.tasks.classify.scoring import (
     choose_labels,
@@ -11,7 +12,6 @@ from bertkit.tasks.classify.scoring import (
     fit_joint,
     pool_windows,
 )
-from bertkit.tasks.metrics.calibration import negative_log_likelihood
 
 RANDOM = np.random.default_rng(0)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.unit.tasks.small import negative_log_likelihood
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.metrics import calibration
@@ -13,8 +14,6 @@ from bertkit.tasks.metrics.calibration import (
     find_reliability,
     fit_temperature,
     measure_calibration,
-    negative_log_likelihood,
-    softmax,
 )
 
 
@@ -75,26 +74,19 @@ def test_scores_of_any_size_are_fitted():
     assert fit_temperature(logits * 1e-12, [0, 1, 1]) == LEAST_TEMPERATURE
 
 
-@pytest.mark.parametrize("function", [negative_log_likelihood, fit_temperature])
-def test_wrong_examples_are_refused(function):
+def test_wrong_examples_are_refused():
     with pytest.raises(InputError, match="logits 1, labels 2"):
-        function([[0.0, 1.0]], [0, 1])
+        fit_temperature([[0.0, 1.0]], [0, 1])
     with pytest.raises(InputError, match="labels has 2 at 0"):
-        function([[0.0, 1.0]], [2])
+        fit_temperature([[0.0, 1.0]], [2])
     with pytest.raises(InputError, match="logits has nan in example 0"):
-        function([[0.0, np.nan]], [1])
+        fit_temperature([[0.0, np.nan]], [1])
     with pytest.raises(InputError, match="2 axes"):
-        function([0.0, 1.0], [1])
+        fit_temperature([0.0, 1.0], [1])
     with pytest.raises(InputError, match="are empty"):
-        function(np.zeros((0, 2)), [])
+        fit_temperature(np.zeros((0, 2)), [])
     with pytest.raises(InputError, match="logits have no labels"):
-        function(np.zeros((1, 0)), [0])
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, np.inf, np.nan])
-def test_a_temperature_is_above_zero(temperature):
-    with pytest.raises(InputError, match="must be above 0 and finite"):
-        softmax([[0.0, 1.0]], temperature)
+        fit_temperature(np.zeros((1, 0)), [0])
 
 
 def test_wrong_confidences_are_refused():

@@ -14,7 +14,6 @@ from bertkit.tasks.metrics.classification import (
     divide,
     macro_f1,
     matthews,
-    micro_f1,
     read_labels,
     read_numbers,
     read_weights,
@@ -50,7 +49,7 @@ def test_weights_score_many_sets_at_once():
     weights = np.array([[1.0] * 6, [0, 0, 0, 2, 1, 0]])
     counts = count_labels(LABELS, PREDICTIONS, 4, weights)
     assert counts.actual.shape == (2, 4)
-    for metric in (accuracy, macro_f1, micro_f1, matthews, binary_f1):
+    for metric in (accuracy, macro_f1, matthews, binary_f1):
         once = metric(count_labels(LABELS, PREDICTIONS, 4))
         repeated = metric(count_labels([1, 1, 1], [1, 1, 0], 4))
         assert metric(counts).tolist() == [once, repeated]

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.metrics.classification import count_label_sets, subset_accuracy
+from bertkit.tasks.metrics.classification import count_label_sets
 
 LABELS = np.array([[True, False, False], [True, True, False], [False, False, False]])
 PREDICTIONS = np.array([[True, True, False], [True, True, False], [False, False, False]])
-
-
-def test_all_labels_of_an_example_must_be_right():
-    assert subset_accuracy(LABELS, PREDICTIONS) == pytest.approx(2 / 3)
-    assert subset_accuracy(LABELS, PREDICTIONS, np.array([[3.0, 1, 0]])).tolist() == [0.25]
 
 
 def test_weights_add_up_resamples():

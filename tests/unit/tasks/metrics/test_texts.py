@@ -8,7 +8,6 @@ import pytest
 from bertkit.base.errors import InputError
 from bertkit.tasks.metrics.texts import (
     AnswerScores,
-    apply_threshold,
     find_bits_per_character,
     find_null_threshold,
     find_perplexity,
@@ -55,7 +54,7 @@ def test_the_best_threshold_gives_its_score():
         for metric in ("exact", "f1"):
             best = find_null_threshold(scores, metric, has_answer, odds)
             tried = {
-                threshold: getattr(apply_threshold(scores, has_answer, odds, threshold), metric)
+                threshold: np.where(odds > threshold, ~has_answer, getattr(scores, metric))
                 for threshold in (odds.min() - 1, *odds)
             }
             means = {threshold: values.mean() * 100 for threshold, values in tried.items()}
@@ -77,7 +76,7 @@ def test_wrong_questions_are_refused():
     with pytest.raises(InputError, match="scores 4, has_answer 1"):
         total_squad_2(SCORES, [True])
     with pytest.raises(InputError, match="scores 4, has_answer 4, null_odds 1"):
-        apply_threshold(SCORES, HAS_ANSWER, [1.0], 0.0)
+        find_null_threshold(SCORES, "f1", HAS_ANSWER, [1.0])
     with pytest.raises(InputError, match="null_odds has nan in example 3"):
         find_null_threshold(SCORES, "f1", HAS_ANSWER, [0, 0, 0, np.nan])
 

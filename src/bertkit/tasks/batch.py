@@ -208,10 +208,7 @@ def compute_logits(
     row: Literal["sequence", "token"],
     tokens_per_batch: int,
 ) -> list[Logits]:
-    """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order.
-
-    `row` says whether each sequence or each token has a row of logits.
-    """
+    """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order."""
     sequences = [sequence for one in encoded for sequence in one.sequences]
     by_sequence = _compute_sequences(compute, sequences, row, tokens_per_batch)
     stops = list(accumulate(len(one.sequences) for one in encoded))

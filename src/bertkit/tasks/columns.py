@@ -77,10 +77,7 @@ def take_label(record: Record, column: str) -> str:
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
-    """Return the labels in a column: a list, also one written as text, or a text with separators.
-
-    There may be none.
-    """
+    """Return the labels in a column, perhaps none: a list, or a text of one or with separators."""
     value = take_value(record, column)
     values = _split_labels(value, separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]

@@ -20,7 +20,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
-from bertkit.tasks.settings import PoolingName, TaskSettings
+from bertkit.tasks.settings import PoolingName
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -99,7 +99,6 @@ class Task(ABC, Generic[Example, Prediction]):
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     name: ClassVar[str]  # its key in TASKS
-    settings_kind: ClassVar[type[TaskSettings]]
     model_kind: ClassVar[type[FineTunedBert]]
     row: ClassVar[Literal["sequence", "token"]]  # whether each sequence or token has logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences

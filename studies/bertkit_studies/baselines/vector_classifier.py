@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.classify.scoring import choose_label
+from bertkit.tasks.classify.scoring import choose_labels
 from bertkit.tasks.texts import Texts
 from bertkit_studies.probes.downstream import LabeledTask
 
@@ -45,7 +45,7 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
     for strength in STRENGTHS:
         weights, bias = fit(train, labels, len(ids), strength)
         rows = (held_out @ weights + bias).softmax(dim=1).tolist()
-        predictions = [choose_label(learned.labels, row) for row in rows]
+        predictions = [choose_labels(learned.labels, row) for row in rows]
         found.append(learned.measure(data.dev.examples, predictions)[learned.metric])
     return max(found)
 

@@ -38,7 +38,7 @@ class CountSettings(TaskSettings):
 
 
 class Count(Task[CountExample, int]):
-    name, settings_kind, model_kind = "count", CountSettings, BertForSequenceClassification
+    name, model_kind = "count", BertForSequenceClassification
     row, metric = "sequence", "accuracy"
     config_changes = MappingProxyType({"num_labels": MOST + 1})
 

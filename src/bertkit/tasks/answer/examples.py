@@ -29,12 +29,9 @@ class Windows:
 
 
 def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
-    """Split a context into parts; the last may be shorter, an empty context has one empty part.
-
-    The distance `stride` between two parts is capped at `size`, so that every token is in a window.
-    """
+    """Split a context into parts; the last may be shorter, an empty context has one empty part."""
     num_more = max(0, num_tokens - size)
-    step = min(size, stride)
+    step = min(size, stride)  # so that every token is in a window
     starts = range(0, num_more + step, step) if num_more else range(1)
     return tuple(range(start, min(start + size, num_tokens)) for start in starts)
 
@@ -116,8 +113,12 @@ def build_parser(
         text = take_text(record, context)
         given = record.values.get("id")
         identity = record.place if given is None or given == "" else str(given)
+        if identity in seen:
+            raise BrokenRowError(
+                f"{record.place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which occurred before"
+            )
         if needs_answer:
-            _check_new(identity, seen, record.place)
+            seen.add(identity)
         return AnswerExample(
             question=take_text(record, question),
             context=text,
@@ -144,10 +145,7 @@ def make_example(value: Any, place: str) -> AnswerExample:
 
 
 def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
-    """Find an answer in its context: at its stated start, or else nearest to it.
-
-    Without one, the first occurrence is taken.
-    """
+    """Find an answer in its context, nearest to its stated start; without one the first."""
     bare = text.strip()
     num_blanks = len(text) - len(text.lstrip())
     wanted = 0 if start is None else max(0, start + num_blanks)
@@ -179,15 +177,6 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
             f" only for scoring, first at {absent[0]}"
         )
     return lines
-
-
-def _check_new(identity: str, seen: set[str], place: str) -> None:
-    """Check that an id is new, and remember it."""
-    if identity in seen:
-        raise BrokenRowError(
-            f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which occurred before"
-        )
-    seen.add(identity)
 
 
 def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:
@@ -236,10 +225,7 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
 
 
 def _pair_lists(cell: object) -> object:
-    """Convert an object of two lists, as on the Hub, to a list of objects; keep other values.
-
-    Source: the Hub's `rajpurkar/squad` and `squad_v2`.
-    """
+    """Convert an object of two lists, as in the Hub's `rajpurkar/squad`, to a list of objects."""
     match cell:
         case {"text": list(texts), "answer_start": list(starts)} if len(texts) == len(starts):
             pairs = zip(texts, starts, strict=True)

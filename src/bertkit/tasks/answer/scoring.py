@@ -42,18 +42,13 @@ class AnswerCandidate(Tabular):
 
 @dataclass(frozen=True)
 class Answer(Tabular):
-    """The answer to a question.
-
-    Attributes:
-        null_odds: score of "no answer" minus the score of the best span, in logits; None under the
-            rules of SQuAD 1.1.
-    """
+    """The answer to a question."""
 
     text: str  # empty for "no answer"
     start: int | None  # None for "no answer"
     stop: int | None  # as in `context[start:stop]`
     probability: float  # among the candidates
-    null_odds: float | None
+    null_odds: float | None  # score of "no answer" minus the best span's; None in SQuAD 1.1
     n_best: tuple[AnswerCandidate, ...]  # the best first
 
     def as_rows(self) -> Sequence[Row]:
@@ -98,10 +93,7 @@ class Spans(NamedTuple):
 def find_answer(
     context: str, windows: Windows, logits: Logits, settings: AnswerSettings, threshold: float
 ) -> Answer:
-    """Decode logits `[tokens, 2]` of all windows (start, end) to an answer.
-
-    It is "no answer" if `null_odds` is above the threshold.
-    """
+    """Decode logits `[tokens, 2]` of all windows (start, end) to an answer."""
     sizes = [windows.num_before + len(part) + 1 for part in windows.parts]
     parts = np.split(logits, np.cumsum(sizes)[:-1])
     spans = find_spans(windows, parts, settings)

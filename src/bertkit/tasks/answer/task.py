@@ -43,7 +43,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     """Extractive question answering."""
 
     name: ClassVar = "answer"
-    settings_kind: ClassVar = AnswerSettings
     model_kind: ClassVar = BertForQuestionAnswering
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "span"

@@ -189,15 +189,6 @@ class Choice(Tabular):
     probabilities: tuple[float, ...]  # of all choices, in their order
 
 
-def take_choice(choices: Sequence[str], logits: Logits, temperature: float) -> Choice:
-    """Return the likeliest choice, with the probability of each."""
-    scores = logits.astype(np.float64) / temperature
-    powers = np.exp(scores - scores.max())
-    shares = powers / powers.sum()
-    best = int(logits.argmax())
-    return Choice(best, choices[best], float(shares[best]), tuple(shares.tolist()))
-
-
 NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 
 Flags = npt.NDArray[np.bool_]
@@ -262,7 +253,6 @@ class Choose(Task[ChooseExample, Choice]):
     """Multiple choice among answers or endings."""
 
     name: ClassVar = "choose"
-    settings_kind: ClassVar = ChooseSettings
     model_kind: ClassVar = BertForMultipleChoice
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "number"
@@ -333,7 +323,11 @@ class Choose(Task[ChooseExample, Choice]):
     def decode(self, example: ChooseExample, encoded: Encoded, logits: Logits) -> Choice:
         """Return the likeliest choice, with the probability of each."""
         del encoded
-        return take_choice(example.choices, logits, self.temperature)
+        scores = logits.astype(np.float64) / self.temperature
+        powers = np.exp(scores - scores.max())
+        shares = powers / powers.sum()
+        best = int(logits.argmax())
+        return Choice(best, example.choices[best], float(shares[best]), tuple(shares.tolist()))
 
     def fit_numbers(
         self,

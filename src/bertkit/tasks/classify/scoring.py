@@ -43,19 +43,12 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Classification(Tabular):
-    """The predicted label of a text, or labels.
-
-    Attributes:
-        probabilities: probability of each label; with multi-label they don't sum to 1. With `top_k`
-            only those of the likeliest labels, best first.
-        labels: the predicted labels: the likeliest one, or with multi-label those whose probability
-            reaches the threshold, possibly none.
-    """
+    """The predicted label of a text, or labels."""
 
     label: str  # the likeliest
     probability: float
-    probabilities: dict[str, float]
-    labels: tuple[str, ...]
+    probabilities: dict[str, float]  # by label; with `top_k` of the likeliest, best first
+    labels: tuple[str, ...]  # the likeliest, or with multi-label all that reach the threshold
 
     def keep_likeliest(self, most: int) -> Self:
         """Return the same with so many probabilities, best first; of equal ones the first."""
@@ -88,20 +81,15 @@ def find_probabilities(
     return [power / total for power in powers]
 
 
-def choose_label(labels: Sequence[str], values: Sequence[float]) -> Classification:
-    """Predict the likeliest label."""
-    best = values.index(max(values))
-    shares = dict(zip(labels, values, strict=True))
-    return Classification(labels[best], values[best], shares, (labels[best],))
-
-
 def choose_labels(
-    labels: Sequence[str], values: Sequence[float], threshold: float
+    labels: Sequence[str], values: Sequence[float], threshold: float | None = None
 ) -> Classification:
-    """Predict all labels whose probability reaches the threshold."""
+    """Predict the likeliest label, or all whose probability reaches a threshold."""
     best = values.index(max(values))
     shares = dict(zip(labels, values, strict=True))
-    given = tuple(label for label, share in shares.items() if share >= threshold)
+    given: tuple[str, ...] = (labels[best],)
+    if threshold is not None:
+        given = tuple(label for label, share in shares.items() if share >= threshold)
     return Classification(labels[best], values[best], shares, given)
 
 
@@ -126,11 +114,7 @@ def pool_windows(rows: Logits) -> Logits:
 
 
 def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
-    """Fit the temperature that maximizes the likelihood of the true labels.
-
-    Return nothing if no example has a known label (not -100), or if all predictions are correct:
-    then a lower temperature is always likelier, and the examples can't calibrate the model.
-    """
+    """Fit the temperature by likelihood, unless all predictions with a known label are correct."""
     is_known = labels != IGNORED_LABEL
     scores, labels = scores[is_known], labels[is_known]
     if not len(labels) or (scores.argmax(axis=1) == labels).all():
@@ -155,10 +139,7 @@ def fit_joint(
 
 
 def find_threshold(probabilities: Numbers, labels: npt.NDArray[np.bool_]) -> float:
-    """Find the probability threshold for labels with the best micro F1.
-
-    It lies halfway between two predicted probabilities.
-    """
+    """Find the threshold with the best micro F1, halfway between two predicted probabilities."""
     values, is_there = probabilities.ravel(), labels.ravel()
     order = np.argsort(-values, kind="stable")
     values = values[order]
@@ -183,11 +164,7 @@ def measure(
     labels: Sequence[str],
     positive: str | None,
 ) -> dict[str, float]:
-    """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
-
-    If a label has under a tenth of the examples, also the balanced accuracy. Labels unknown to the
-    model count as mistakes.
-    """
+    """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation."""
     names = list_names(examples, labels)
     counts = count_labels(*_number(examples, predictions, names), len(names))
     scores = _list_scores(names, positive, counts)

@@ -35,18 +35,12 @@ MAX_GIVEN = 1 << 27  # predicted labels of all texts in an evaluation: 1 GB
 
 @dataclass(frozen=True)
 class Classify(Task[ClassifyExample, Classification]):
-    """Classification of texts or pairs of texts.
+    """Classification of texts or pairs of texts."""
 
-    Attributes:
-        label_weights: class weights of the training loss; empty if all are equal.
-        top_k: how many labels a prediction gives, the likeliest first; None for all, by id.
-    """
-
-    label_weights: tuple[float, ...] = ()
-    top_k: int | None = None
+    label_weights: tuple[float, ...] = ()  # class weights of the loss; empty if all are equal
+    top_k: int | None = None  # how many labels a prediction gives, best first; None for all, by id
 
     name: ClassVar = "classify"
-    settings_kind: ClassVar = ClassifySettings
     model_kind: ClassVar = BertForSequenceClassification
     is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
@@ -226,9 +220,8 @@ class Classify(Task[ClassifyExample, Classification]):
         )
 
     def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
-        if self.settings.multi_label:
-            return scoring.choose_labels(labels, values, self.threshold)
-        return scoring.choose_label(labels, values)
+        threshold = self.threshold if self.settings.multi_label else None
+        return scoring.choose_labels(labels, values, threshold)
 
     def fit_numbers(
         self,

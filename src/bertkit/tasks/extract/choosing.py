@@ -116,8 +116,6 @@ class SameRuns:
     Source: Paulus et al. 2017, "A Deep Reinforced Model for Abstractive Summarization", section
     2.5; Liu 2019, section 3.4.
 
-    Args:
-        sentences: lower-cased words of each sentence.
     """
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:

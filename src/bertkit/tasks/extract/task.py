@@ -66,10 +66,7 @@ def f1(one: Counter[Gram], other: Counter[Gram]) -> float:
 
 
 def find_best(sentences: Sequence[str], summary: str, num_sentences: int) -> list[int]:
-    """Select sentences greedily, each the one that raises ROUGE most, until none does.
-
-    The indexes are sorted; there is none if no sentence has a word of the summary.
-    """
+    """Select sentences greedily, each the one that raises ROUGE most, and sort their indexes."""
     wanted = Grams.of(split_words(summary))
     grams = [Grams.of(split_words(sentence)) for sentence in sentences]
     taken: list[int] = []
@@ -150,8 +147,6 @@ def join_sentences(
 ) -> SentenceWindows:
     """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many per sequence as fit.
 
-    A sentence that is too long for a sequence is cut.
-
     Source: Liu 2019, section 3.1.
     """
     room = max_length - NUM_SPECIAL
@@ -223,7 +218,6 @@ class Extract(Task[ExtractExample, Extraction]):
     labels: tuple[str, ...] = ("OTHER", "SUMMARY")
 
     name: ClassVar = "extract"
-    settings_kind: ClassVar = ExtractSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = None  # each sentence is scored by its own [CLS]

@@ -68,10 +68,7 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
         masked = self.corrupt(examples)
         is_random = np.array([example.row[IS_RANDOM] for example in examples])
         return PreTrainingBatch(
-            packed=masked.packed,
-            positions=masked.positions,
-            labels=masked.labels,
-            keys=masked.keys,
+            **vars(masked),
             next_sentence_labels=torch.from_numpy(np.where(is_random == 1, NOT_NEXT, IS_NEXT)),
         )
 

@@ -44,32 +44,20 @@ NUM_COLUMNS = 5
 
 @dataclass
 class PairPlanner:
-    """Plans the examples of one shard for one epoch.
+    """Plans the examples of one shard for one epoch."""
 
-    Args:
-        sentence_offsets: the start of each sentence in the shard's tokens, then the last one's end.
-        document_offsets: the first sentence of each document, then the end of the last.
-        short_rate: share of examples that are cut to a random shorter length.
-        has_random_pairs: if False, every B follows its A; a document of one sentence has no B.
-    """
-
-    sentence_offsets: NDArray[np.integer]
-    document_offsets: NDArray[np.integer]
+    sentence_offsets: NDArray[np.integer]  # of each in the shard's tokens, then the last one's end
+    document_offsets: NDArray[np.integer]  # the first sentence of each, then the end of the last
     max_length: int
-    short_rate: float
+    short_rate: float  # share of examples that are cut to a random shorter length
     generator: np.random.Generator
-    has_random_pairs: bool = True
+    has_random_pairs: bool = True  # else B follows A; a document of one sentence has no B
     _sentences: list[int] = field(init=False, repr=False)
     _documents: list[int] = field(init=False, repr=False)
     _num_forced: int = field(default=0, init=False, repr=False)
 
     def plan(self) -> Examples:
-        """Plan all examples, in the order of the shard.
-
-        Returns:
-            int64 `[examples, 5]`: start and stop of A and of B among the shard's tokens, and 1
-            if B is from another document.
-        """
+        """Plan all examples, in the order of the shard, as int64 `[examples, 5]`."""
         self._sentences = self.sentence_offsets.tolist()
         self._documents = self.document_offsets.tolist()
         rows: list[tuple[int, int, int, int, int]] = []

@@ -47,13 +47,7 @@ class Masked:
 
 
 class Masker:
-    """Chooses the tokens to predict and replaces them.
-
-    Args:
-        special_ids: ids that are never chosen and never drawn.
-        is_continuation: bool `[vocabulary]`, True for pieces that continue a word.
-        token_counts: `[vocabulary]`, how often the text has each token, for drawing by frequency.
-    """
+    """Chooses the tokens to predict and replaces them; special ids are never chosen nor drawn."""
 
     def __init__(
         self,
@@ -84,12 +78,7 @@ class Masker:
         lengths: NDArray[np.int64],
         generators: list[np.random.Generator],
     ) -> Masked:
-        """Mask a batch; each sequence has its own generator, so other sequences don't affect it.
-
-        Args:
-            input_ids: `[tokens]`, sequences end to end.
-            lengths: `[sequences]`.
-        """
+        """Mask sequences end to end, each by its own generator, so that others don't affect it."""
         draws = np.concatenate(
             [gen.random((3, length)) for gen, length in zip(generators, lengths, strict=True)],
             axis=1,

@@ -77,27 +77,20 @@ Batch = TypeVar("Batch", bound=WordBatch)
 
 @dataclass(frozen=True)
 class Objective(ABC, Generic[Batch]):
-    """Plans examples, builds batches and computes losses.
-
-    Args:
-        seed: determines plans and all random choices of a batch.
-        max_length: tokens of an example, special tokens included.
-        short_rate: share of examples that are cut to a random shorter length.
-    """
+    """Plans examples, builds batches and computes losses."""
 
     model_kind: ClassVar[type[WordScoringBert]]
     batch_kind: ClassVar[type[WordBatch]]
-    progress_metrics: ClassVar[
-        Mapping[str, str]
-    ]  # accuracies to show during training, with column headings
+    # accuracies to show during training, with column headings
+    progress_metrics: ClassVar[Mapping[str, str]]
     num_segments: ClassVar[int]  # segments that the model must have
     num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
     is_causal: ClassVar[bool] = False
 
     shards: Sequence[Shard]
-    seed: int
-    max_length: int
-    short_rate: float
+    seed: int  # determines plans and all random choices of a batch
+    max_length: int  # tokens of an example, special tokens included
+    short_rate: float  # share of examples that are cut to a random shorter length
     cls_id: int
     sep_id: int
 
@@ -110,11 +103,7 @@ class Objective(ABC, Generic[Batch]):
         seed: int,
         token_counts: NDArray[np.integer],
     ) -> Self:
-        """Build the objective from settings.
-
-        Args:
-            token_counts: `[vocabulary]`, how often the training text has each token.
-        """
+        """Build the objective; the counts say how often the training text has each token."""
         return cls(
             shards=shards,
             seed=seed,

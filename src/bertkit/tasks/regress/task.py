@@ -183,7 +183,6 @@ class Regress(Task[RegressExample, Regression]):
     """Regression on texts or pairs of texts."""
 
     name: ClassVar = "regress"
-    settings_kind: ClassVar = RegressSettings
     model_kind: ClassVar = BertForSequenceClassification
     is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"

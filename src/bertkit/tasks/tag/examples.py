@@ -25,16 +25,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordWindows:
-    """A sentence in windows.
-
-    Attributes:
-        rows: for each word, the index of its first piece in the tokens of all windows, including
-            [CLS] and [SEP] of each.
-    """
+    """A sentence in windows."""
 
     # the first word of each window, and the index after its last
     words: tuple[tuple[int, int], ...]
-    rows: Numbers
+    rows: Numbers  # of each word's first piece in the tokens of all windows, [CLS] and [SEP] too
 
 
 def cut_windows(lengths: Sequence[int], room: int, context: int) -> WordWindows:
@@ -97,7 +92,12 @@ def build_parser(
 ) -> Callable[[Record], TagExample]:
     """Build a function that reads words and tags, or untagged words or a text, from a record."""
     if needs_answer:
-        _check_tagged(table)
+        if table.format == "conll" and table.columns == ("tokens",):
+            raise InputError(
+                f"{table.name} has one column, the words, and no tags; put a tab between each word"
+                " and its tag (where there are several columns, --tag-column gives the number of"
+                " the tags')"
+            )
         words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
         tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
         return lambda record: _parse_tagged(record, words_column, tags_column)
@@ -105,16 +105,6 @@ def build_parser(
     wanted = None if table.format == TEXT else settings.words_column
     column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
     return lambda record: _parse_untagged(record, column)
-
-
-def _check_tagged(table: RecordTable) -> None:
-    """Raise InputError for a CoNLL file with one column, which has no tags for any flag."""
-    if table.format == "conll" and table.columns == ("tokens",):
-        raise InputError(
-            f"{table.name} has one column, the words, and no tags; put a tab between each word and"
-            " its tag (where there are several columns, --tag-column gives the number of the"
-            " tags')"
-        )
 
 
 def make_example(value: Any, place: str) -> TagExample:
@@ -140,7 +130,7 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
         )
     if scheme is None:
         return lines
-    odd = [example for example in examples if not _follows(example.tags or (), scheme)]
+    odd = [one for one in examples if read_tags(tags := one.tags or (), scheme) != spell_all(tags)]
     if odd:
         lines.append(
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
@@ -184,22 +174,13 @@ def count_tags(examples: Sequence[TagExample]) -> Counter[str]:
     return Counter(chain.from_iterable(example.tags or () for example in examples))
 
 
-def _follows(tags: Sequence[str], scheme: Scheme) -> bool:
-    """Whether tags follow the scheme, in any spelling."""
-    spelled = spell_all(tags)
-    return repair_tags(spelled, scheme) == spelled
-
-
 def is_blank(word: str) -> bool:
     """Whether nothing of a word is left after BERT's text cleaning."""
     return all(category(sign)[0] in "CZ" or sign == REPLACEMENT for sign in word)
 
 
 def read_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
-    """Convert true tags to a scheme; a tag outside the scheme becomes an entity of its own type.
-
-    A tag that the model doesn't know thus counts as an entity that it misses.
-    """
+    """Convert true tags to a scheme; one outside it is an entity that no model finds."""
     return repair_tags(spell_all(tags), scheme)
 
 

@@ -44,7 +44,6 @@ class Tag(Task[TagExample, Tagging]):
     """Tags the words of a text."""
 
     name: ClassVar = "tag"
-    settings_kind: ClassVar = TagSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "tags"

@@ -1,6 +1,7 @@
 """The task as the recipe and the predictor use it, from texts to a saved model."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from bertkit.inference.predictor import Chooser
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
-from bertkit.tasks.choose.task import Choose, ChooseExample, build_parser, make_example, take_choice
+from bertkit.tasks.choose.task import Choose, ChooseExample, build_parser, make_example
 from bertkit.tasks.saved import load_task, save_task
 
 SWAG = ("sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label")
@@ -213,7 +214,7 @@ def test_a_temperature_is_found_among_choices_of_any_number():
 
     def likelihood(temperature):
         chosen = [
-            take_choice(one.choices, rows, temperature)
+            replace(TASK, numbers={"temperature": temperature}).decode(one, None, rows)
             for one, rows in zip(examples, logits, strict=True)
         ]
         return sum(
@@ -229,7 +230,7 @@ def test_a_temperature_is_found_among_choices_of_any_number():
 
 def test_mistakes_and_models_that_have_learned_nothing_are_told():
     examples = [ChooseExample("a", ("x", "y"), "q", label, f"line {label}") for label in (0, 1)]
-    always = [take_choice(("x", "y"), np.array([1.0, 0.0]), 1.0)] * 2
+    always = [TASK.decode(examples[0], None, np.array([1.0, 0.0]))] * 2
     found = TASK.evaluate(examples, always)
     assert found.warnings[0] == "every prediction is choice 0"
     assert "accuracy (0.5000) isn't above that of guessing (0.5000)" in found.warnings[1]

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,7 +20,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
 from bertkit.tasks.settings import PoolingName
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -81,6 +83,14 @@ def tell_calibration(evaluation: Evaluation) -> Evaluation:
         intervals[CALIBRATION] = (found.low, found.high)
     metrics = {**evaluation.metrics, CALIBRATION: found.value}
     return replace(evaluation, metrics=metrics, intervals=intervals)
+
+
+def score_tokens(logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> Scores:
+    """Compute the cross-entropy over the tokens that have a label."""
+    scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
+    hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
+    return Scores({"task": loss}, {"task": hits})
 
 
 Example = TypeVar("Example")

@@ -11,10 +11,6 @@ from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.data.sentences import Candidates
@@ -22,15 +18,14 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, TokenSequence
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.choosing import Extraction, extract
 from bertkit.tasks.metrics.texts import measure_summaries
-from bertkit.tasks.task import MAX_MISTAKES, MISTAKE_CHARS, Evaluation, Mistake, Task
+from bertkit.tasks.task import MAX_MISTAKES, MISTAKE_CHARS, Evaluation, Mistake, Task, score_tokens
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import split_words
-from bertkit.training.job import Scores
 
 SIZES = (1, 2)  # n of the n-grams
 
@@ -225,6 +220,7 @@ class Extract(Task[ExtractExample, Extraction]):
     metric: ClassVar = "rouge2"
 
     build_parser = staticmethod(build_parser)
+    loss = staticmethod(score_tokens)
     measure = staticmethod(measure)
 
     @classmethod
@@ -300,13 +296,6 @@ class Extract(Task[ExtractExample, Extraction]):
         labels[rows] = 0
         labels[rows[find_best(sentences, summary, self.settings.sentences)]] = 1
         return labels
-
-    def loss(self, logits: Float[Tensor, "tokens 2"], batch: TaskBatch) -> Scores:
-        """Compute the cross-entropy over the sentences."""
-        scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
-        hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
-        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: ExtractExample, encoded: Encoded, logits: Logits) -> Extraction:
         """Select the likeliest sentences, and return the probability of each."""

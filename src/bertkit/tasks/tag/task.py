@@ -7,16 +7,12 @@ from itertools import chain
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.reports.text import show
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, TokenSequence
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
 from bertkit.tasks.tag import TagSettings, decoding, scoring
@@ -32,9 +28,8 @@ from bertkit.tasks.tag.decoding import (
     spell_labels,
 )
 from bertkit.tasks.tag.examples import TagExample, cut_windows
-from bertkit.tasks.task import Evaluation, Task
+from bertkit.tasks.task import Evaluation, Task, score_tokens
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
 NUM_SPECIAL = 2  # [CLS] and [SEP]
 
@@ -50,6 +45,7 @@ class Tag(Task[TagExample, Tagging]):
 
     build_parser = staticmethod(records.build_parser)
     make_example = staticmethod(records.make_example)
+    loss = staticmethod(score_tokens)
 
     @property
     def metric(self) -> str:
@@ -149,13 +145,6 @@ class Tag(Task[TagExample, Tagging]):
             is_cut=kept != pieces,
             alignment=Words(sentence, windows.rows),
         )
-
-    def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> Scores:
-        """Compute the cross-entropy over the words' first pieces."""
-        scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
-        hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
-        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
         """Return the likeliest tag of each word, and the entities that the tags mark."""

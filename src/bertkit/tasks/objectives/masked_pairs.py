@@ -46,8 +46,8 @@ NUM_COLUMNS = 5
 class PairPlanner:
     """Plans the examples of one shard for one epoch."""
 
-    sentence_offsets: NDArray[np.integer]  # of each in the shard's tokens, then the last one's end
-    document_offsets: NDArray[np.integer]  # the first sentence of each, then the end of the last
+    sentence_offsets: NDArray[np.integer]  # starts in the shard's tokens, then the last end
+    document_offsets: NDArray[np.integer]  # the first sentence of each, then the last end
     max_length: int
     short_rate: float  # share of examples that are cut to a random shorter length
     generator: np.random.Generator

@@ -7,23 +7,27 @@ Markdown and HTML.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bertkit.base.files import write_file
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import is_hub_id
+from bertkit.reports.report import Report, Table, write_report
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
 
-CARD_FILE = "README.md"
+CARD_FILE, REPORT_FILE = "README.md", "report.html"
 INTENDED_USE = """## Intended use
 
 *To be filled in: what the model is for, for whom, what not to use it for, and its license.*"""
 MAX_NAME_COLUMNS = 200
 SPECIAL = "\\`*_[]|~#"
 LibraryName = Literal["transformers", "sentence-transformers", "bertkit"]
+Names = Mapping[str, str]  # of counts: field → description
 SHOWN_ELSEWHERE = {"task", "kind", "model", "revision", "train", "dev"}
 
 
@@ -75,33 +79,39 @@ def build_card(header: "ModelCardData", facts: ModelFacts, summary: str, *sectio
     return "\n\n".join([title, f"# {plain(facts.name)}", summary, INTENDED_USE, *sections]) + "\n"
 
 
-def describe_counts(files: Sequence[Sequence[str]], counts: Sequence[Sequence[Any]]) -> str:
+def describe_counts(files: Sequence[Sequence[str]], names: Names, train: Any, dev: Any) -> str:
     """Build the section on the data: files and checksums, then counts."""
-    rows = [
-        *files,
-        *([words, *(f"{number:,}" for number in numbers)] for words, *numbers in counts),
-    ]
-    return f"## Data\n\n{tabulate(['', 'training', 'held-out'], rows)}"
+    counts = ([words, f"{a:,}", f"{b:,}"] for words, a, b in list_counts(names, train, dev))
+    return f"## Data\n\n{tabulate(['', 'training', 'held-out'], [*files, *counts])}"
 
 
-def list_counts(names: Mapping[str, str], train: object, dev: object) -> list[tuple[str, Any, Any]]:
+def tabulate_counts(names: Names, train: Any, dev: Any) -> Table:
+    """Tabulate the counts of the data for the report."""
+    return Table(["", train.name, dev.name], list_counts(names, train, dev), title="Data")
+
+
+def list_counts(names: Names, train: Any, dev: Any) -> list[tuple[str, int, int]]:
     """Return rows (description, training count, held-out count) of the counts that aren't 0."""
     rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in names.items()]
     return [row for row in rows if row[1] or row[2]]
 
 
-def describe_files(facts: ModelFacts) -> str:
-    """Build a table of the initial model's files and their checksums."""
+def write_descriptions(output: Path, report: Report, card: str) -> None:
+    """Write the report and the card."""
+    write_report(output / REPORT_FILE, report)
+    write_file(output / CARD_FILE, card.encode())
+
+
+def describe_training(facts: ModelFacts, *paragraphs: str) -> str:
+    """Build the section on training: paragraphs, the initial model's files and the settings."""
     source = facts.record.source
     rows = [[name, sha256] for name, sha256 in source.get("sha256", {}).items()]
     if source.get("commit"):
         rows.append(["commit", source["commit"]])
-    return tabulate(["file", "SHA-256"], rows)
-
-
-def describe_settings(facts: ModelFacts) -> str:
-    """Build a table of the settings."""
-    return tabulate(["setting", "value"], [list(item) for item in facts.settings.items()])
+    is_new = facts.record.settings["model"] is None
+    files = [] if is_new else [tabulate(["file", "SHA-256"], rows)]
+    settings = tabulate(["setting", "value"], [list(item) for item in facts.settings.items()])
+    return "\n\n".join(["## Training", *paragraphs, *files, settings])
 
 
 def describe_warnings(warnings: Sequence[str]) -> list[str]:

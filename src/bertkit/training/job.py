@@ -1,7 +1,7 @@
 """The interface between a recipe and the training loop: the job to train and the machine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.files import write_json
+from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.training.device import choose_device, choose_precision, measure_peak, prepare_memory
 from bertkit.training.settings import OptimizationSettings
 
@@ -50,10 +52,15 @@ def keep_learning_rate(name: str) -> float:
     return 1.0
 
 
-def need_no_steps(step: int) -> Collection[int]:
-    """Return an empty collection: no checkpoint has to be kept."""
-    del step
-    return ()
+def save_whole(model: Any, save_rest: SaveFiles, folder: Path) -> dict[str, FileRecord]:
+    """Write a model's weights and config, and the files beside them, which `save_rest` writes."""
+    return {**model.save_pretrained(folder), **save_rest(folder)}
+
+
+def save_without_weights(model: Any, save_rest: SaveFiles, folder: Path) -> dict[str, FileRecord]:
+    """Write the same files as `save_whole`, but the weights."""
+    config = write_json(folder / CONFIG_FILE, model.config.to_dict())
+    return {CONFIG_FILE: config, **save_rest(folder)}
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class Job(Generic[AnyBatch]):
     learning_rate_scale: Callable[[str], float] = keep_learning_rate
     muon_learning_rate: float | None = None
     watched: Watched | None = None
-    needed_steps: Callable[[int], Collection[int]] = need_no_steps
+    needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
     example_names: str = "examples"
     can_replay: bool = False
 

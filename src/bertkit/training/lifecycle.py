@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -84,6 +85,7 @@ class SavedMetrics(FinishedRecord):
 
 
 SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
+AnyContext = TypeVar("AnyContext")  # a dataclass with a model and a machine
 
 
 def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> SavedRecord | None:
@@ -252,9 +254,14 @@ def train_to_end(
     return fit(job, settings, run=run, state=state, num_steps=record.num_steps, machine=machine)
 
 
-def find_checkpoint(run: Run, step: int) -> Path:
-    """Return the folder of a checkpoint that the run needs."""
+def load_checkpoint(run: Run, step: int, context: AnyContext) -> AnyContext:
+    """Return a recipe's context with a checkpoint's weights; frozen parameters stay frozen."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is missing; remove {run.folder} to start again")
-    return path
+    old: Any = context
+    model = type(old.model).from_pretrained(path)
+    for before, now in zip(old.model.parameters(), model.parameters(), strict=True):
+        now.requires_grad_(before.requires_grad)
+    found: AnyContext = replace(old, model=model.to(old.machine.device))
+    return found

@@ -85,6 +85,11 @@ class RunState(BaseModel):
     num_not_better: int = 0  # evaluations in a row
     has_ended_early: bool = False
 
+    @property
+    def model_step(self) -> int:
+        """The step whose checkpoint becomes the model: the best, or the last."""
+        return self.step if self.best_step is None else self.best_step
+
     def is_done(self, num_steps: int) -> bool:
         """Whether a run of so many steps is complete and was evaluated at its end."""
         return self.has_ended_early or self.evaluated_step == num_steps

@@ -13,19 +13,7 @@ from bertkit.recipes import model_card
 from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.model_card import (
-    LibraryName,
-    ModelFacts,
-    build_header,
-    describe_counts,
-    describe_files,
-    describe_settings,
-    describe_warnings,
-    list_counts,
-    plain,
-    show_number,
-    tabulate,
-)
+from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import make_legible
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
@@ -101,7 +89,7 @@ def build_card(facts: FineTuningFacts) -> str:
     )
     search = [] if facts.comparison is None else [describe_search(facts.comparison)]
     sections = [describe_result(facts), *search, describe_data(facts), describe_training(facts)]
-    header = build_header(facts, facts.library, **describe_evaluation(facts))
+    header = model_card.build_header(facts, facts.library, **describe_evaluation(facts))
     return model_card.build_card(header, facts, made, *sections)
 
 
@@ -140,13 +128,13 @@ def describe_result(facts: FineTuningFacts) -> str:
         extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
         baseline = facts.final.baseline.get(name)
         shown = "" if baseline is None or math.isnan(baseline) else f"{baseline:.4f}"
-        rows.append([name, show_number(value), extent, shown])
+        rows.append([name, model_card.show_number(value), extent, shown])
     number = facts.counts["dev"].num_examples
     columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
     selected = ", which also selected the best epoch" if facts.num_steps else ""
     parts = [
         f"## Result\n\nOn {number:,} held-out examples{selected}:",
-        tabulate(columns, rows),
+        model_card.tabulate(columns, rows),
     ]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
@@ -154,7 +142,7 @@ def describe_result(facts: FineTuningFacts) -> str:
         parts.append(f"On these examples: {evaluation.calibration.describe()}.")
     if facts.has_picture:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
-    return "\n\n".join([*parts, *describe_warnings(evaluation.warnings)])
+    return "\n\n".join([*parts, *model_card.describe_warnings(evaluation.warnings)])
 
 
 def describe_search(comparison: Comparison) -> str:
@@ -165,21 +153,21 @@ def describe_search(comparison: Comparison) -> str:
     ]
     made = f"## Search\n\n{comparison.summarize()}. {SELECTION_BIAS}."
     columns = ["choice", "seeds", f"{comparison.metric}, median (lowest–highest)"]
-    return "\n\n".join([made, tabulate(columns, rows)])
+    return "\n\n".join([made, model_card.tabulate(columns, rows)])
 
 
 def describe_data(facts: FineTuningFacts) -> str:
     """Build the section on the data files: counts, checksums and labels."""
     train, dev = facts.counts["train"], facts.counts["dev"]
     files = [["file", train.name, dev.name], ["SHA-256", train.sha256, dev.sha256]]
-    parts = [describe_counts(files, list_counts(COUNT_NAMES, train, dev))]
+    parts = [model_card.describe_counts(files, COUNT_NAMES, train, dev)]
     labels = list({**train.labels, **dev.labels})
     if labels:
         rows = [
             [label, f"{train.labels.get(label, 0):,}", f"{dev.labels.get(label, 0):,}"]
             for label in labels[:MAX_LABELS]
         ]
-        parts.append(tabulate(["label", "training", "held-out"], rows))
+        parts.append(model_card.tabulate(["label", "training", "held-out"], rows))
     if (num_more := len(labels) - MAX_LABELS) > 0:
         parts.append(f"… and {pluralize(num_more, 'label')} more, all of them in `config.json`.")
     return "\n\n".join(parts)
@@ -195,8 +183,6 @@ def describe_training(facts: FineTuningFacts) -> str:
             f"The model was trained for {pluralize(facts.num_steps, 'step')}{ending}; this is the"
             f" model after epoch {facts.best_epoch:.4g}."
         )
-    made = (
-        f"## Training\n\n{how}{LEFT_TO_RIGHT * facts.pools_last} It was initialized from these"
-        f" files of {plain(facts.initial_model)}:"
-    )
-    return "\n\n".join([made, describe_files(facts), describe_settings(facts)])
+    origin = f" It was initialized from these files of {plain(facts.initial_model)}:"
+    made = f"{how}{LEFT_TO_RIGHT * facts.pools_last}{origin}"
+    return model_card.describe_training(facts, made)

@@ -13,6 +13,7 @@ from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, Gr
 from bertkit.reports.report import Bar, Bars, Section, Table
 from bertkit.reports.text import Cell as TableCell
 from bertkit.reports.text import IntervalCell
+from bertkit.training.lifecycle import to_json_number, to_json_numbers
 
 # Source: Devlin et al. 2018, appendix A.3.
 LEARNING_RATES = (5e-5, 3e-5, 2e-5)
@@ -174,10 +175,11 @@ class Comparison:
     def summarize(self) -> str:
         """Describe the selected run in a sentence, without its period."""
         best, num_cells = self.best, len(self.outcomes)
+        seeds = "one seed" if len(best.values) == 1 else f"{len(best.values)} seeds"
         among = f", the best median of {num_cells:,} choices" if num_cells > 1 else ""
         return (
             f"Best of {self.num_runs:,} runs: {best.cell.describe()}, seed {best.best_seed}{among}"
-            f" ({self.metric} {show_spread(best)} over {_count_seeds(best)})"
+            f" ({self.metric} {show_spread(best)} over {seeds})"
         )
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -187,10 +189,10 @@ class Comparison:
                 "learning_rate": outcome.cell.learning_rate,
                 "batch_size": outcome.cell.batch_size,
                 "epochs": outcome.cell.epochs,
-                "median": _defined(outcome.median),
-                "lowest": _defined(outcome.spread[0]),
-                "highest": _defined(outcome.spread[1]),
-                "values": {str(seed): _defined(value) for seed, value in outcome.values.items()},
+                "median": to_json_number(outcome.median),
+                "lowest": to_json_number(outcome.spread[0]),
+                "highest": to_json_number(outcome.spread[1]),
+                "values": to_json_numbers({str(n): each for n, each in outcome.values.items()}),
                 "is_best": outcome is self.best,
             }
             for outcome in self.outcomes
@@ -238,15 +240,6 @@ def show_spread(outcome: CellOutcome) -> str:
     return f"{outcome.median:.4f} ({low:.4f}–{high:.4f})"
 
 
-def _count_seeds(outcome: CellOutcome) -> str:
-    number = len(outcome.values)
-    return "one seed" if number == 1 else f"{number} seeds"
-
-
 def _rank(value: float) -> float:
     """Return the value for ranking; undefined values are the worst."""
     return value if math.isfinite(value) else -math.inf
-
-
-def _defined(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -46,26 +46,13 @@ def evaluate_model(context: FineTuningContext) -> FinalEvaluation:
     )
     warnings = [warning for warning in found if warning is not None]
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *warnings))
-    return FinalEvaluation(
-        task=task,
-        predictions=predictions,
-        evaluation=evaluation,
-        before=before,
-        baseline=baseline,
-    )
+    return FinalEvaluation(task, predictions, evaluation, before, baseline)
 
 
 def answer_held_out(context: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
-    """Predict the held-out examples.
-
-    If there are so many labels that the logits of all examples don't fit in memory, numbers such
-    as a temperature are fitted on every n-th example.
-
-    Returns:
-        The task with its fitted numbers, its predictions, and the predictions without temperature
-        scaling (empty if there is none).
-    """
+    """Return the task with fitted numbers, its predictions, and those without its temperature."""
     plain, parts = context.task, cut_held_out(context)
+    # On every n-th example, where the logits of all of them don't fit in memory.
     chosen = range(0, len(context.dev), len(parts))
     examples, encoded = _take(context, chosen)
     known = held_out_logits(context, chosen)

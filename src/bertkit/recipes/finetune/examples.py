@@ -100,10 +100,7 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
 def hold_out(
     kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int
 ) -> FineTuningData:
-    """Split off held-out examples, by the seed.
-
-    Examples that share a text stay together, and each label is held out in about the same share.
-    """
+    """Split off examples by seed and share of labels; those that share a text stay together."""
     number = len(whole.examples)
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
@@ -131,15 +128,10 @@ def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[lis
 def take_groups(
     groups: Sequence[Sequence[int]], most: int, strata: Sequence[str | None]
 ) -> set[int]:
-    """Take groups in order, up to `most` examples; the smallest group if none fits.
-
-    Groups are indices of examples that stay together. First a group is taken only if each of its
-    strata, of which about the same share is taken, has room left. What remains then, because groups
-    are large or strata small, is filled with groups of any stratum.
-    """
+    """Take groups of indices, up to `most` examples; the smallest group if none fits."""
     taken: set[int] = set()
     room = divide_by_stratum(Counter(strata), most)
-    for is_strict in (True, False):
+    for is_strict in (True, False):  # first the same share of each stratum, then any
         for group in groups:
             needed = Counter(strata[index] for index in group)
             has_room = not is_strict or all(room[one] >= count for one, count in needed.items())
@@ -181,7 +173,7 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
     labels = Counter(label for example in found.examples for label in task.list_labels(example))
     known = set(task.labels)
     return SetCounts(
-        name=short_name(found),
+        name=f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}",
         sha256=found.identity["sha256"],
         num_examples=len(found.examples),
         num_broken=found.report.num_broken,
@@ -192,11 +184,6 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
         num_unseen=sum(count for label, count in labels.items() if label not in known),
         labels=dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))),
     )
-
-
-def short_name(found: ExampleSet) -> str:
-    """Return the file's name without its folder, with a suffix for a held-out part."""
-    return f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}"
 
 
 def describe_rows(found: ExampleSet) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +81,7 @@ def write_states(
     *,
     summarized: bool,
 ) -> StateFile:
-    """Compute the hidden states of examples, without dropout, in batches of similar lengths.
-
-    `summarized` keeps what the head's last linear layer reads, instead of what the head reads.
-    """
+    """Compute hidden states; `summarized` keeps only what the head's last linear layer reads."""
     whole = [sequence for one in encoded for sequence in one.sequences]
     is_short = summarized and model.summarizes_sequences
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if is_short else whole
@@ -191,9 +188,7 @@ def remember_states(run: Path, context: FineTuningContext) -> Iterator[States]:
         remove_folder(folder)
 
 
-def build_feature_job(
-    job: Job[TaskBatch], context: FineTuningContext, states: States
-) -> Job[StateBatch]:
+def build_feature_job(job: Job[Any], context: FineTuningContext, states: States) -> Job[StateBatch]:
     """Return the job with steps and evaluations that compute only the head."""
     model = context.model
     num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
@@ -205,19 +200,15 @@ def build_feature_job(
     def score(model: FineTunedBert, batch: StateBatch) -> Scores:
         return context.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 
-    return Job(
-        model=model,
+    return replace(
+        job,
         batches_at=batches_at,
         score=score,
         evaluate=lambda: measure_held_out(
             context, lambda part: head_logits(context, states.dev, part)
         ),
         count_operations=lambda batch: 6.0 * num_trained * len(batch.states),
-        save_model=job.save_model,
-        save_architecture=job.save_architecture,
         batch_tensors=lambda batch: batch_tensors(batch.examples),
-        progress_metrics=job.progress_metrics,
-        watched=job.watched,
     )
 
 
@@ -306,7 +297,8 @@ class HeadSolver:
                             self._loss(solution, part).item() for part in left_out
                         )
                     bar.advance(1)
-        return min(PENALTIES, key=lambda penalty: _rank(totals[penalty]))
+        finite = {each: total for each, total in totals.items() if math.isfinite(total)}
+        return min(PENALTIES, key=lambda penalty: finite.get(penalty, math.inf))
 
     def _cut(self, numbers: Sequence[int]) -> list[Part]:
         """Return parts with the examples of these numbers, of a bounded number of rows each."""
@@ -387,16 +379,8 @@ class HeadSolver:
         return mean.float().to(self.device), deviation.float().to(self.device)
 
 
-def _rank(loss: float) -> float:
-    return loss if math.isfinite(loss) else math.inf
-
-
 def solve_head(run: Path, context: FineTuningContext, seed: int) -> None:
-    """Solve the last linear layer of the head, with features in a file that is removed at the end.
-
-    A `NonFiniteError` says that the features aren't finite, a `StorageError` that they don't fit
-    the disk.
-    """
+    """Solve the head's last linear layer, with features in a file that is removed at the end."""
     folder = run / SUMMARIES_FOLDER
     remove_folder(folder)  # left by a killed process
     make_folder(folder)

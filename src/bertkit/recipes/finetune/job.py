@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,7 @@ from torch import nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.base.files import write_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.data.order import EpochOrder
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.prepared import Prepared
@@ -35,20 +34,14 @@ from bertkit.tasks.batch import (
 )
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
-from bertkit.training.job import Job, Machine, Scores, Watched
-from bertkit.training.lifecycle import find_checkpoint
-from bertkit.training.run import Run
+from bertkit.training.job import Job, Machine, Scores, Watched, save_whole, save_without_weights
 
 LAYERS = "encoder.layers."
 EMBEDDINGS = "encoder.embeddings."
 
 
 def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
-    """Return a function: name of a parameter → factor of its learning rate.
-
-    Pooler and head have 1, the top layer `decay`, each layer below it `decay` times the factor
-    above, and the embeddings the lowest.
-    """
+    """Return a parameter's factor by name: 1 for the head, times `decay` for each lower layer."""
 
     def scale(name: str) -> float:
         return float(decay ** (num_layers + 1 - _height(name, num_layers)))
@@ -57,18 +50,9 @@ def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
 
 
 def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
-    """Freeze none, embeddings, a number of the lowest layers (embeddings included), or encoder.
-
-    Return the number of frozen parameters.
-    """
-    if what == "none":
-        return 0
-    if what == "embeddings":
-        highest = 0
-    elif what == "encoder":
-        highest = num_layers
-    else:
-        highest = int(what)
+    """Freeze none, embeddings, a number of lowest layers, or encoder; return how many weights."""
+    named = {"none": -1, "embeddings": 0, "encoder": num_layers}
+    highest = named[what] if what in named else int(what)
     if highest > num_layers:
         raise SettingsError(
             f"freeze is {what}, and the encoder has {pluralize(num_layers, 'layer')}"
@@ -142,10 +126,7 @@ class FineTuningContext(Prepared):
     has_solved_head: bool
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write the tokenizer's files, with the task's maximum length.
-
-        transformers truncates texts at that length. Errors as in `Tokenizer.save`.
-        """
+        """Write the tokenizer's files, with the maximum length at which transformers truncates."""
         return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
@@ -168,21 +149,14 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
     def save_rest(folder: Path) -> dict[str, FileRecord]:
         return {**context.save_tokenizer(folder), **save_task(folder, task)}
 
-    def save_model(folder: Path) -> dict[str, FileRecord]:
-        return {**model.save_pretrained(folder), **save_rest(folder)}
-
-    def save_architecture(folder: Path) -> dict[str, FileRecord]:
-        config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-        return {CONFIG_FILE: config, **save_rest(folder)}
-
     return Job(
         model=model,
         batches_at=batches_at,
         score=score,
         evaluate=lambda: measure_held_out(context, lambda part: held_out_logits(context, part)),
         count_operations=lambda batch: model.count_operations(batch.packed),
-        save_model=save_model,
-        save_architecture=save_architecture,
+        save_model=partial(save_whole, model, save_rest),
+        save_architecture=partial(save_without_weights, model, save_rest),
         batch_tensors=batch_tensors,
         progress_metrics={task.metric: task.metric},
         learning_rate_scale=scale_by_layer(settings.layer_decay, model.config.num_hidden_layers),
@@ -192,14 +166,6 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
             patience=settings.patience,
         ),
     )
-
-
-def load_checkpoint(run: Run, step: int, context: FineTuningContext) -> FineTuningContext:
-    """Return the context with the weights of a run's checkpoint; frozen parameters stay frozen."""
-    model = type(context.model).from_pretrained(find_checkpoint(run, step))
-    for old, new in zip(context.model.parameters(), model.parameters(), strict=True):
-        new.requires_grad_(old.requires_grad)
-    return replace(context, model=model.to(context.machine.device))
 
 
 def cut_held_out(context: FineTuningContext) -> list[range]:
@@ -222,10 +188,7 @@ def held_out_logits(context: FineTuningContext, part: range | None = None) -> li
 def measure_held_out(
     context: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
 ) -> dict[str, float]:
-    """Measure loss and metrics on the held-out examples; only the loss if it isn't finite.
-
-    `compute` returns the logits of a part of the examples.
-    """
+    """Measure loss and metrics of the logits of each part; only the loss if it isn't finite."""
     task, examples = context.task, context.data.dev.examples
     total, count, predictions = 0.0, 0, []
     for part in cut_held_out(context):

@@ -101,7 +101,8 @@ def describe_head(
     task: Task[Any, Any], settings: FineTuneSettings, pooling: PoolingName
 ) -> dict[str, Any]:
     """Return the config key that describes a bertkit-only head; empty for other heads."""
-    if not settings.has_own_layers and pooling == "cls":
+    has_own_layers = settings.features == "bilstm" or settings.feature_layers != "last"
+    if not has_own_layers and pooling == "cls":
         return {}
     is_choice = task.model_kind is BertForMultipleChoice
     head = FeatureHead(

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import pluralize
-from bertkit.base.files import write_file, write_json
+from bertkit.base.files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.recipes.finetune.card import COUNT_NAMES, PICTURE_FILE, FineTuningFacts, build_card
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation, evaluate_model
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.job import FineTuningContext, count_epoch_steps, load_checkpoint
+from bertkit.recipes.finetune.job import FineTuningContext, count_epoch_steps
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.model_card import CARD_FILE, list_counts
+from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
-from bertkit.reports.report import Charts, Report, Section, Table, write_report
+from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell
 from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.saved import save_task
@@ -30,6 +30,7 @@ from bertkit.training.lifecycle import (
     drop_checkpoints,
     from_json_number,
     from_json_numbers,
+    load_checkpoint,
     to_json_number,
     to_json_numbers,
 )
@@ -43,21 +44,16 @@ MAX_LABELS = 200  # in a table
 def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     """Build the report."""
     final, comparison = facts.final, facts.comparison
+    curves = choose_curves(final.task.metric)
+    charts = draw_curves(history, curves, epochs(facts.steps_per_epoch))
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
         *build_sections(final.evaluation, final.before),
-        *([] if facts.num_steps == 0 else [draw_training(facts, history)]),
+        *([] if facts.num_steps == 0 else [Charts(charts, title="Training curves")]),
         *tabulate_data(facts.counts),
         tabulate_settings(facts.settings),
     ]
     return Report(title=facts.name, summary=summarize(facts), sections=sections)
-
-
-def draw_training(facts: FineTuningFacts, history: TrainingHistory) -> Charts:
-    """Draw the training curves."""
-    curves = choose_curves(facts.final.task.metric)
-    charts = draw_curves(history, curves, epochs(facts.steps_per_epoch))
-    return Charts(charts, title="Training curves")
 
 
 def summarize(facts: FineTuningFacts) -> str:
@@ -92,10 +88,7 @@ def epochs(num_steps: int) -> Across:
 def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
     """Tabulate the counts of the data and of each label."""
     train, dev = counts["train"], counts["dev"]
-    met: list[list[Cell]] = [
-        [words, *numbers] for words, *numbers in list_counts(COUNT_NAMES, train, dev)
-    ]
-    tables = [Table(["", train.name, dev.name], met, title="Data")]
+    tables = [tabulate_counts(COUNT_NAMES, train, dev)]
     if train.labels:
         labels = list({**train.labels, **dev.labels})  # the most frequent first
         rows: list[list[Cell]] = [
@@ -107,9 +100,6 @@ def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
         columns = ["Label", "Training", "Held-out"]
         tables.append(Table(columns, rows, title="Labels", note=note if num_more > 0 else ""))
     return tables
-
-
-REPORT_FILE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -141,20 +131,14 @@ def finish(
     run: Run, context: FineTuningContext, state: RunState, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last."""
-    best_step = find_best_step(state)
-    context = load_checkpoint(run, best_step, context)
+    context = load_checkpoint(run, state.model_step, context)
     final = evaluate_model(context)
     saved = describe_result(context, final, state, settings)
     output = run.folder.parent
     write_model(output, run, context, final, saved)
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
-    return FineTuneResult(output, state.step, best_step, final.evaluation)
-
-
-def find_best_step(state: RunState) -> int:
-    """Return the step whose checkpoint becomes the model: the best, or the last."""
-    return state.step if state.best_step is None else state.best_step
+    return FineTuneResult(output, state.step, state.model_step, final.evaluation)
 
 
 def write_model(
@@ -186,7 +170,11 @@ def write_model(
         **save_task(output, final.task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
-    write_descriptions(output, facts, run)
+    matrix = draw_confusion(final.evaluation)
+    if facts.has_picture and matrix is not None:
+        write_picture(output / PICTURE_FILE, matrix)
+    history = TrainingHistory.from_rows(read_log(run.log_path))
+    write_descriptions(output, build_page(facts, history), build_card(facts))
     found = final.task.prediction_files(context.data.dev.examples, final.predictions)
     for name, content in found.items():
         write_json(output / name, content)
@@ -207,7 +195,7 @@ def describe_result(
     settings: FineTuneSettings,
 ) -> SavedFineTuning:
     """Build the content of `metrics.json`."""
-    evaluation, best_step = final.evaluation, find_best_step(state)
+    evaluation, best_step = final.evaluation, state.model_step
     return SavedFineTuning(
         task=final.task.name,
         metric=final.task.metric,
@@ -226,16 +214,6 @@ def describe_result(
         train=context.counts["train"],
         dev=context.counts["dev"],
     )
-
-
-def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
-    """Write the report, the card and, if there is one, the confusion matrix."""
-    matrix = draw_confusion(facts.final.evaluation)
-    if facts.has_picture and matrix is not None:
-        write_picture(output / PICTURE_FILE, matrix)
-    history = TrainingHistory.from_rows(read_log(run.log_path))
-    write_report(output / REPORT_FILE, build_page(facts, history))
-    write_file(output / CARD_FILE, build_card(facts).encode())
 
 
 def load_result(output: Path, saved: SavedFineTuning) -> FineTuneResult:

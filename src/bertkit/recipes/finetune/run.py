@@ -1,8 +1,7 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -25,7 +24,6 @@ from bertkit.recipes.finetune.job import (
     count_epoch_steps,
     decide_steps,
     freeze_parameters,
-    load_checkpoint,
 )
 from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
@@ -45,6 +43,7 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import (
     complete_record,
+    load_checkpoint,
     open_run,
     read_finished,
     start_or_resume,
@@ -94,8 +93,7 @@ def finetune(
         if (saved := read_finished(run, wanted, SavedFineTuning)) is not None:
             return load_result(output, saved)
         context, source = prepare_context(sources, task_settings, settings, run, prepared)
-        config = context.model.config.to_dict()
-        wanted = complete_record(wanted, config, context.machine, source)
+        wanted = complete_record(wanted, context.model.config.to_dict(), context.machine, source)
         return _finetune(run, context, wanted, settings)
 
 
@@ -138,11 +136,7 @@ def prepare_context(
     run: Run | None = None,
     prepared: Prepared | None = None,
 ) -> tuple[FineTuningContext, dict[str, Any]]:
-    """Read data and model, and announce their counts and problems.
-
-    A run that has a checkpoint gives the model, and `prepared` the data if they were read before.
-    The second value is the identity of the pre-trained checkpoint, for the record.
-    """
+    """Read data and model, the run's if it has a checkpoint; return also its source's identity."""
     if prepared is None:
         tables = open_tables(sources.train, sources.dev, settings)
         task, data = read_task(TASKS[sources.task].load(), tables, task_settings, settings)
@@ -210,19 +204,10 @@ def _finetune(
     if context.has_solved_head and state.evaluated_step is None:
         solve_head(run.folder, context, settings.seed)
     scheduled = settings.model_copy(update={"eval_every": settings.eval_every or interval})
-    with prepare_job(run, context, scheduled) as job:
+    job: Job[Any] = build_job(context, scheduled)
+    with ExitStack() as cache:
+        if settings.features == "bilstm":
+            states = cache.enter_context(remember_states(run.folder, context))
+            job = build_feature_job(job, context, states)
         state = train_to_end(run, job, scheduled, record, state, context.machine)
     return finish(run, context, state, settings)
-
-
-@contextmanager
-def prepare_job(
-    run: Run, context: FineTuningContext, settings: FineTuneSettings
-) -> Iterator[Job[Any]]:
-    """Build the job for the training loop; frozen hidden states are cached for the block."""
-    job = build_job(context, settings)
-    if settings.features != "bilstm":
-        yield job
-    else:
-        with remember_states(run.folder, context) as states:
-            yield build_feature_job(job, context, states)

@@ -56,6 +56,7 @@ from bertkit.training.lifecycle import (
 from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
 
 SEARCH_FILE = "search.json"
+STOPPED = "stopped; the same command resumes with the runs that aren't finished"
 
 
 class SavedSearch(ChecksummedModel):
@@ -98,19 +99,14 @@ def search(
     settings: FineTuneSettings,
     choice: GridSearchSettings,
 ) -> FineTuneResult:
-    """Fine-tune several times, or resume a search, and keep the best model.
-
-    A run that diverges counts as the worst; if all do, it is a `NonFiniteError`. More seeds may be
-    requested later; finished runs are reused. The first seed, `settings.seed`, also splits the
-    examples if no held-out file is given.
-    """
+    """Fine-tune several times, or resume a search; keep the best. Errors are as in `finetune`."""
     plan = Search(sources, output, task_settings, settings, list_trials(choice, settings))
     for trial in plan.trials:
         trial.choose(settings)  # validate all settings now, not after hours of training
     record = Run(plan.folder)
     inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
     check = partial(check_kind, kind=SEARCH_FOLDER)
-    with open_run(record, output, inputs=inputs, check=check, describe_stop=describe_stop):
+    with open_run(record, output, inputs=inputs, check=check, describe_stop=lambda: STOPPED):
         plan = replace(plan, settings=keep_precision(settings, record))
         old = record.read_record()
         wanted = recognize_source(old, describe_search(plan, choice), "model")
@@ -125,11 +121,6 @@ def search(
             check_resume(old, wanted)
         record.write_record(wanted)
         return _search(plan, prepared)
-
-
-def describe_stop() -> str:
-    """Return the message after a signal."""
-    return "stopped; the same command resumes with the runs that aren't finished"
 
 
 def load_best(plan: Search) -> FineTuneResult:

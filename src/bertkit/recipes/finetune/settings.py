@@ -120,16 +120,14 @@ class FineTuneSettings(LoopSettings, RecordSettings):
             raise ValueError("feature_layers is for --features linear or bilstm; give that too")
         if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
             raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
-        if self.features == "linear" and (given := self._list_of_training()):
+        fields = type(self).model_fields
+        given = [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
+        if self.features == "linear" and given:
             names = ", ".join(given)
             raise ValueError(
                 f"features linear solves the head without training steps: leave out {names}"
             )
         return self
-
-    def _list_of_training(self) -> list[str]:
-        fields = type(self).model_fields
-        return [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
 
     def for_solved_head(self) -> Self:
         """Return the settings with the learning rate for a head that is solved before training."""
@@ -141,11 +139,6 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     def undecided(self) -> dict[str, None]:
         """The settings whose default depends on the model: not known from the settings alone."""
         return {} if "learning_rate" in self.model_fields_set else {"learning_rate": None}
-
-    @property
-    def has_own_layers(self) -> bool:
-        """Whether the head reads the states in a way that only bertkit supports."""
-        return self.features == "bilstm" or self.feature_layers != "last"
 
     @field_validator("freeze")
     @classmethod

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
-from bertkit.base.files import read_json, write_json
+from bertkit.base.files import read_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
@@ -30,7 +29,7 @@ from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tenso
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Job, Machine
+from bertkit.training.job import Job, Machine, save_whole, save_without_weights
 from bertkit.training.run import Run, RunState, keep_precision
 from bertkit.training.step import evaluate_batches
 
@@ -48,10 +47,7 @@ def evaluate_words(
     device: torch.device,
     advance: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Return mean losses and accuracies, perplexity and bits per character.
-
-    `advance` is called with 1 after each batch.
-    """
+    """Return mean losses and accuracies, perplexity and bits per character."""
     metrics = evaluate_batches(model, batches, objective.score, device, advance)
     num_targets = sum(len(batch.labels) for batch in batches)
     lengths = tokenizer.token_lengths
@@ -124,11 +120,7 @@ def load_source(
     settings: PretrainSettings,
     token_counts: NDArray[np.unsignedinteger],
 ) -> WordScoringBert:
-    """Build the model with a checkpoint's weights; new heads get random weights.
-
-    A new masked LM head begins with the frequencies of the tokens. Announces new and dropped heads,
-    and a change of reading direction.
-    """
+    """Build the model with a checkpoint's weights; announce heads that are new or dropped."""
     kind = OBJECTIVES[settings.objective].model_kind
     model = kind.from_pretrained(source, new_heads=settings.new_heads)
     if model.new_heads:
@@ -154,28 +146,20 @@ SCALED_DEVIATION = 0.7
 
 @dataclass(frozen=True)
 class PretrainingContext:
-    """The data, sizes and device of a run, before it begins.
-
-    Attributes:
-        trained_length: maximum sequence length that the positions were trained on, before or in
-            this run; None if the initial model doesn't say.
-    """
+    """The data, sizes and device of a run, before it begins."""
 
     shards: ShardSet
     tokenizer: Tokenizer
     config: BertConfig
     machine: Machine
-    trained_length: int | None
+    trained_length: int | None  # of positions, before or in this run; None if unknown
     source: OpenModel | None = None  # None if weights are random, or the run resumes
 
 
 def prepare_context(
     data: Path, settings: PretrainSettings, run: Run | None = None
 ) -> PretrainingContext:
-    """Open the data, and determine the model's config and the device.
-
-    A run that has a checkpoint needs no source, and goes on in its precision.
-    """
+    """Open the data, and determine config and device; a run with a checkpoint needs no source."""
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
     if not shards.train:
@@ -285,13 +269,13 @@ def build_job(
     context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
 ) -> Job[WordBatch]:
     """Build the job for the training loop."""
-    shards, tokenizer, machine = context.shards, context.tokenizer, context.machine
+    shards, tokenizer = context.shards, context.tokenizer
     objective = build_objective(shards.train, shards, tokenizer, settings)
     order = ExampleOrder(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
-    max_length = context.trained_length
+    save_rest = partial(tokenizer.save, max_length=context.trained_length)
 
     def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)
@@ -299,24 +283,16 @@ def build_job(
         parts = [examples[start : start + size] for start in range(0, len(examples), size)]
         return [objective.batch(part) for part in parts]
 
-    def evaluate() -> dict[str, float]:
-        return evaluate_words(model, held_out, objective, tokenizer, machine.device)
-
-    def save_model(folder: Path) -> dict[str, FileRecord]:
-        return {**model.save_pretrained(folder), **tokenizer.save(folder, max_length=max_length)}
-
-    def save_architecture(folder: Path) -> dict[str, FileRecord]:
-        config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-        return {CONFIG_FILE: config, **tokenizer.save(folder, max_length=max_length)}
-
     return Job(
         model=model,
         batches_at=batches_at,
         score=objective.score,
-        evaluate=evaluate,
+        evaluate=lambda: evaluate_words(
+            model, held_out, objective, tokenizer, context.machine.device
+        ),
         count_operations=lambda batch: model.count_operations(batch.packed, len(batch.labels)),
-        save_model=save_model,
-        save_architecture=save_architecture,
+        save_model=partial(save_whole, model, save_rest),
+        save_architecture=partial(save_without_weights, model, save_rest),
         batch_tensors=batch_tensors,
         progress_metrics=objective.progress_metrics,
         muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,

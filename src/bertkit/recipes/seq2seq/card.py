@@ -1,10 +1,8 @@
 """The model card, the report and `metrics.json` of an encoder-decoder."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
@@ -12,24 +10,13 @@ from bertkit.data.tables.parallel import Pair
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.recipes import model_card
-from bertkit.recipes.model_card import (
-    ModelFacts,
-    build_header,
-    describe_counts,
-    describe_files,
-    describe_settings,
-    describe_warnings,
-    list_counts,
-    plain,
-    show_number,
-    tabulate,
-)
+from bertkit.recipes.model_card import ModelFacts, plain, show_number
 from bertkit.recipes.seq2seq.examples import PairSetCounts
 from bertkit.recipes.seq2seq.settings import Kind
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
 from bertkit.reports.text import Cell, make_legible, shorten
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
+from bertkit.training.lifecycle import FinishedRecord, MaybeNumber, from_json_number
 from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
 
 # The descriptions of a set's counts; those that aren't 0 are shown.
@@ -72,14 +59,9 @@ class Seq2SeqFacts(ModelFacts):
     config: EncoderDecoderConfig
 
     @property
-    def has_initial_model(self) -> bool:
-        """Whether the weights come from an encoder instead of being random."""
-        return self.record.settings["model"] is not None
-
-    @property
     def origin(self) -> str:
         """A description of the initial weights."""
-        if not self.has_initial_model:
+        if self.record.settings["model"] is None:
             return "trained from random weights"
         return f"encoder and decoder initialized from {self.initial_model}"
 
@@ -88,15 +70,9 @@ class Seq2SeqFacts(ModelFacts):
         """A description of the final weights: averaged, or those of one step."""
         saved = self.saved
         if saved.averaged_steps:
-            return (
-                f"the mean of the weights after the steps"
-                f" {', '.join(f'{step:,}' for step in saved.averaged_steps)}"
-            )
+            steps = ", ".join(f"{step:,}" for step in saved.averaged_steps)
+            return f"the mean of the weights after the steps {steps}"
         return f"the weights after step {saved.best_step:,}"
-
-    def list_counts(self) -> list[tuple[str, Any, Any]]:
-        """Return rows (description, training count, held-out count) of counts that aren't 0."""
-        return list_counts(COUNT_NAMES, self.saved.train, self.saved.dev)
 
 
 NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
@@ -123,7 +99,7 @@ def build_page(
         *(Paragraph(warning, title="Warning") for warning in saved.warnings),
         Charts(draw_curves(history, curves, STEPS), title="Training curves"),
         show_answers(pairs, answers),
-        tabulate_data(facts),
+        model_card.tabulate_counts(COUNT_NAMES, saved.train, saved.dev),
         tabulate_settings(facts.settings),
     ]
     return Report(title=facts.name, summary=summarize(facts), sections=sections)
@@ -138,8 +114,7 @@ def summarize(facts: Seq2SeqFacts) -> str:
         f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
         f" {show_number(value)} on {saved.dev.num_pairs:,} held-out pairs. It trained for"
         f" {pluralize(saved.num_steps, 'step')},"
-        f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is"
-        f" {facts.weights}."
+        f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is {facts.weights}."
     )
 
 
@@ -147,7 +122,7 @@ def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
     """Tabulate the held-out metrics beside those of the copying baseline."""
     saved = facts.saved
     rows: list[list[Cell]] = [
-        [name, _cell(value), _cell(saved.baseline.get(name))]
+        [name, from_json_number(value), from_json_number(saved.baseline.get(name))]
         for name, value in saved.metrics.items()
     ]
     signatures = "; ".join(f"{name}: {text}" for name, text in saved.signatures.items())
@@ -159,16 +134,11 @@ def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
     )
 
 
-def _cell(value: float | None) -> Cell:
-    return math.nan if value is None else value
-
-
 def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Table:
     """Tabulate the first held-out sources with their references and hypotheses."""
-    shown = zip(pairs[:NUM_SHOWN], answers, strict=False)
     rows: list[list[Cell]] = [
         [shorten(text, SHOWN_COLUMNS) for text in (pair.source, pair.target, answer.text)]
-        for pair, answer in shown
+        for pair, answer in zip(pairs[:NUM_SHOWN], answers, strict=False)
     ]
     return Table(
         ["Source", "Reference", "Output"],
@@ -178,20 +148,13 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Tab
     )
 
 
-def tabulate_data(facts: Seq2SeqFacts) -> Table:
-    """Tabulate the counts of the data."""
-    train, dev = facts.saved.train, facts.saved.dev
-    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.list_counts()]
-    return Table(["", train.name, dev.name], rows, title="Data")
-
-
 def build_card(facts: Seq2SeqFacts) -> str:
     """Build the card's text."""
     made = (
         f"{facts.kind.summary} {plain(facts.origin.capitalize())} with bertkit {__version__};"
         " `report.html` shows more."
     )
-    header = build_header(
+    header = model_card.build_header(
         facts,
         "transformers" if facts.config.is_transformers_own else "bertkit",
         pipeline_tag=facts.kind.pipeline_tag,
@@ -223,11 +186,14 @@ def describe_result(facts: Seq2SeqFacts) -> str:
         f"## Result\n\nOn {saved.dev.num_pairs:,} held-out pairs, which also selected the best"
         " step:"
     )
-    parts = [heading, tabulate(["metric", "value", "copying the beginning of the source"], rows)]
+    parts = [
+        heading,
+        model_card.tabulate(["metric", "value", "copying the beginning of the source"], rows),
+    ]
     if saved.signatures:
         signatures = [list(item) for item in saved.signatures.items()]
-        parts.append(tabulate(["metric", "signature"], signatures))
-    return "\n\n".join([*parts, *describe_warnings(saved.warnings)])
+        parts.append(model_card.tabulate(["metric", "signature"], signatures))
+    return "\n\n".join([*parts, *model_card.describe_warnings(saved.warnings)])
 
 
 def describe_data(facts: Seq2SeqFacts) -> str:
@@ -237,7 +203,7 @@ def describe_data(facts: Seq2SeqFacts) -> str:
         ["files", *(one.name for one in sets)],
         ["SHA-256", *(" ".join(one.sha256) for one in sets)],
     ]
-    return describe_counts(files, facts.list_counts())
+    return model_card.describe_counts(files, COUNT_NAMES, *sets)
 
 
 def describe_training(facts: Seq2SeqFacts) -> str:
@@ -245,11 +211,11 @@ def describe_training(facts: Seq2SeqFacts) -> str:
     saved = facts.saved
     ending = " and ended early" if saved.has_ended_early else ""
     made = (
-        f"## Training\n\nThe model was trained for {pluralize(saved.num_steps, 'step')}"
+        f"The model was trained for {pluralize(saved.num_steps, 'step')}"
         f" ({pluralize(saved.num_epochs, 'epoch')}){ending}; this is {facts.weights}."
     )
-    if not facts.has_initial_model:
-        return "\n\n".join([made, describe_settings(facts)])
+    if facts.record.settings["model"] is None:
+        return model_card.describe_training(facts, made)
     name = plain(facts.initial_model)
-    files = f"Encoder and decoder were initialized from these files of {name}:"
-    return "\n\n".join([made, files, describe_files(facts), describe_settings(facts)])
+    origin = f"Encoder and decoder were initialized from these files of {name}:"
+    return model_card.describe_training(facts, made, origin)

@@ -25,7 +25,6 @@ from bertkit.recipes.seq2seq.job import (
     Seq2SeqContext,
     evaluate,
     list_averaged,
-    load_checkpoint,
     measure,
     measure_loss,
     watch,
@@ -34,6 +33,7 @@ from bertkit.recipes.seq2seq.job import (
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings, load_address
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.device import mixed_precision
+from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better
 from bertkit.training.optimizer import average_weights
 from bertkit.training.run import Run, RunState
@@ -49,11 +49,7 @@ class GeneratedTexts:
     elapsed_seconds: float = 0.0  # without loading the model; 0 until all texts are generated
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
-        """Yield the generated texts in the order of the inputs.
-
-        Args:
-            progress: advanced by the bytes of each row of a file; unused for other inputs.
-        """
+        """Yield the generated texts; `progress` advances by the bytes of each row of a file."""
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
         yield from self.generator.stream(texts, counts=self.counts)
@@ -160,7 +156,7 @@ def choose_weights(
     run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> CheckpointChoice:
     """Select the best step's weights, or the mean of the last ones if available and better."""
-    best_step = state.best_step or state.step
+    best_step = state.model_step
     best = load_checkpoint(run, best_step, context)
     steps = list_averaged(settings, num_steps, state.step)
     if len(steps) < 2:
@@ -215,10 +211,7 @@ def evaluate_model(context: Seq2SeqContext) -> Seq2SeqEvaluation:
 
 
 def estimate_evaluation_seconds(context: Seq2SeqContext) -> float:
-    """Estimate the seconds that `evaluate_model` will take, from a sample of the texts.
-
-    The estimate tends to be too high, because an untrained model doesn't end its hypotheses.
-    """
+    """Estimate the seconds of `evaluate_model` from a sample, rather too many than too few."""
     num_texts = len(context.data.dev.pairs)
     num_sampled = min(SAMPLED_TEXTS[context.machine.device.type], num_texts)
     started = time.monotonic()
@@ -242,13 +235,10 @@ def write_all(
 
 
 def copy_beginnings(context: Seq2SeqContext) -> list[str]:
-    """Return a copying baseline: the first words of each source, as many as a mean reference has.
-
-    The number is limited by `max_target_length`, because the time of ROUGE grows with the product
-    of both lengths.
-    """
+    """Return the first words of each source, as many as a mean reference has, as a baseline."""
     targets = context.data.train.targets
     mean = round(sum(map(count_words, targets)) / len(targets))
+    # Limited, because the time of ROUGE grows with the product of both lengths.
     num_words = min(mean, context.saved.max_target_length)
     return [cut_words(text, num_words) for text in context.data.dev.sources]
 

@@ -4,6 +4,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -39,15 +40,7 @@ def warn_of_metric(
     copy_metrics: Metrics,
     measure_references: Callable[[], Metrics],
 ) -> Iterable[str]:
-    """Warn if the model isn't better than copying its sources, or if the metric is uninformative.
-
-    Args:
-        metric: the metric that selected the best step.
-        model_metrics: metrics of the model's outputs.
-        copy_metrics: metrics of the beginnings of the sources.
-        measure_references: measures the references against themselves; a metric that is 0 there,
-            such as BLEU of single words, can't be higher for any model. Called only if needed.
-    """
+    """Warn if the model isn't better than copying its sources, or if even the references have 0."""
     if model_metrics[metric] > copy_metrics[metric]:
         return
     if measure_references()[metric] == 0.0:
@@ -64,12 +57,7 @@ def warn_of_metric(
 
 
 def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
-    """Warn if a metric was the same at all evaluations and couldn't select the best step.
-
-    Args:
-        metric: the metric's name.
-        values: its value at each evaluation; the first one is from before the first step.
-    """
+    """Warn if a metric was the same at each evaluation but the first, before the first step."""
     trained = values[1:]
     if len(trained) > 1 and min(trained) == max(trained):
         yield (
@@ -93,7 +81,9 @@ def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterab
     missing = []
     if settings.lowercase and any(text != text.lower() for text in texts):
         missing.append("capital letters")
-    if settings.strip_accents and any(map(has_accents, texts)):
+    # A nonspacing mark (Mn) is what a vocabulary without accents drops.
+    letters = chain.from_iterable(unicodedata.normalize("NFD", text) for text in texts)
+    if settings.strip_accents and any(unicodedata.category(each) == "Mn" for each in letters):
         missing.append("accents")
     if missing:
         yield (
@@ -102,11 +92,6 @@ def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterab
             f" them, or a new"
             " model without --lowercase"
         )
-
-
-def has_accents(text: str) -> bool:
-    """Whether a text has accents that a vocabulary without accents drops."""
-    return any(unicodedata.category(char) == "Mn" for char in unicodedata.normalize("NFD", text))
 
 
 HOLDING_OUT = 6  # the purpose of the random generator; part of its seed
@@ -221,11 +206,7 @@ def read_set(given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -
 
 
 def hold_out(whole: PairSet, share: float, seed: int) -> PairData:
-    """Split off held-out pairs, by the seed; pairs with equal sources stay together.
-
-    At most `MOST_HELD_OUT` pairs are held out: that is enough to compare models, and translating a
-    share of millions of pairs would take longer than training on the rest.
-    """
+    """Split off pairs by the seed; those with equal sources stay together."""
     by_source: dict[str, list[Pair]] = {}
     for pair in whole.pairs:
         by_source.setdefault(pair.source, []).append(pair)

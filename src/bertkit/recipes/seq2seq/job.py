@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.files import write_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.data.order import TokenBatchOrder
 from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
@@ -31,10 +29,8 @@ from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
 from bertkit.training.budget import StepPace
-from bertkit.training.job import Job, Machine, Scores, Watched
-from bertkit.training.lifecycle import find_checkpoint
+from bertkit.training.job import Job, Machine, Scores, Watched, save_whole, save_without_weights
 from bertkit.training.loop import NUM_EVALUATIONS as USUAL_EVALUATIONS
-from bertkit.training.run import Run
 from bertkit.training.step import evaluate_batches
 
 NUM_EVALUATIONS = 20
@@ -52,10 +48,7 @@ def decide_steps(
     machine: Machine,
     estimate_evaluation_seconds: Callable[[], float],
 ) -> int:
-    """Return the number of steps, at least 1.
-
-    A budget in minutes covers all but reading the data.
-    """
+    """Return the number of steps, at least 1; minutes cover everything but reading the data."""
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
     if settings.steps is not None or settings.tokens is not None:
@@ -126,11 +119,7 @@ def choose_schedule(settings: Seq2SeqSettings, num_steps: int) -> Seq2SeqSetting
 
 
 def list_averaged(settings: Seq2SeqSettings, num_steps: int, step: int) -> tuple[int, ...]:
-    """List the steps to average if the run ended after `step`: the last evaluated ones.
-
-    They depend only on settings that a resumed run can't change, so interruptions don't affect
-    them. The list is empty if `average` is 1, which selects the best step.
-    """
+    """List the last evaluated steps, which are averaged if the run ends after `step`."""
     assert settings.eval_every is not None, "eval_every is set"
     if settings.average == 1:
         return ()
@@ -169,7 +158,7 @@ class Seq2SeqContext:
 
 
 def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
-    """Build a job without checkpoints to average; `with_averages` adds them for training."""
+    """Build a job without `needed_steps`, which follow from its number of steps."""
     model = context.model
     order = order_pairs(context.train, settings)
 
@@ -181,21 +170,14 @@ def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBat
     def save_rest(folder: Path) -> dict[str, FileRecord]:
         return {**context.save_tokenizer(folder), **write_seq2seq_file(folder, context.saved)}
 
-    def save_model(folder: Path) -> dict[str, FileRecord]:
-        return {**model.save_pretrained(folder), **save_rest(folder)}
-
-    def save_architecture(folder: Path) -> dict[str, FileRecord]:
-        config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-        return {CONFIG_FILE: config, **save_rest(folder)}
-
     return Job(
         model=model,
         batches_at=batches_at,
         score=partial(score, smoothing=settings.label_smoothing),
         evaluate=lambda: evaluate(context, settings),
         count_operations=lambda batch: model.count_operations(batch.source, batch.target),
-        save_model=save_model,
-        save_architecture=save_architecture,
+        save_model=partial(save_whole, model, save_rest),
+        save_architecture=partial(save_without_weights, model, save_rest),
         batch_tensors=batch_tensors,
         progress_metrics={"word_accuracy": "next word"},
         watched=watch(context.kind, settings),
@@ -204,11 +186,7 @@ def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBat
 
 
 def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
-    """Return the metric that selects the best weights; the held-out loss breaks ties.
-
-    Ties are common, because most metrics are 0 for short texts that are all wrong and for texts
-    without spaces.
-    """
+    """Return the metric that selects the best weights; the loss breaks ties, which are common."""
     is_by_metric = settings.best_by == "metric"
     return Watched(
         kind.metric if is_by_metric else "loss",
@@ -216,11 +194,6 @@ def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
         patience=settings.patience,
         is_tie_by_loss=True,
     )
-
-
-def with_averages(job: Job[PairBatch], settings: Seq2SeqSettings, num_steps: int) -> Job[PairBatch]:
-    """Return the job extended to write and keep the checkpoints that will be averaged."""
-    return replace(job, needed_steps=partial(list_averaged, settings, num_steps))
 
 
 def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) -> Scores:
@@ -261,9 +234,3 @@ def write_held_out(
 def measure(context: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
     """Measure hypotheses for the first held-out sources."""
     return context.kind.load_measure()(written, context.data.dev.targets[: len(written)])
-
-
-def load_checkpoint(run: Run, step: int, context: Seq2SeqContext) -> Seq2SeqContext:
-    """Return the context with the weights of a run's checkpoint."""
-    model = EncoderDecoderModel.from_pretrained(find_checkpoint(run, step))
-    return replace(context, model=model.to(context.machine.device))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.base.files import write_file
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.inference.generation.settings import (
@@ -24,7 +23,7 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.model_card import CARD_FILE
+from bertkit.recipes.model_card import write_descriptions
 from bertkit.recipes.seq2seq.card import SavedSeq2Seq, Seq2SeqFacts, build_card, build_page
 from bertkit.recipes.seq2seq.evaluation import (
     CheckpointChoice,
@@ -51,11 +50,10 @@ from bertkit.recipes.seq2seq.job import (
     choose_schedule,
     count_epochs,
     decide_steps,
+    list_averaged,
     order_pairs,
-    with_averages,
 )
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings
-from bertkit.reports.report import write_report
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.settings import VocabularySettings
@@ -159,10 +157,8 @@ def join_halves(
 
 
 def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
-    """Warm-start encoder and decoder from an encoder; the cross-attention gets random weights.
-
-    Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
-    """
+    """Warm-start encoder and decoder from an encoder; the cross-attention gets random weights."""
+    # Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
     opened = OpenModel.open(name, revision=settings.revision).change(**dropout_rates(settings))
     config = opened.config
     if config.is_decoder:
@@ -185,9 +181,6 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     return InitialModel(tokenizer, model, opened.identify())
 
 
-REPORT_FILE = "report.html"
-
-
 @dataclass(frozen=True)
 class Seq2SeqResult:
     """The result of a run."""
@@ -199,10 +192,7 @@ class Seq2SeqResult:
 def finish(
     run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Seq2SeqResult:
-    """Choose the final weights, evaluate them on the held-out pairs, and write the model's folder.
-
-    `metrics.json` is written last, and then the checkpoints are removed.
-    """
+    """Choose, evaluate and write the model, `metrics.json` last; then remove the checkpoints."""
     choice = choose_weights(run, context, state, settings, num_steps)
     final = evaluate_model(choice.context)
     history = TrainingHistory.from_rows(read_log(run.log_path))
@@ -264,8 +254,7 @@ def write_model(
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     facts = Seq2SeqFacts(output.resolve().name, record, context.kind, saved, context.model.config)
     page = build_page(facts, history, context.data.dev.pairs, final.answers)
-    write_report(output / REPORT_FILE, page)
-    write_file(output / CARD_FILE, build_card(facts).encode())
+    write_descriptions(output, page, build_card(facts))
     saved.write(output)
     return saved
 
@@ -291,12 +280,7 @@ class PairFiles:
 
 
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
-    """Train a model, or resume the run in `output`; a finished model is only reported.
-
-    A `ResumeError` says that `output` holds something else, such as a run with other settings or
-    data, or that another process trains in it; a `StoppedError` that a signal came, and that the
-    same call resumes; a `NonFiniteError` that the loss became infinite and stayed so.
-    """
+    """Train a model, or resume the run in `output`; errors as in `finetune`."""
     run = Run(output / RUN_FOLDER)
     files.check()
     with open_run(run, output, inputs=files.paths):
@@ -305,17 +289,12 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         if (saved := read_finished(run, wanted, SavedSeq2Seq)) is not None:
             return Seq2SeqResult(output, saved)
         context, source = prepare_context(files, settings, run)
-        config = context.model.config.to_dict()
-        wanted = complete_record(wanted, config, context.machine, source)
+        wanted = complete_record(wanted, context.model.config.to_dict(), context.machine, source)
         return _train(run, context, wanted, settings)
 
 
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
-    """Return the run's record, without what depends on the pairs and the model.
-
-    The budget is one of the settings that may not change, because most schedules follow from its
-    length.
-    """
+    """Return the run's record, with its budget, without what depends on the pairs and the model."""
     values = settings.dump_with_fixed_budget()
     if settings.model is not None:  # a shell adds a / to a folder's name or doesn't
         values["model"] = str(Path(settings.model))
@@ -333,11 +312,7 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
 def prepare_context(
     files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
 ) -> tuple[Seq2SeqContext, dict[str, Any]]:
-    """Read data and model, and announce their counts and problems.
-
-    A run that has a checkpoint gives vocabulary and model. The second value is the identity of the
-    encoder that the model starts from, for the record.
-    """
+    """Read data and model, the run's if it has a checkpoint; return also its source's identity."""
     machine = Machine.choose(keep_precision(settings, run))
     data = read_data(files.train, files.dev, settings)
     checkpoint = None if run is None else run.newest_checkpoint()
@@ -348,19 +323,14 @@ def prepare_context(
         saved = read_seq2seq_file(checkpoint)
     else:
         initial = begin(data, settings)
-        saved = describe_writing(data, settings)
+        saved = Seq2SeqSettingsFile(
+            kind=settings.kind,
+            decoding=KINDS[settings.kind].decoding,
+            spacing=Spacing.fit(data.train.targets).to_dict(),
+            max_source_length=settings.max_source_length,
+            max_target_length=settings.max_target_length,
+        )
     return build_context(data, initial, saved, machine, settings), initial.facts
-
-
-def describe_writing(data: PairData, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
-    """Return how spaces are placed around marks in generated text."""
-    return Seq2SeqSettingsFile(
-        kind=settings.kind,
-        decoding=KINDS[settings.kind].decoding,
-        spacing=Spacing.fit(data.train.targets).to_dict(),
-        max_source_length=settings.max_source_length,
-        max_target_length=settings.max_target_length,
-    )
 
 
 def build_context(
@@ -407,6 +377,6 @@ def _train(
     record = record.model_copy(update={"num_steps": num_steps})
     run.write_record(record)
     scheduled = choose_schedule(settings, num_steps)
-    job = with_averages(job, scheduled, num_steps)
+    job = replace(job, needed_steps=partial(list_averaged, scheduled, num_steps))
     state = train_to_end(run, job, scheduled, record, state, context.machine)
     return finish(run, context, state, scheduled, num_steps)

@@ -93,10 +93,7 @@ class TokenPairs:
         return type(self)(self.sources.choose(numbers), self.targets.choose(numbers))
 
     def cut(self, max_source_length: int, max_target_length: int) -> Self:
-        """Truncate pairs; a target's [CLS] doesn't count, because the model doesn't generate it.
-
-        A truncated target has no [SEP], so that the model doesn't learn to stop there.
-        """
+        """Truncate pairs; a truncated target has no [SEP], lest the model learn to stop there."""
         return type(self)(
             self.sources.cut(max_source_length), self.targets.cut_open(max_target_length + 1)
         )

@@ -32,7 +32,6 @@ from bertkit.recipes.finetune.job import (
     decode_all,
     freeze_parameters,
     held_out_logits,
-    load_checkpoint,
     scale_by_layer,
     sum_loss,
 )
@@ -42,6 +41,7 @@ from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.task import Evaluation
+from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.run import Run
 
 
@@ -215,8 +215,8 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
 
 def test_checkpoints_and_dumps_say_which_task_they_are_for(context, tmp_path):
     job = build_job(context, QUICK)
-    for save in (job.save_model, job.save_architecture):
-        folder = tmp_path / save.__name__
+    for name, save in (("model", job.save_model), ("architecture", job.save_architecture)):
+        folder = tmp_path / name
         folder.mkdir()
         files = save(folder)
         assert {"task.json", "config.json", "vocab.txt"} <= files.keys()

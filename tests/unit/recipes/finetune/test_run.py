@@ -135,7 +135,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     output = tmp_path / "model"
     steps = [
         (result_module, "evaluate_model"),
-        (result_module, "write_report"),
+        (result_module, "write_descriptions"),
         (result_module.SavedFineTuning, "write"),
     ]
     for place, name in steps:

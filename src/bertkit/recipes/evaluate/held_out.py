@@ -117,16 +117,11 @@ class HeldOutResult:
 def evaluate_held_out(
     model: str | Path, data: Path, device: str = "auto", *, revision: str | None = None
 ) -> HeldOutResult:
-    """Evaluate a model on all held-out text of shards, masked as in every evaluation of a run.
-
-    Args:
-        model: a run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
-        data: the folder that `bertkit prepare` wrote.
-        device: auto, cpu, cuda or cuda:N.
-        revision: a branch, tag or commit of a model of the Hub.
-    """
+    """Evaluate a model on all held-out text of shards, masked as in every evaluation of a run."""
     opened = OpenModel.open(model, revision=revision)
-    objective_name = choose_objective(opened)
+    objective_name: ObjectiveName = "bert" if "next_sentence" in opened.heads else "mlm"
+    if opened.is_causal:
+        objective_name = "causal"
     shards = ShardSet.open(data)
     kind = OBJECTIVES[objective_name].model_kind
     loaded = LoadedModel.load(kind, opened, device)
@@ -157,10 +152,3 @@ def evaluate_held_out(
         settings.max_length,
         metrics,
     )
-
-
-def choose_objective(opened: OpenModel) -> ObjectiveName:
-    """Return the objective that fits a model's pre-training heads."""
-    if opened.is_causal:
-        return "causal"
-    return "bert" if "next_sentence" in opened.heads else "mlm"

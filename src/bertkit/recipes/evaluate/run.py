@@ -25,6 +25,7 @@ from bertkit.recipes.finetune.examples import (
     describe_set,
     read_set,
 )
+from bertkit.recipes.model_card import REPORT_FILE
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.notebook import show_metrics
@@ -33,6 +34,7 @@ from bertkit.tasks.sections import build_sections
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Evaluation, Task
+from bertkit.training.lifecycle import METRICS_FILE
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,7 @@ class EvaluateResult:
     @property
     def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
-        problems = describe_set(self.task, self.found, self.counts)
-        return [*describe_rows(self.found), *problems]
+        return describe_rows(self.found) + describe_set(self.task, self.found, self.counts)
 
 
 def evaluate(
@@ -112,8 +113,6 @@ def predict_all(
     return counts, predictions
 
 
-METRICS_FILE = "metrics.json"
-REPORT_FILE = "report.html"
 ANSWERS_FILE = "answers.jsonl"
 MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
 
@@ -132,10 +131,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 
 
 def write_evaluation(output: Path, result: EvaluateResult) -> None:
-    """Write all files, `metrics.json` last: it marks the evaluation as complete.
-
-    Files of an earlier evaluation are removed first, so that no stale file remains.
-    """
+    """Replace the files of an evaluation; `metrics.json`, which completes it, comes last."""
     make_folder(output)
     scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
     for name in (METRICS_FILE, REPORT_FILE, ANSWERS_FILE, *scorer_files):
@@ -179,10 +175,7 @@ def summarize(result: EvaluateResult) -> dict[str, Any]:
 
 
 def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return the labels and confusion matrix `[true, predicted]`; None if the task has none.
-
-    With very many labels, the matrix is sparse: triples of true label, predicted label and count.
-    """
+    """Return the matrix `[true, predicted]`, sparse for very many labels; None if it has none."""
     labels, confusion = evaluation.labels, evaluation.confusion
     if confusion is None:
         return None

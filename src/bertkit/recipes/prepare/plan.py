@@ -48,12 +48,7 @@ MIN_DOCUMENTS = 2  # random next sentences come from another document
 def hold_out_end(
     folder: Path, shards: Sequence[ShardRecord], share: float, report: ReadReport
 ) -> tuple[list[ShardRecord], NDArray[np.uint64]]:
-    """Replace the shard with most sentences by two: one to train on, and one that is held out.
-
-    Of many documents, the last ones are held out, at least two; of few, the last sentences of each.
-    The files of the shard that is replaced stay. Beside the new list of shards comes how often each
-    token of the vocabulary occurs in what is held out, up to the largest of its tokens.
-    """
+    """Split the largest shard, hold out its end, and return the shards and its token counts."""
     record = max(shards, key=lambda shard: shard.counts.sentences)
     shard = Shard.open(folder, record)
     documents = shard.document_offsets.astype(np.int64)
@@ -81,10 +76,8 @@ def hold_out_end(
 
 
 def find_ends(documents: NDArray[np.int64], share: float) -> NDArray[np.int64]:
-    """Return for each document the first of its sentences that is held out, or its end.
-
-    `documents` has the first sentence of each document, then the number of sentences.
-    """
+    """Return for each document the first of its sentences that is held out, or its end."""
+    # `documents` has the first sentence of each document, then the number of sentences.
     firsts, lasts = documents[:-1], documents[1:]
     lengths, num_documents = lasts - firsts, len(lasts)
     if num_documents >= MANY_DOCUMENTS or lengths.max() == 1:
@@ -176,10 +169,7 @@ def _time_of_change(source: TextSource) -> int | None:
 
 
 def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
-    """Group small files, in order, into units of about 16 MiB; larger files get their own unit.
-
-    Held-out sources have their own units.
-    """
+    """Group files of one split, in order, into units of about 16 MiB; larger files are alone."""
     units: list[list[TextSource]] = []
     size = 0
     for source in sources:
@@ -194,10 +184,7 @@ def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
 
 
 def check_folder(output: Path) -> None:
-    """Raise `ResumeError` unless `output` is new or holds work of `prepare`.
-
-    Before it writes its plan, a run creates empty folders.
-    """
+    """Raise `ResumeError` unless `output` is new, has only empty folders, or is of `prepare`."""
     with storage_errors(output, "read"):
         if (output / PLAN).exists() or not output.exists():
             return

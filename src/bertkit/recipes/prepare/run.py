@@ -122,7 +122,7 @@ def prepare(
         was_done = is_finished(output, plan)
         prepared_bytes = 0
         if not was_done:
-            prepared_bytes = write_or_remove(output, plan, units, tokenizer, num_workers)
+            prepared_bytes = write_shards(output, plan, units, tokenizer, num_workers)
         remove_folder(output / UNITS_FOLDER)
         remove_replaced(output)
         for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
@@ -138,23 +138,6 @@ def prepare(
     )
 
 
-def write_or_remove(
-    output: Path,
-    plan: PreparationPlan,
-    units: Sequence[list[TextSource]],
-    tokenizer: Tokenizer,
-    num_workers: int,
-) -> int:
-    """Write new shards as `write_shards`; leave nothing behind if the input can't be used."""
-    is_new = not (output / MANIFEST).exists()
-    try:
-        return write_shards(output, plan, units, tokenizer, num_workers)
-    except InputError:
-        if is_new:
-            remove_shards(output)
-        raise
-
-
 def write_shards(
     output: Path,
     plan: PreparationPlan,
@@ -163,19 +146,22 @@ def write_shards(
     num_workers: int,
 ) -> int:
     """Run the unfinished units, write the manifest, and return the bytes of text prepared."""
-    tokenizer_manifest = write_plan(output, plan, tokenizer)
-    to_do = find_unfinished(output, units)
-    run_units(output, to_do, plan.settings, tokenizer, num_workers)
-    results = [read_unit(output, number, verify_size) for number in range(len(units))]
-    write_manifest(output, results, plan.settings, tokenizer, tokenizer_manifest)
+    is_new = not (output / MANIFEST).exists()
+    try:
+        tokenizer_manifest = write_plan(output, plan, tokenizer)
+        to_do = find_unfinished(output, units)
+        run_units(output, to_do, plan.settings, tokenizer, num_workers)
+        results = [read_unit(output, number, verify_size) for number in range(len(units))]
+        write_manifest(output, results, plan.settings, tokenizer, tokenizer_manifest)
+    except InputError:  # the input can't be used: leave nothing behind
+        if is_new:
+            remove_shards(output)
+        raise
     return sum(results[number].raw_bytes for number in to_do)
 
 
 def write_plan(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
-    """Create the folders, then write the plan, then the tokenizer; return its file record.
-
-    The plan comes first, because a tokenizer folder without a plan belongs to someone else.
-    """
+    """Write the plan first: a tokenizer folder without a plan belongs to someone else."""
     for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)
     plan.save(output / PLAN)

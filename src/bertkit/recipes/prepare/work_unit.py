@@ -60,11 +60,7 @@ class UnitResult(ChecksummedModel):
 
 
 class ShardWriter:
-    """Collects the documents of one split of one unit, and writes each shard when it is full.
-
-    Attributes:
-        token_counts: `[vocabulary]`, the count of each token in them.
-    """
+    """Collects the documents of one split of one unit, and writes each shard when it is full."""
 
     def __init__(
         self, folder: Path, split: Split, unit: int, vocab_size: int, shard_tokens: int
@@ -72,7 +68,7 @@ class ShardWriter:
         self.records: list[ShardRecord] = []
         self._folder, self._split, self._unit = folder, split, unit
         self._dtype, self._shard_tokens = choose_dtype(vocab_size), shard_tokens
-        self.token_counts = np.zeros(vocab_size, dtype=np.uint64)
+        self.token_counts = np.zeros(vocab_size, dtype=np.uint64)  # of all documents
         self._clear()
 
     def _clear(self) -> None:
@@ -136,12 +132,7 @@ def prepare_unit(
     tokenizer: Tokenizer,
     advance: Callable[[int], None],
 ) -> None:
-    """Read, split and tokenize the sources of one unit; write its shards and its result.
-
-    All of its sources are held out, or none.
-
-    `advance` is called with the number of source bytes read.
-    """
+    """Write the shards and the result of one unit, whose sources are all held out, or none."""
     report = ReadReport()
     writers = {
         split: ShardWriter(folder, split, number, tokenizer.vocab_size, SHARD_TOKENS)

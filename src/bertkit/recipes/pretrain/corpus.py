@@ -64,10 +64,7 @@ def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
 
 
 def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> list[Blank]:
-    """Mask words in sentences spread over the largest held-out shard; deterministic.
-
-    There are fewer than `num_blanks` if few sentences have a medium length.
-    """
+    """Mask a word in each of some sentences spread over the largest held-out shard."""
     if not shards.held_out:
         return []
     shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
@@ -81,10 +78,7 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
 def choose_beginnings(
     shards: ShardSet, tokenizer: Tokenizer, num_beginnings: int
 ) -> list[TextPrefix]:
-    """Return first halves of sentences spread over the largest held-out shard.
-
-    There are fewer than `num_beginnings` if few sentences have a medium length.
-    """
+    """Return first halves of some sentences spread over the largest held-out shard."""
     if not shards.held_out:
         return []
     shard = max(shards.held_out, key=lambda shard: shard.num_sentences)

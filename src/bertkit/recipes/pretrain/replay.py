@@ -60,15 +60,7 @@ class Replay:
 
 
 def replay(path: Path, *, fp64: bool = False) -> Replay:
-    """Compute a dumped step again, without applying it.
-
-    It runs on the run's type of device, or on the CPU if that is missing. With the same software,
-    machine and number of threads the result is bit for bit the same.
-
-    Args:
-        path: the dump's folder.
-        fp64: compute in float64; if the result is then finite, the run's precision overflowed.
-    """
+    """Compute a dumped step again; a result that is finite only with `fp64` means an overflow."""
     dump = read_dump(path)
     if (path / TASK_FILE).exists():
         raise CheckpointError(
@@ -133,10 +125,7 @@ def load_weights(path: Path, dump: Dump, kind: type[WordScoringBert]) -> WordSco
 
 @contextmanager
 def _watching(model: nn.Module) -> Iterator[list[tuple[str, int]]]:
-    """Collect (name, micro-batch) of each module with an output that isn't finite, in call order.
-
-    The micro-batch is the number of earlier calls of the module.
-    """
+    """Collect name and earlier calls of each module whose output isn't finite, in call order."""
     found: list[tuple[str, int]] = []
     num_calls: dict[str, int] = {}
 

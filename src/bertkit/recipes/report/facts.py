@@ -97,10 +97,7 @@ class RunFacts:
 
 
 def read_facts(path: Path, data: Path | None = None) -> RunFacts:
-    """Read the facts of a run, without locking or changing it.
-
-    `data` are the shards that a pre-training run was trained on; None to use those beside it.
-    """
+    """Read a run without locking it; `data` are its shards, by default those beside it."""
     run = find_run(path)
     record = run.read_record()
     assert record is not None, "find_run has seen it"

@@ -66,17 +66,15 @@ GENERAL_NOTE = "The texts are general English, because the runâ€™s shards werenâ
 
 
 def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
-    """Build a table of filled blanks, or of continuations for a left-to-right run.
-
-    Without texts of the user it has held-out sentences or sentences of general English. A paragraph
-    says why there is no table; nothing comes if no text fits the run.
-    """
+    """Tabulate filled blanks or continuations; a paragraph says why there are none."""
     is_causal, checkpoint = facts.objective == "causal", facts.checkpoint
     title = "Continuations" if is_causal else "Filled blanks"
     if checkpoint is None:
         return [Paragraph("The run has no checkpoint yet.", title=title)]
     try:
-        if is_too_large(checkpoint):
+        with storage_errors(checkpoint / WEIGHTS_FILE, "read"):
+            num_bytes = (checkpoint / WEIGHTS_FILE).stat().st_size
+        if num_bytes > MAX_BYTES:
             return [Paragraph("The model is too large to run for a report.", title=title)]
         build = continue_texts if is_causal else fill_blanks
         rows = build(checkpoint, facts, texts)
@@ -132,13 +130,6 @@ def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
     """Whether each word of a blank's text is a single vocabulary entry."""
     [ids] = tokenizer.piece_ids([blank.text.replace(MASK, blank.word)])
     return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
-
-
-def is_too_large(checkpoint: Path) -> bool:
-    """Whether a checkpoint's model is too large to run for a report."""
-    path = checkpoint / WEIGHTS_FILE
-    with storage_errors(path, "read"):
-        return path.stat().st_size > MAX_BYTES
 
 
 def _show(candidates: Sequence[Candidate]) -> str:

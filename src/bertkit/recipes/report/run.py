@@ -103,14 +103,7 @@ def tabulate_differences(
     list_values: Callable[[RunFacts], Mapping[str, Any]],
     list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
 ) -> Section:
-    """Tabulate the values that differ between runs.
-
-    Args:
-        title: the section's title.
-        runs: two or more runs.
-        list_values: returns a run's values by name.
-        list_shown: returns the values as displayed; by default those of `list_values`.
-    """
+    """Tabulate the values that differ between runs, as `list_shown` displays them."""
     values = [list_values(facts) for facts in runs]
     shown = values if list_shown is None else [list_shown(facts) for facts in runs]
     names = list(dict.fromkeys(name for each in values for name in each))

@@ -10,7 +10,7 @@ from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FilledText, FillMask, FillOptions
+from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.inference.generation.generator import ContinuedText, Generator
 from bertkit.inference.generation.seq2seq_generator import GeneratedText, Translator
@@ -18,7 +18,7 @@ from bertkit.inference.generation.settings import GeneratorSettings, SummarySett
 from bertkit.inference.generation.summarizer import load_summarizer
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
-from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
 from bertkit.inference.text_scorer import TextScore, TextScorer
 
 AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])

@@ -5,7 +5,9 @@ import sys
 from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
@@ -20,7 +22,7 @@ from bertkit.cli.texts import (
     printable,
     take_model,
 )
-from bertkit.inference.settings import EngineSettings
+from bertkit.inference.settings import EngineSettings, FillOptions
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -30,8 +32,7 @@ def fill_mask(
     *texts: Words,
     model: NamedModel = None,
     file: Path | None = None,
-    top_k: int = 5,
-    targets: list[str] | None = None,
+    options: Annotated[FillOptions, Parameter(name="*")] = FillOptions(),  # noqa: B008
     loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
@@ -54,8 +55,7 @@ def fill_mask(
             standard input, one text per line.
         model: The model.
         file: File with one text per line, of any length.
-        top_k: Number of candidates per [MASK].
-        targets: Consider only this word; repeat the flag for more.
+        options: What is told of each [MASK].
         loading: How the model is loaded.
         json: Print one JSON object per text.
     """
@@ -65,8 +65,8 @@ def fill_mask(
     from bertkit.inference.fill_mask import FillMask
     from bertkit.inference.pipeline import NamedInput
 
-    fill = FillMask.load(model, loading)
-    filled = fill.stream(starmap(NamedInput, named), top_k=top_k, targets=targets)
+    fill = FillMask.load(model, loading).with_options(options)
+    filled = fill.stream(starmap(NamedInput, named))
     size, is_watched = find_size(texts, file), sys.stdout.isatty()
     with show_progress("Filling", size, is_bytes=True, is_hidden=is_watched) as progress:
         for result in filled:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor
 
 from bertkit.base.errors import InputError
@@ -15,7 +14,7 @@ from bertkit.base.settings import Settings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
-from bertkit.inference.settings import EngineSettings
+from bertkit.inference.settings import EngineSettings, FillOptions
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
@@ -51,16 +50,6 @@ class FilledText(Tabular):
             for number, candidates in enumerate(self.blanks, start=1)
             for one in candidates
         ]
-
-
-class FillOptions(Settings):
-    """What is told of each [MASK]."""
-
-    top_k: int = Field(5, ge=1, description="Number of candidates per [MASK].")
-    targets: Annotated[Sequence[str], Field(min_length=1)] | None = Field(
-        None,
-        description="Consider only these words; probabilities stay those among all words.",
-    )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How a model is loaded; settings and the command line import this without torch."""
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -34,6 +35,16 @@ class EngineSettings(LoadingSettings):
         " was measured to be faster, else fp32; bertkit devices shows which. int8: integers for the"
         " matrices of linear layers, faster on processors with avx512_vnni, avx_vnni or amx_int8,"
         " less exact; needs bertkit[onnx].",
+    )
+
+
+class FillOptions(Settings):
+    """What is told of each [MASK]."""
+
+    top_k: int = Field(5, ge=1, description="Number of candidates per [MASK].")
+    targets: Annotated[Sequence[str], Field(min_length=1)] | None = Field(
+        None,
+        description="Consider only these words; probabilities stay those among all words.",
     )
 
 

@@ -3,9 +3,9 @@
 import os
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,13 +201,38 @@ def run_command(words: Sequence[str]) -> None:
     if config_path is not None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
     if not words or words[0] in app.help_flags:
+        leave_out_broken(app)
         list_commands(app)  # so that the list shows what each is for
     with interruptible():
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
 
 
-def check_installed(names: Iterable[str], app: App) -> None:
-    """Raise MissingExtraError for a command whose package isn't installed."""
+def leave_out_broken(app: App) -> None:
+    """Leave commands of packages that can't be imported out of the list, and tell of them."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            check_import(entry)
+        except MissingExtraError as error:
+            announce(f"WARNING: {error}")
+            del app[entry.name]
+
+
+def check_import(entry: EntryPoint) -> None:
+    """Raise MissingExtraError if a package's command can't be imported."""
+    try:
+        entry.load()
+    except Exception as error:  # noqa: BLE001 - the package of somebody else may fail in any way
+        raise MissingExtraError(
+            f"`bertkit {entry.name}` can't be imported from {entry.value} ({error}); install its"
+            " package anew, or uninstall it"
+        ) from None
+
+
+def check_installed(names: Collection[str], app: App) -> None:
+    """Raise MissingExtraError for a command whose package isn't installed, or is broken."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name in names:
+            check_import(entry)
     for name in names:
         if (package := PACKAGES.get(name)) is not None and name not in app:
             raise MissingExtraError(

@@ -168,11 +168,16 @@ def test_a_command_of_another_package_is_one_of_ours(packages, calls, config, ca
     assert "grind  Brew coffee." in listed
 
 
-def test_a_command_of_another_package_is_imported_when_it_is_called(packages):
+def test_a_broken_command_of_another_package_breaks_nothing_else(packages, config, capsys):
     packages(grind="no_such_module:grind")
     assert main(["wash-up"]) == 0
-    with pytest.raises(ImportError):
-        main(["grind"])
+    message = "`bertkit grind` can't be imported from no_such_module:grind"
+    assert message in fails(capsys, ["grind"])
+    assert message in fails(capsys, ["wash-up", "--config", config("[grind]\na = 1\n")])
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "grind" not in shown.out
 
 
 def test_a_name_that_is_taken_is_refused(packages, capsys):

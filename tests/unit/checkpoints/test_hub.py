@@ -199,6 +199,15 @@ def test_an_etag_is_never_a_path(hub, tmp_path):
     assert list_outside(tmp_path) == []
 
 
+def test_huggingface_hub_takes_an_etag_for_a_path(hub, tmp_path, monkeypatch):
+    """The reason why it doesn't fetch for us; without it, `hub.py` could be a call of it."""
+    hub.etag = str(tmp_path / "outside")
+    template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    hf_hub_download(MODEL, "vocab.txt", endpoint=hub.endpoint)
+    assert (tmp_path / "outside").read_bytes() == hub.files["vocab.txt"]
+
+
 def test_too_many_files_are_refused(hub):
     hub.files |= {f"many/{number}": b"" for number in range(5_000)}
     assert list_files(resolve_model(MODEL)) == WANTED

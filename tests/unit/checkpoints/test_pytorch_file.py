@@ -2,7 +2,10 @@ import collections
 import io
 import pickle
 import re
+import signal
 import struct
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -463,3 +466,19 @@ def test_an_altered_file_is_refused_or_read(is_archive, data, tmp_path_factory):
     except BertkitError:
         return
     assert sum(value.nbytes for value in tensors.values()) <= len(content)
+
+
+TUPLES_IN_TUPLES = b"\x80\x02}()" + b"\x85" * 240_000 + b"K\x01u."  # as the only key of a dict
+LOAD = "import sys, torch; torch.load(sys.argv[1], weights_only=True)"
+
+
+def test_a_key_that_ends_torch_is_refused_by_us(path):
+    """The reason why `torch.load` doesn't read for us; without it, `pytorch_file.py` could."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", TUPLES_IN_TUPLES)
+        file.writestr("archive/version", "3")
+        file.writestr("archive/byteorder", "little")
+    result = subprocess.run([sys.executable, "-c", LOAD, path], capture_output=True, check=False)
+    assert result.returncode == -signal.SIGSEGV
+    with pytest.raises(BertkitError, match=r"pytorch_model\.bin"):
+        open_pytorch(path)

@@ -221,7 +221,7 @@ def test_an_exported_folder_has_no_weights_for_transformers(
         [predictor.task.make_example(text, "here")], predictor.loaded.tokenizer
     )
     assert_close(
-        torch.from_numpy(predictor.compute(EncodedExamples([], encoded))[0]),
+        torch.from_numpy(predictor.compute_window(EncodedExamples([], encoded))[0]),
         torch.from_numpy(logits),
     )
 
@@ -255,7 +255,9 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
     predictor = Predictor.load(output, engine="torch", device="cpu", precision="fp32")
     examples = [predictor.task.make_example(value, "here") for value in case.inputs]
     encoded = predictor.task.encode(examples, predictor.loaded.tokenizer)
-    ours = [torch.from_numpy(rows) for rows in predictor.compute(EncodedExamples([], encoded))]
+    ours = [
+        torch.from_numpy(rows) for rows in predictor.compute_window(EncodedExamples([], encoded))
+    ]
     assert f"library_name: {library}\n" in (output / "README.md").read_text()
     if library == "transformers":
         theirs = compute(case, output, encoded, row=predictor.task.row)

@@ -83,7 +83,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         loaded = LoadedModel.load(BertForMaskedLM, opened, loading.device)
         return cls(loaded, start_engine(loaded.model, loading))
 
-    def encode(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
         """Return each text with its token ids, not truncated; no word extends over a [MASK]."""
         tokenizer = self.loaded.tokenizer
         parts = [named.value.split(MASK) for named in inputs]
@@ -114,7 +114,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         found = self._find_best(sequences)
         return zip(*(torch.split(part, num_blanks) for part in found), strict=True)
 
-    def decode(
+    def decode_window(
         self, encoded: Sequence[tuple[str, list[int]]], computed: Sequence[Any]
     ) -> Iterator[FilledText]:
         """Name the candidates of each [MASK]."""

@@ -58,7 +58,7 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         """Return the characters of a pair."""
         return sum(map(len, filter(None, named.value)))
 
-    def encode(self, inputs: list[NamedInput]) -> list[Encoding]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[Encoding]:
         """Encode pairs without truncation."""
         return [self._encode(named.name, *named.value) for named in inputs]
 
@@ -74,7 +74,9 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
         return probabilities
 
-    def decode(self, encoded: Sequence[Encoding], computed: Sequence[float]) -> Sequence[float]:
+    def decode_window(
+        self, encoded: Sequence[Encoding], computed: Sequence[float]
+    ) -> Sequence[float]:
         """Return the probabilities as they are."""
         return computed
 

@@ -135,8 +135,8 @@ class Pipeline(Loadable, Generic[Input, Result]):
     or an iterator holds several inputs; a text, a tuple and a mapping are one. Options of a call,
     by name, are fields of the class's options.
 
-    A subclass says what happens to a window of inputs: `encode` in a thread ahead, `compute` by the
-    model, `decode` into results.
+    A subclass says what happens to a window of inputs: `encode_window` in a thread ahead,
+    `compute_window` by the model, `decode_window` into results.
 
     Attributes:
         options: how results are made; a call may change them for itself.
@@ -149,15 +149,15 @@ class Pipeline(Loadable, Generic[Input, Result]):
     window_chars: ClassVar[int | None] = None
 
     @abstractmethod
-    def encode(self, inputs: list[Any]) -> Any:
+    def encode_window(self, inputs: list[Any]) -> Any:
         """Encode a window of inputs, as `read` gives them."""
 
     @abstractmethod
-    def compute(self, encoded: Any) -> Any:
+    def compute_window(self, encoded: Any) -> Any:
         """Run the model on an encoded window."""
 
     @abstractmethod
-    def decode(self, encoded: Any, computed: Any) -> Iterable[Result]:
+    def decode_window(self, encoded: Any, computed: Any) -> Iterable[Result]:
         """Make the results of a window, one for each input."""
 
     @overload
@@ -185,8 +185,8 @@ class Pipeline(Loadable, Generic[Input, Result]):
 
     def process_one(self, value: object) -> Any:
         """Return the result of one input, without a thread."""
-        encoded = self.encode(list(self.read([NamedInput(f"the {self.noun}", value)])))
-        (result,) = self.decode(encoded, self.compute(encoded))
+        encoded = self.encode_window(list(self.read([NamedInput(f"the {self.noun}", value)])))
+        (result,) = self.decode_window(encoded, self.compute_window(encoded))
         return result
 
     def stream(
@@ -205,14 +205,14 @@ class Pipeline(Loadable, Generic[Input, Result]):
         check_several(inputs, self.noun)
         ready = self.with_options(**options)
         windows = ready.stream_windows(ready.read(inputs), counts)
-        return (result for window in windows for result in ready.decode(*window))
+        return (result for window in windows for result in ready.decode_window(*window))
 
     def stream_windows(self, inputs: Iterable[Any], counts: Any = None) -> Iterator[Window]:
         """Yield the windows of inputs that `read` gave, before they are decoded."""
         windows = cut_windows(inputs, self.measure, self.window_chars, self.window_inputs)
-        for encoded, error in encode_ahead(windows, self._encode_window):
+        for encoded, error in encode_ahead(windows, self._try_window):
             for part in () if encoded is None else self.divide(encoded):
-                window = Window(part, self.compute(part))
+                window = Window(part, self.compute_window(part))
                 if counts is not None:
                     counts.add(self.count(*window))
                 yield window
@@ -271,17 +271,17 @@ class Pipeline(Loadable, Generic[Input, Result]):
         """Return the statistics of a window."""
         raise NotImplementedError(f"{type(self).__name__} counts nothing")
 
-    def _encode_window(self, inputs: list[Any]) -> tuple[Any, InputError | None]:
+    def _try_window(self, inputs: list[Any]) -> tuple[Any, InputError | None]:
         """Encode the inputs up to the first that can't be, and return its error if there is one."""
         try:
-            return self.encode(inputs), None
+            return self.encode_window(inputs), None
         except InputError as error:
             if len(inputs) == 1:
                 return None, error
             for number, one in enumerate(inputs):
-                first = self._encode_window([one])[1]
+                first = self._try_window([one])[1]
                 if first is not None:
-                    return (self.encode(inputs[:number]) if number else None), first
+                    return (self.encode_window(inputs[:number]) if number else None), first
             raise
 
 
@@ -290,7 +290,7 @@ class EncoderPipeline(Pipeline[Input, Result]):
 
     engine: Engine
 
-    def compute(self, encoded: Any) -> list[Any]:
+    def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""
         lengths = [self.count_tokens(one) for one in encoded]
         return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self.infer)

@@ -158,13 +158,13 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             counts: updated before the predictions of each window are yielded.
         """
         for window in self.stream_windows(examples, counts):
-            yield from zip(window.encoded.examples, self.decode(*window), strict=True)
+            yield from zip(window.encoded.examples, self.decode_window(*window), strict=True)
 
     def measure(self, named: Example) -> int:
         """Return the characters of an example."""
         return self.task.num_chars(named)
 
-    def encode(self, inputs: list[Example]) -> EncodedExamples[Example]:
+    def encode_window(self, inputs: list[Example]) -> EncodedExamples[Example]:
         """Return examples with their token ids."""
         encoded = self.task.encode(inputs, self.loaded.tokenizer)
         num_segments = self.loaded.model.config.type_vocab_size
@@ -179,7 +179,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             chosen = slice(part.start, part.stop)
             yield EncodedExamples(encoded.examples[chosen], encoded.encoded[chosen])
 
-    def compute(self, encoded: EncodedExamples[Example]) -> list[Logits]:
+    def compute_window(self, encoded: EncodedExamples[Example]) -> list[Logits]:
         """Compute the logits of examples, as in `compute_logits`."""
         return compute_logits(
             self._compute,
@@ -188,7 +188,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             tokens_per_batch=self.engine.tokens_per_batch,
         )
 
-    def decode(
+    def decode_window(
         self,
         encoded: EncodedExamples[Example],
         computed: Sequence[Logits],

@@ -182,7 +182,7 @@ class TextScorer(EncoderPipeline[str, TextScore]):
         """Whether each token is predicted from those before it only."""
         return self.loaded.model.config.is_decoder
 
-    def encode(self, inputs: list[NamedInput]) -> list[ScorableText]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[ScorableText]:
         """Tokenize texts, and list their queries."""
         tokenizer, limit = self.loaded.tokenizer, self.loaded.max_length
         ask = ask_left_to_right if self.is_left_to_right else ask_masked
@@ -197,11 +197,11 @@ class TextScorer(EncoderPipeline[str, TextScore]):
             encoded.append(ScorableText(named.value, num_tokens, num_unknown, queries))
         return encoded
 
-    def compute(self, encoded: Sequence[ScorableText]) -> list[float]:
+    def compute_window(self, encoded: Sequence[ScorableText]) -> list[float]:
         """Compute the log probability of each query of all texts."""
-        return super().compute([query for text in encoded for query in text.queries])
+        return super().compute_window([query for text in encoded for query in text.queries])
 
-    def decode(
+    def decode_window(
         self, encoded: Sequence[ScorableText], computed: Iterable[float]
     ) -> Iterator[TextScore]:
         """Add the log probabilities of each text's queries."""

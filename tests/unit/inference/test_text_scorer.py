@@ -110,7 +110,7 @@ def test_what_a_model_writes_has_the_probability_that_it_measures(causal, left_t
 
 
 def test_a_long_text_is_scored_in_parts(score):
-    (encoded,) = score.encode([NamedInput("text 1", LONG * 5)])
+    (encoded,) = score.encode_window([NamedInput("text 1", LONG * 5)])
     found = score(LONG * 5)
     assert found.num_tokens == encoded.num_tokens == 24 * 5 + score.is_left_to_right
     mask_id = score.loaded.tokenizer.mask_id

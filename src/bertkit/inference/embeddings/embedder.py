@@ -240,11 +240,11 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
                     bar.advance(len(rows))
         return vectors
 
-    def encode(self, inputs: list[NamedInput]) -> EncodedTexts:
+    def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
         """Encode texts as token ids."""
         return self.text_encoder([named.value for named in inputs])
 
-    def decode(self, encoded: EncodedTexts, computed: Vectors) -> Iterable[Vectors]:
+    def decode_window(self, encoded: EncodedTexts, computed: Vectors) -> Iterable[Vectors]:
         """Return the rows as they are."""
         return computed
 
@@ -253,7 +253,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         return encoded.counts
 
     @torch.inference_mode()
-    def compute(self, encoded: EncodedTexts) -> Vectors:
+    def compute_window(self, encoded: EncodedTexts) -> Vectors:
         """Compute the vectors of a window of texts."""
         lengths = [len(ids) for ids in encoded.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch

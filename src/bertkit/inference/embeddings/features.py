@@ -237,7 +237,7 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         """Return the characters of a text or pair."""
         return sum(map(len, named.value))
 
-    def encode(self, inputs: list[NamedInput]) -> list[EncodedFeatureText]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[EncodedFeatureText]:
         """Encode and truncate texts and pairs."""
         encode = self._build_encoder(self.options)
         return [encode(named.value) for named in inputs]
@@ -247,12 +247,12 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         max_tokens = min(WINDOW_BYTES // (4 * math.prod(self.plan.shape)), WINDOW_TOKENS)
         return cut_windows(encoded, len, max_tokens)
 
-    def compute(self, encoded: list[EncodedFeatureText]) -> list[TextFeatures]:
+    def compute_window(self, encoded: list[EncodedFeatureText]) -> list[TextFeatures]:
         """Extract features, in batches of texts of similar length."""
         lengths = list(map(len, encoded))
         return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self._extract)
 
-    def decode(
+    def decode_window(
         self, encoded: list[EncodedFeatureText], computed: list[TextFeatures]
     ) -> list[TextFeatures]:
         """Return the features as they are."""

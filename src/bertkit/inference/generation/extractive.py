@@ -178,7 +178,7 @@ class ExtractiveSummarizer(Pipeline[str, ExtractiveSummary]):
         """The language of the texts, for sentence splitting."""
         return self.options.language or DEFAULT_LANGUAGE
 
-    def decode(self, encoded: object, computed: SummaryWindow) -> list[ExtractiveSummary]:
+    def decode_window(self, encoded: object, computed: SummaryWindow) -> list[ExtractiveSummary]:
         """Return the summaries as they are."""
         return computed.summaries
 
@@ -215,11 +215,11 @@ class CentralSummarizer(ExtractiveSummarizer):
         """Load any encoder, as an embedder of sentences."""
         return cls(Embedder.build(opened, loading))
 
-    def encode(self, inputs: list[NamedInput]) -> list[Candidates]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[Candidates]:
         """Split texts into sentences."""
         return [Candidates.find(named.value, self.language) for named in inputs]
 
-    def compute(self, encoded: list[Candidates]) -> SummaryWindow:
+    def compute_window(self, encoded: list[Candidates]) -> SummaryWindow:
         """Embed all sentences, and select those of each text."""
         counts, sentences = TextCounts(), [text for each in encoded for text in each.sentences]
         windows = self.embedder.stream_windows(self.embedder.read(sentences), counts)

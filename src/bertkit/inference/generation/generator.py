@@ -207,7 +207,7 @@ class Generator(Pipeline[str, ContinuedText]):
             SettingsError: the options ask for beams or several answers.
         """
         chosen = self.with_options(**options).options
-        ((_, ids, _),) = self.encode(list(self.read([prompt])))
+        ((_, ids, _),) = self.encode_window(list(self.read([prompt])))
         sequences = PromptSequences(self.loaded.model, self._pack([ids]))
         limits = self._limits([ids])
         written: list[int] = []
@@ -226,7 +226,7 @@ class Generator(Pipeline[str, ContinuedText]):
         check_seed(options, changes.get("seed", 0))
         return options
 
-    def encode(self, inputs: list[NamedInput]) -> list[Prompt]:
+    def encode_window(self, inputs: list[NamedInput]) -> list[Prompt]:
         """Return each text with the ids of [CLS] and its pieces."""
         tokenizer, prompts = self.loaded.tokenizer, []
         pieces = tokenizer.piece_ids([named.value for named in inputs])
@@ -240,7 +240,7 @@ class Generator(Pipeline[str, ContinuedText]):
             prompts.append(Prompt(named.value, ids, named.number))
         return prompts
 
-    def compute(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
+    def compute_window(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
         """Continue a window of texts, in batches of similar length."""
         options, limit = self.options, self.loaded.max_length
         num_rows = max(options.beams, options.num_answers)
@@ -248,7 +248,7 @@ class Generator(Pipeline[str, ContinuedText]):
         sizes = [min(limit, len(prompt.ids) + most) * num_rows for prompt in encoded]
         return compute_in_batches(encoded, sizes, TOKENS_AT_A_TIME, self._continue)
 
-    def decode(
+    def decode_window(
         self, encoded: Sequence[Prompt], computed: Sequence[Sequence[Hypothesis]]
     ) -> Iterator[ContinuedText]:
         """Turn token ids into texts."""

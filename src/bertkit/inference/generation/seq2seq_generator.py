@@ -134,7 +134,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         """Return the size of a text for cutting windows."""
         return WINDOW_SHARE * len(named)
 
-    def encode(self, inputs: list[NamedInput]) -> SourceWindow:
+    def encode_window(self, inputs: list[NamedInput]) -> SourceWindow:
         """Tokenize texts and truncate them to the length that the model was trained on."""
         room = self.saved.max_source_length - NUM_SPECIAL
         pieces = self.tokenizer.piece_ids([named.value for named in inputs])
@@ -145,7 +145,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             is_cut=[len(each) > room for each in pieces],
         )
 
-    def compute(self, encoded: SourceWindow) -> list[list[Hypothesis]]:
+    def compute_window(self, encoded: SourceWindow) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text of a window; none for an empty one."""
         read = [number for number, ids in enumerate(encoded.ids) if ids]
         costs = [self._count_cost(len(encoded.ids[number]), self.options) for number in read]
@@ -155,7 +155,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         by_number = dict(zip(read, found, strict=True))
         return [by_number.get(number, []) for number in range(len(encoded.ids))]
 
-    def decode(
+    def decode_window(
         self, encoded: SourceWindow, computed: list[list[Hypothesis]]
     ) -> Iterator[GeneratedText]:
         """Turn the answers of a window into texts."""

@@ -77,10 +77,10 @@ class TrainedSummarizer(ExtractiveSummarizer):
             )
         return super().change_options(changes)
 
-    def encode(self, inputs: list[NamedInput]) -> EncodedExamples[ExtractExample]:
+    def encode_window(self, inputs: list[NamedInput]) -> EncodedExamples[ExtractExample]:
         """Split texts into sentences, and encode them."""
         examples = [make_example(named.value, named.name, self.language) for named in inputs]
-        return self.extractor.encode(examples)
+        return self.extractor.encode_window(examples)
 
     def divide(
         self, encoded: EncodedExamples[ExtractExample]
@@ -88,9 +88,9 @@ class TrainedSummarizer(ExtractiveSummarizer):
         """Divide a window as the extractor does."""
         return self.extractor.divide(encoded)
 
-    def compute(self, encoded: EncodedExamples[ExtractExample]) -> SummaryWindow:
+    def compute_window(self, encoded: EncodedExamples[ExtractExample]) -> SummaryWindow:
         """Select the sentences of each text."""
-        found = self.extractor.decode(encoded, self.extractor.compute(encoded))
+        found = self.extractor.decode_window(encoded, self.extractor.compute_window(encoded))
         summaries = list(map(self._summarize, encoded.examples, found))
         return SummaryWindow(summaries, self.extractor.count(encoded, None).truncated)
 

@@ -108,7 +108,7 @@ def predict_all(
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:
         for window in predictor.stream_windows(examples, counts):
-            predictions += predictor.decode(*window, in_brief=True)
+            predictions += predictor.decode_window(*window, in_brief=True)
             progress.advance(len(window.encoded))
     return counts, predictions
 

@@ -122,7 +122,7 @@ def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
 def test_parts_of_a_window_keep_the_order(extract, monkeypatch, limit):
     expected = extract(TEXTS)
     monkeypatch.setattr(module, "WINDOW_TOKENS", limit)
-    encoded = extract.encode(list(extract.read(TEXTS)))
+    encoded = extract.encode_window(list(extract.read(TEXTS)))
     assert len(next(extract.divide(encoded))) == {1: 1, 9: 2, 20: 4}[limit]
     for one, other in zip(extract.stream(TEXTS), expected, strict=True):
         assert one.encoding == other.encoding
@@ -131,7 +131,7 @@ def test_parts_of_a_window_keep_the_order(extract, monkeypatch, limit):
 
 def test_wide_features_make_small_parts(extract, monkeypatch):
     monkeypatch.setattr(module, "WINDOW_BYTES", 9 * 16 * 4)  # nine tokens of two layers
-    encoded = extract.encode(list(extract.read(TEXTS)))
+    encoded = extract.encode_window(list(extract.read(TEXTS)))
     assert len(next(extract.divide(encoded))) == 2
 
 

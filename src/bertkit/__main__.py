@@ -5,8 +5,8 @@ import sys
 from typing import NoReturn
 
 from bertkit.base.progress import StandardError
+from bertkit.base.signals import STOP_SIGNALS
 from bertkit.cli.output import settle_standard_error
-from bertkit.training.signals import STOP_SIGNALS
 
 
 def run() -> NoReturn:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from bertkit.base.errors import BertkitError
+from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import ReaderGoneError
 from bertkit.cli.texts import legible
-from bertkit.training.signals import stop_at_once
 from bertkit_studies.table import STUDIES, StudyEntry
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
-from bertkit.training.signals import stop_at_once
 from bertkit_studies.baselines.settings import LanguageModelSettings
 
 if TYPE_CHECKING:

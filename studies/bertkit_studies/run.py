@@ -12,9 +12,9 @@ from bertkit.base.errors import BertkitError, SettingsError, StoppedError, Stora
 from bertkit.base.files import make_folder
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.base.signals import stop_at_once
 from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.run import describe_versions
-from bertkit.training.signals import stop_at_once
 from bertkit_studies.outcome import Outcome, gather_outcome, write_results
 from bertkit_studies.pace import StudyPace
 from bertkit_studies.page import write_pages

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bertkit.base.errors import SettingsError, StoppedError, storage_errors
+from bertkit.base.signals import interruptible
 from bertkit.inference.pipeline import Loadable
 from bertkit.inference.settings import LoadingSettings
-from bertkit.training.signals import interruptible
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

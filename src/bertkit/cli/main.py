@@ -18,6 +18,7 @@ from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
+from bertkit.base.signals import interruptible
 from bertkit.cli.output import (
     ReaderGoneError,
     announced_log,
@@ -30,7 +31,6 @@ from bertkit.cli.output import (
 from bertkit.cli.predict import build_finetune, build_predict
 from bertkit.cli.texts import MisspelledOptionError
 from bertkit.tasks.table import TASKS
-from bertkit.training.signals import interruptible
 
 COMMANDS = {
     "train-tokenizer": "bertkit.cli.pretrain:train_tokenizer",

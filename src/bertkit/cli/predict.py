@@ -13,6 +13,7 @@ from cyclopts import App, Group, Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.base.signals import stop_at_once
 from bertkit.cli.texts import (
     NO_TEXT,
     Encoder,
@@ -30,7 +31,6 @@ from bertkit.recipes.seq2seq.settings import KINDS, Kind
 from bertkit.reports.text import show
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
-from bertkit.training.signals import stop_at_once
 
 if TYPE_CHECKING:
     from bertkit.jobs.predict import Answers

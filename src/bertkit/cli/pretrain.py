@@ -10,12 +10,12 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import with_nulls
+from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
-from bertkit.training.signals import stop_at_once
 
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.replay import Replay

@@ -16,6 +16,7 @@ from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsE
 from bertkit.base.files import DurableFile, DurableStream, durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
+from bertkit.base.signals import stop_at_once
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
@@ -38,7 +39,6 @@ from bertkit.retrieval.vector_file import (
     remove_unfinished,
     rows_path,
 )
-from bertkit.training.signals import stop_at_once
 
 METADATA_KEY = b"bertkit"
 

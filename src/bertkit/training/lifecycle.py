@@ -26,6 +26,7 @@ from bertkit.base.files import remove_folder, remove_litter
 from bertkit.base.members import find_member, has_member
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import announce
+from bertkit.base.signals import stop_at_once
 from bertkit.checkpoints.run_folder import CHECKPOINTS, checkpoint_path, list_checkpoints
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import fit
@@ -38,7 +39,6 @@ from bertkit.training.run import (
     keep_versions,
 )
 from bertkit.training.settings import OptimizationSettings
-from bertkit.training.signals import stop_at_once
 
 METRICS_FILE = "metrics.json"
 

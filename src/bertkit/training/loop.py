@@ -12,6 +12,7 @@ from typing import Any, Generic
 import torch
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
+from bertkit.base.signals import StopRequest, catch_stop_signals
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
@@ -20,7 +21,6 @@ from bertkit.training.log import RunLog, current_observers, read_log
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState, describe_versions
 from bertkit.training.settings import OptimizationSettings, learning_rate_at
-from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.step import (
     DumpRecord,
     StepResult,

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from bertkit import __main__ as process
+from bertkit.base.signals import STOP_SIGNALS
 from bertkit.cli import main as module
-from bertkit.training.signals import STOP_SIGNALS
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, 
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
+from bertkit.base.signals import stop_at_once
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.jsonl import CorpusInput
@@ -59,7 +60,6 @@ from bertkit.recipes.prepare.work_unit import (
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.signals import stop_at_once
 
 
 @dataclass(frozen=True)

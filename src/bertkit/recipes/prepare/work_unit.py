@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError, pluralize
+from bertkit.base.signals import HANGUPS, delay_stop_signals
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.sources import TextSource
@@ -39,7 +40,6 @@ from bertkit.data.shards import (
 )
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.signals import HANGUPS, delay_stop_signals
 
 UNITS_FOLDER = "units"
 # A shard is written once it has this many tokens, to bound memory.

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from bertkit.base.errors import StoppedError
-from bertkit.training.signals import (
+from bertkit.base.signals import (
     STOP_SIGNALS,
     catch_stop_signals,
     delay_stop_signals,

@@ -119,21 +119,19 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     context = gather_materials(task_set, folder / "model", settings)
     job, pace = build_job(context, settings), Pace(place)
 
-    def batches_at(step: int) -> Sequence[TaskBatch]:
+    def collate(examples: Sequence[int]) -> TaskBatch:
         pace.wait()
-        batches = job.batches_at(step)
+        batch = job.collate(examples)
         pace.count(
-            sequences=sum(len(batch.packed.lengths) for batch in batches),
-            tokens=sum(batch.num_tokens for batch in batches),
-            places=sum(batch.num_tokens for batch in batches),
+            sequences=len(batch.packed.lengths), tokens=batch.num_tokens, places=batch.num_tokens
         )
-        return batches
+        return batch
 
     (first,) = job.batches_at(0)
     with torch.no_grad(), place.mixed_precision():
         scores = job.score(job.model.eval(), first.to(place.device))
         answer({"loss": float(scores.losses["task"]) / first.target_counts["task"]})
-    paced = replace(job, batches_at=batches_at, evaluate=lambda: {"loss": 0.0}, watched=None)
+    paced = replace(job, collate=collate, evaluate=lambda: {"loss": 0.0}, watched=None)
     run = Run(folder / "run")
     run.folder.mkdir()
     fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=context.machine)

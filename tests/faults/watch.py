@@ -178,19 +178,25 @@ def watch_training(watch: Watch) -> None:
     build_job, build_optimizer = recipe.build_job, loop.build_optimizer
     last_epoch = 0
 
-    def watch_batches(original: Callable[[int], Any]) -> Callable[[int], Any]:
-        def batches_at(step: int) -> Any:
-            nonlocal last_epoch
+    def watch_examples(original: Callable[[int], Any]) -> Callable[[int], Any]:
+        def examples_at(step: int) -> Any:
             watch.step = step + 1
             watch.reach("before a step")
-            batches = original(step)
-            epoch = max(key.epoch for batch in batches for key in batch.keys)
+            return original(step)
+
+        return examples_at
+
+    def watch_batches(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def collate(examples: Any) -> Any:
+            nonlocal last_epoch
+            batch = original(examples)
+            epoch = max(key.epoch for key in batch.keys)
             if epoch > last_epoch:
                 last_epoch = epoch
                 watch.reach("first examples of another epoch")
-            return batches
+            return batch
 
-        return batches_at
+        return collate
 
     def calling(point: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -203,7 +209,8 @@ def watch_training(watch: Watch) -> None:
         job = build_job(*arguments)
         return replace(
             job,
-            batches_at=watch_batches(job.batches_at),
+            examples_at=watch_examples(job.examples_at),
+            collate=watch_batches(job.collate),
             score=calling("before a micro-batch", job.score),
             evaluate=calling("before an evaluation", job.evaluate),
         )

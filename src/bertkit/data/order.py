@@ -98,9 +98,13 @@ class ExampleOrder:
     _window: _Window | None = field(default=None, init=False, repr=False)
     _next_window: tuple[int, int] = field(default=(0, 0), init=False, repr=False)
 
+    def example(self, place: int) -> PlannedExample:
+        """Return the example at a place of the sequence, counted from 0."""
+        return self._find_window(place).example(place)
+
     def examples(self, start: int, count: int) -> list[PlannedExample]:
         """Return examples `start` to `start + count`, across windows and epochs."""
-        return [self._find_window(place).example(place) for place in range(start, start + count)]
+        return [self.example(place) for place in range(start, start + count)]
 
     def first_epoch(self) -> Iterator[PlannedExample]:
         """Yield all examples of epoch 0; windows are planned one at a time."""

@@ -87,7 +87,9 @@ class Job(Generic[AnyBatch]):
     """Everything specific to a model or a task that the training loop needs.
 
     Attributes:
-        batches_at: step → its micro-batches; a pure function.
+        examples_at: step → its examples, in order; a pure function. They may be mere numbers, so
+            that a process that trains on a few of them pays for no others.
+        collate: some examples of a step → micro-batch; a pure function.
         score: model and micro-batch → sums of losses; differentiable.
         evaluate: returns held-out metrics, including `loss`, which must be finite. It has no side
             effects, and a signal may interrupt it.
@@ -103,7 +105,8 @@ class Job(Generic[AnyBatch]):
     """
 
     model: nn.Module
-    batches_at: Callable[[int], Sequence[AnyBatch]]
+    examples_at: Callable[[int], Sequence[Any]]
+    collate: Callable[[Sequence[Any]], AnyBatch]
     score: Score[AnyBatch]
     evaluate: Callable[[], dict[str, float]]
     count_operations: Callable[[AnyBatch], float]
@@ -115,8 +118,42 @@ class Job(Generic[AnyBatch]):
     muon_learning_rate: float | None = None
     watched: Watched | None = None
     needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
+    num_micro_batches: int = 1  # of a step
     example_names: str = "examples"
     can_replay: bool = False
+
+    def batches_at(self, step: int) -> list[AnyBatch]:
+        """Return all micro-batches of a step."""
+        return [part.batch for part in self.share_at(step, rank=0, num_ranks=1)]
+
+    def share_at(self, step: int, rank: int, num_ranks: int) -> list["MicroBatch[AnyBatch]"]:
+        """Return the micro-batches of a step that one of several processes computes.
+
+        Every process gets as many, because they communicate in each. The step's micro-batches are
+        the same for all numbers of processes that divide their number. One that would have no
+        example gets the step's first, which then doesn't count.
+        """
+        examples = self.examples_at(step)
+        wanted = min(self.num_micro_batches, len(examples))
+        own = -(-wanted // num_ranks)
+        borders = [len(examples) * n // (own * num_ranks) for n in range(own * num_ranks + 1)]
+        return [
+            MicroBatch(
+                number=number,
+                batch=self.collate(examples[borders[number] : borders[number + 1]] or examples[:1]),
+                counts=borders[number] < borders[number + 1],
+            )
+            for number in range(rank * own, (rank + 1) * own)
+        ]
+
+
+@dataclass(frozen=True)
+class MicroBatch(Generic[AnyBatch]):
+    """A part of a step's examples."""
+
+    number: int  # in the step
+    batch: AnyBatch
+    counts: bool = True  # False if its examples are another micro-batch's
 
 
 @dataclass(frozen=True)

@@ -168,18 +168,15 @@ def plan_classifier(
         net.reader.requires_grad_(parent is None or not settings.freezes_reader)
         return net
 
-    def batches_at(step: int) -> list[LabeledBatch]:
-        numbers = order.examples(step)
-        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
-        return [data.train.pick(part) for part in parts]
-
     return BaselinePlan(
         config=config,
         begin=begin,
         load=load,
         tokenizer=data.tokenizer,
         data_fingerprint=hash_arrays(*arrays),
-        batches_at=batches_at,
+        examples_at=lambda step: order.examples(step).tolist(),
+        collate=lambda numbers: data.train.pick(np.array(numbers)),
+        num_micro_batches=settings.accumulate,
         held_out=[
             data.held_out.pick(np.array(numbers))
             for numbers in plan_batches(lengths, TOKENS_PER_BATCH)

@@ -100,7 +100,11 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
         load=RecurrentLanguageModel.from_pretrained,
         tokenizer=tokenizer,
         data_fingerprint=shards.fingerprint,
-        batches_at=batches.training(settings.batch_size, settings.accumulate),
+        examples_at=lambda step: range(
+            step * settings.batch_size, (step + 1) * settings.batch_size
+        ),
+        collate=batches.training(),
+        num_micro_batches=settings.accumulate,
         held_out=batches.held_out(settings.eval_sequences),
         score=score,
         judge=score,

@@ -26,7 +26,9 @@ class BaselinePlan:
         load: loads the net from a checkpoint.
         tokenizer: the data's tokenizer, saved beside the weights.
         data_fingerprint: identifies the data.
-        batches_at: step → its micro-batches; a pure function.
+        examples_at: as in `Job`.
+        collate: as in `Job`.
+        num_micro_batches: as in `Job`.
         held_out: the batches of every evaluation.
         score: the training loss, as in `Job`.
         judge: the loss of held-out batches.
@@ -41,13 +43,15 @@ class BaselinePlan:
     load: Callable[[Path], SavedNet]
     tokenizer: Tokenizer
     data_fingerprint: str
-    batches_at: Callable[[int], Sequence[Any]]
+    examples_at: Callable[[int], Sequence[Any]]
+    collate: Callable[[Sequence[Any]], Any]
     held_out: Sequence[Any]
     score: Callable[[Any, Any], Scores]
     judge: Callable[[Any, Any], Scores]
     count_operations: Callable[[Any, Any], float]
     batch_tensors: Callable[[Any], dict[str, Tensor]]
     progress_metrics: Mapping[str, str]
+    num_micro_batches: int = 1
     source: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -108,7 +108,9 @@ def build_job(plan: BaselinePlan, net: SavedNet, machine: Machine) -> Job[Any]:
 
     return Job(
         model=net,
-        batches_at=plan.batches_at,
+        examples_at=plan.examples_at,
+        collate=plan.collate,
+        num_micro_batches=plan.num_micro_batches,
         score=plan.score,
         evaluate=lambda: evaluate_batches(net, plan.held_out, plan.judge, machine.device),
         count_operations=lambda batch: plan.count_operations(net, batch),

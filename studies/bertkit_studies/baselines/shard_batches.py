@@ -38,20 +38,13 @@ class ShardBatches:
     build: Callable[[Sequence[Shard], int], Planner]
     seed: int
 
-    def training(self, batch_size: int, accumulate: int) -> Callable[[int], list[Any]]:
-        """Return a function from a step to its micro-batches."""
+    def training(self) -> Callable[[Sequence[int]], Any]:
+        """Return a function from places in the order of examples to a micro-batch."""
         if not self.shards.train:
             raise InputError(f"{self.shards.folder} has no training text; prepare a larger corpus")
         planner = self.build(self.shards.train, self.seed)
         order = self._order(planner, self.shards.train, self.seed)
-
-        def batches_at(step: int) -> list[Any]:
-            examples = order.examples(step * batch_size, batch_size)
-            size = -(-len(examples) // accumulate)
-            starts = range(0, len(examples), size)
-            return [planner.batch(examples[start : start + size]) for start in starts]
-
-        return batches_at
+        return lambda places: planner.batch([order.example(place) for place in places])
 
     def held_out(self, num_sequences: int) -> list[Any]:
         """Return the evaluation batches, the same for every run."""

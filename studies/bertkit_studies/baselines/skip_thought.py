@@ -163,7 +163,11 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
         load=SkipThought.from_pretrained,
         tokenizer=tokenizer,
         data_fingerprint=shards.fingerprint,
-        batches_at=batches.training(settings.batch_size, settings.accumulate),
+        examples_at=lambda step: range(
+            step * settings.batch_size, (step + 1) * settings.batch_size
+        ),
+        collate=batches.training(),
+        num_micro_batches=settings.accumulate,
         held_out=batches.held_out(settings.eval_sequences),
         score=score,
         judge=score,

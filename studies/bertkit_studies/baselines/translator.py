@@ -53,11 +53,6 @@ def plan_translator(
     )
     order = TokenBatchOrder(pairs.lengths, settings.tokens_per_batch, settings.seed)
 
-    def batches_at(step: int) -> list[PairBatch]:
-        numbers = order.examples(step)
-        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
-        return [PairBatch.of(pairs, part) for part in parts]
-
     sides = (pairs.sources, pairs.targets, held_out.sources, held_out.targets)
     return BaselinePlan(
         config=config,
@@ -67,7 +62,9 @@ def plan_translator(
         data_fingerprint=hash_arrays(
             *(part for side in sides for part in (side.ids, side.offsets))
         ),
-        batches_at=batches_at,
+        examples_at=lambda step: order.examples(step).tolist(),
+        collate=lambda numbers: PairBatch.of(pairs, np.array(numbers)),
+        num_micro_batches=settings.accumulate,
         held_out=[
             PairBatch.of(held_out, np.array(numbers))
             for numbers in plan_batches(held_out.lengths.tolist(), TOKENS_PER_BATCH)

@@ -183,15 +183,19 @@ def test_a_translator_without_held_out_pairs_is_refused(shards, tmp_path):
         translator_run(shards, tmp_path / "run", held_out=())
 
 
+def first_batch(plan):
+    return plan.collate(plan.examples_at(0))
+
+
 def test_words_before_are_those_that_stand_before(shards):
     settings = LanguageModelSettings(**SMALL | {"batch_size": 3, "max_length": 16})
-    (batch,) = plan_language_model(shards, settings).batches_at(0)
+    batch = first_batch(plan_language_model(shards, settings))
     ids = batch.packed.input_ids
     assert batch.target_counts == {"clm": len(batch.labels), "previous": len(batch.labels)}
     assert batch.labels.equal(ids[batch.positions + 1])
     assert not {int(place) for place in batch.packed.last_tokens} & set(batch.positions.tolist())
     one_way = settings.model_copy(update={"is_bidirectional": False})
-    (batch,) = plan_language_model(shards, one_way).batches_at(0)
+    batch = first_batch(plan_language_model(shards, one_way))
     assert batch.target_counts == {"clm": len(batch.labels)}
 
 
@@ -206,7 +210,7 @@ def test_sentences_stand_between_those_of_their_document(shards):
 
 def test_sentences_are_cut_and_shifted(shards):
     settings = SkipThoughtSettings(**SMALL | {"batch_size": 2, "max_length": 6})
-    (batch,) = plan_skip_thought(shards, settings).batches_at(0)
+    batch = first_batch(plan_skip_thought(shards, settings))
     assert max(batch.middle.lengths) <= 6
     assert batch.middle.input_ids[batch.middle.last_tokens].tolist() == [3, 3]
     for written in batch.neighbors.values():

@@ -1,7 +1,7 @@
 """A job that knows no BERT: fit a line to points that follow from the step."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -77,17 +77,14 @@ def build_job(
     torch.manual_seed(0)
     model = Line(dropout)
 
-    def batches_at(step: int) -> list[Points]:
-        points = draw(step, settings.batch_size)
-        if poison is not None and poison(step):
-            points = Points(points.inputs * math.inf, points.targets, points.name)
-        size = -(-settings.batch_size // settings.accumulate)
-        return [
-            Points(inputs, targets, points.name)
-            for inputs, targets in zip(
-                points.inputs.split(size), points.targets.split(size), strict=True
-            )
-        ]
+    def examples_at(step: int) -> list[tuple[int, int, float]]:
+        factor = math.inf if poison is not None and poison(step) else 1.0
+        return [(step, index, factor) for index in range(settings.batch_size)]
+
+    def collate(examples: Sequence[tuple[int, int, float]]) -> Points:
+        step, _, factor = examples[0]
+        points, chosen = draw(step, settings.batch_size), [index for _, index, _ in examples]
+        return Points(points.inputs[chosen] * factor, points.targets[chosen], points.name)
 
     def evaluate() -> dict[str, float]:
         model.eval()
@@ -100,7 +97,9 @@ def build_job(
 
     return Job(
         model=model,
-        batches_at=batches_at,
+        examples_at=examples_at,
+        collate=collate,
+        num_micro_batches=settings.accumulate,
         score=score,
         evaluate=evaluate,
         count_operations=lambda batch: 2.0 * batch.num_tokens,

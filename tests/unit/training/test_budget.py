@@ -50,7 +50,7 @@ def test_the_pace_is_what_the_clock_says(job, machine):
 
 
 def test_a_step_has_as_many_tokens_on_a_slow_machine(job, machine, monkeypatch):
-    uneven = replace(job, batches_at=lambda step: job.batches_at(step) * (1 + step % 5))
+    uneven = replace(job, examples_at=lambda step: job.examples_at(step) * (1 + step % 5))
     settings = TrainingSettings(batch_size=12)
     monkeypatch.setattr(budget, "MEASURED_SECONDS", 100.0)
     quick = measure_pace(uneven, settings, machine)

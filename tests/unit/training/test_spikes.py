@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -88,17 +89,18 @@ def test_a_finder_taken_up_from_a_log_finds_the_same():
 def train(run: Run, machine, interrupted_at: int | None = None) -> None:
     job = build_job(SETTINGS)
 
-    def batches_at(step: int) -> list[Points]:
+    def collate(examples: Sequence[tuple[int, int, float]]) -> Points:
+        step = examples[0][0]
         if step == interrupted_at:
             raise KeyboardInterrupt
-        (points,) = job.batches_at(step)
+        points = job.collate(examples)
         far = 200.0 if step in {50, 62} else 1.0
-        return [replace(points, targets=far * points.targets)]
+        return replace(points, targets=far * points.targets)
 
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    spiked = replace(job, batches_at=batches_at)
+    spiked = replace(job, collate=collate)
     fit(spiked, SETTINGS, run=run, state=state, num_steps=80, machine=machine)
 
 

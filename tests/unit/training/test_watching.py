@@ -52,17 +52,17 @@ def train(
         load_weights(job, run, state)
     num_done = state.step
 
-    def batches_at(step: int):
+    def examples_at(step: int):
         nonlocal num_done
         interrupt(step)
         num_done = step + 1
-        return job.batches_at(step)
+        return job.examples_at(step)
 
     def evaluate() -> dict[str, float]:
         return {**job.evaluate(), "quality": curve[-(-num_done // SETTINGS.eval_every)]}
 
     watched = Watched("quality", is_higher_better, patience)
-    watching = replace(job, batches_at=batches_at, evaluate=evaluate, watched=watched)
+    watching = replace(job, examples_at=examples_at, evaluate=evaluate, watched=watched)
     if state.is_done(NUM_STEPS):
         return state
     return fit(watching, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=machine)

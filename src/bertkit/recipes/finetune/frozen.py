@@ -193,16 +193,15 @@ def build_feature_job(job: Job[Any], context: FineTuningContext, states: States)
     model = context.model
     num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
 
-    def batches_at(step: int) -> list[StateBatch]:
-        parts = job.batches_at(step)
-        return [StateBatch(part, *states.train.read(part.numbers)) for part in parts]
+    def collate(numbers: Sequence[int]) -> StateBatch:
+        return StateBatch(job.collate(numbers), *states.train.read(numbers))
 
     def score(model: FineTunedBert, batch: StateBatch) -> Scores:
         return context.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 
     return replace(
         job,
-        batches_at=batches_at,
+        collate=collate,
         score=score,
         evaluate=lambda: measure_held_out(
             context, lambda part: head_logits(context, states.dev, part)

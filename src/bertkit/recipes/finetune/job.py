@@ -135,13 +135,8 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
     task, model = context.task, context.model
     order = EpochOrder(len(context.train), settings.batch_size, settings.seed)
 
-    def batches_at(step: int) -> list[TaskBatch]:
-        numbers = order.examples(step).tolist()
-        size = -(-len(numbers) // settings.accumulate)
-        return [
-            TaskBatch.collate([context.train[number] for number in part], part)
-            for part in (numbers[start : start + size] for start in range(0, len(numbers), size))
-        ]
+    def collate(numbers: Sequence[int]) -> TaskBatch:
+        return TaskBatch.collate([context.train[number] for number in numbers], numbers)
 
     def score(model: FineTunedBert, batch: TaskBatch) -> Scores:
         return task.loss(model.scores(batch.packed), batch)
@@ -151,7 +146,9 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
 
     return Job(
         model=model,
-        batches_at=batches_at,
+        examples_at=lambda step: order.examples(step).tolist(),
+        collate=collate,
+        num_micro_batches=settings.accumulate,
         score=score,
         evaluate=lambda: measure_held_out(context, lambda part: held_out_logits(context, part)),
         count_operations=lambda batch: model.count_operations(batch.packed),

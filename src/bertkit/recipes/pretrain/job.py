@@ -277,15 +277,17 @@ def build_job(
     held_out = held_out_batches(shards, tokenizer, settings)
     save_rest = partial(tokenizer.save, max_length=context.trained_length)
 
-    def batches_at(step: int) -> list[WordBatch]:
-        examples = order.examples(step * settings.batch_size, settings.batch_size)
-        size = -(-len(examples) // settings.accumulate)
-        parts = [examples[start : start + size] for start in range(0, len(examples), size)]
-        return [objective.batch(part) for part in parts]
+    def examples_at(step: int) -> range:
+        return range(step * settings.batch_size, (step + 1) * settings.batch_size)
+
+    def collate(places: Sequence[int]) -> WordBatch:
+        batch: WordBatch = objective.batch([order.example(place) for place in places])
+        return batch
 
     return Job(
         model=model,
-        batches_at=batches_at,
+        examples_at=examples_at,
+        collate=collate,
         score=objective.score,
         evaluate=lambda: evaluate_words(
             model, held_out, objective, tokenizer, context.machine.device
@@ -296,6 +298,7 @@ def build_job(
         batch_tensors=batch_tensors,
         progress_metrics=objective.progress_metrics,
         muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,
+        num_micro_batches=settings.accumulate,
         example_names="examples epoch/shard/index",
         can_replay=True,
     )

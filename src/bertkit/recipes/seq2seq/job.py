@@ -162,17 +162,14 @@ def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBat
     model = context.model
     order = order_pairs(context.train, settings)
 
-    def batches_at(step: int) -> list[PairBatch]:
-        numbers = order.examples(step)
-        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
-        return [PairBatch.of(context.train, part) for part in parts]
-
     def save_rest(folder: Path) -> dict[str, FileRecord]:
         return {**context.save_tokenizer(folder), **write_seq2seq_file(folder, context.saved)}
 
     return Job(
         model=model,
-        batches_at=batches_at,
+        examples_at=lambda step: order.examples(step).tolist(),
+        collate=lambda numbers: PairBatch.of(context.train, np.array(numbers)),
+        num_micro_batches=settings.accumulate,
         score=partial(score, smoothing=settings.label_smoothing),
         evaluate=lambda: evaluate(context, settings),
         count_operations=lambda batch: model.count_operations(batch.source, batch.target),

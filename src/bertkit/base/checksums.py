@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+from bertkit.base.remote import RemoteFile
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 12
@@ -71,7 +72,7 @@ def view_bytes(data: bytes | memoryview) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")  # an empty view may not support cast
 
 
-def record_file(path: Path) -> FileRecord:
+def record_file(path: Path | RemoteFile) -> FileRecord:
     """Read a whole file and return its size and checksums."""
     checksums = Checksums()
     with storage_errors(path, "read"), path.open("rb") as stream:

@@ -7,7 +7,6 @@ exception, so that code that doesn't know bertkit can catch it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 
 class BertkitError(Exception):
@@ -44,6 +43,10 @@ class HubError(BertkitError, OSError):
     """The Hub can't be reached, refuses a request, or sent something other than it announced."""
 
 
+class RemoteError(BertkitError, OSError):
+    """A file system of fsspec can't be reached, or refuses a request."""
+
+
 class ResumeError(BertkitError, ValueError):
     """Unfinished work can't be resumed because its inputs changed, or its output is locked."""
 
@@ -71,7 +74,7 @@ class MissingExtraError(BertkitError, ImportError):
 
 
 @contextmanager
-def storage_errors(path: Path, participle: str) -> Iterator[None]:
+def storage_errors(path: object, participle: str) -> Iterator[None]:
     """Turn an `OSError` into a bertkit error that names the path and the cause.
 
     Raises:

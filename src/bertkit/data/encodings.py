@@ -15,7 +15,7 @@ from typing import BinaryIO, NoReturn
 
 from pydantic import Field, field_validator
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import BertkitError, InputError
 from bertkit.base.settings import Settings, in_panel
 
 BUFFER_BYTES = 1 << 18
@@ -63,6 +63,8 @@ class _Pieces(io.RawIOBase):
         """Return the next bytes; None at the end and after an error."""
         try:
             return next(self._pieces, None)
+        except BertkitError:  # of a remote file, which isn't damaged
+            raise
         except FAILURES as error:
             self._count_fault(*classify(error))
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from bertkit.base.errors import StorageError
+from bertkit.base.errors import BertkitError, StorageError
 from bertkit.data.encodings import COMPRESSIONS, classify
 from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
 from bertkit.data.readers.jsonl import RECORD_LIMIT_BYTES, document_of
@@ -41,7 +41,7 @@ def read_documents(
                     continue
                 text = None if value is None else decode_text(value, place, report)
                 yield from document_of(text, place, report)
-    except StorageError:  # for the temporary copy, not the source
+    except BertkitError:  # for the temporary copy, or a remote file; not the content
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # from column names
         source.count_fault(report, *classify(error))
@@ -62,6 +62,8 @@ def open_seekable(source: TextSource, report: ReadReport) -> Iterator[BinaryIO]:
             shutil.copyfileobj(stream, copy)
             copy.flush()
             kept = stack.pop_all()
+    except BertkitError:
+        raise
     except OSError as error:
         raise StorageError(
             f"the temporary copy of {source.name} can't be written ({error.strerror});"

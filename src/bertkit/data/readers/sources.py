@@ -1,4 +1,4 @@
-"""Finding and opening corpus inputs: files, folders, globs, standard input."""
+"""Finding and opening corpus inputs: files, folders, globs, URLs of these, standard input."""
 
 import glob
 import io
@@ -9,10 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from bertkit.base.errors import InputError, MissingFileError, StorageError, storage_errors
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    MissingFileError,
+    StorageError,
+    storage_errors,
+)
+from bertkit.base.output import WILDCARDS
+from bertkit.base.remote import (
+    RemoteFile,
+    find_info,
+    is_remote,
+    list_folder,
+    make_file,
+    match_pattern,
+    to_url,
+)
 from bertkit.data.encodings import (
     BUFFER_BYTES,
     COMPRESSIONS,
@@ -52,7 +68,7 @@ class TextSource:
 
     name: str  # in messages and groups
     format: str  # a key of `READERS`
-    path: Path | None = None  # None for standard input and texts in memory
+    path: Path | RemoteFile | None = None  # None for standard input and texts in memory
     # on disk, or characters in memory; None if unknown, as for a pipe
     size_bytes: int | None = None
     encoding: str | None = None  # None: UTF-8, or UTF-16 by its byte order mark
@@ -77,6 +93,8 @@ class TextSource:
         """
         try:
             packed = sys.stdin.buffer if self.path is None else self.path.open("rb", buffering=0)
+        except BertkitError:  # of a remote file: the rest of the corpus can't be reached either
+            raise
         except OSError as error:
             self.count_fault(report, *classify(error))
             yield io.BufferedReader(io.BytesIO())
@@ -190,13 +208,51 @@ def _find(
         chosen = "text" if settings.format == "auto" else settings.format
         yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument
     else:
-        with storage_errors(Path(argument), "read"):
-            for path, root in find_files(argument):
-                yield _file_source(path, root, settings, is_named=path == Path(argument))
+        for path, name in find_files(argument):
+            yield _file_source(path, name, settings, is_named=path == Path(argument))
 
 
-def find_files(argument: str) -> Iterator[tuple[Path, Path]]:
-    """Yield the files that one input names, each with the folder that its name is relative to."""
+def find_files(argument: str) -> Iterator[tuple[Path | RemoteFile, str]]:
+    """Yield the files that one input names, each with its name in messages and groups."""
+    if is_remote(argument):
+        for file, root in _find_remote(to_url(argument)):
+            folder = PurePosixPath(root).name
+            yield file, _escape(folder + file.url.removeprefix(root.rstrip("/")))
+        return
+    with storage_errors(Path(argument), "read"):
+        for path, above in _find_local(argument):
+            yield path, name_source(path, above)
+
+
+def _find_remote(url: str) -> Iterator[tuple[RemoteFile, str]]:
+    """Yield the files of a URL, each with the URL of the folder that its name is relative to."""
+    info = find_info(url)
+    if info is not None and info["type"] == "file":
+        yield make_file(url, info), url.rpartition("/")[0]
+    elif info is not None:
+        files = [file for name, file in list_folder(url).items() if not _is_left_out(name)]
+        if not files:
+            raise MissingFileError(f"the folder {url} has no file (hidden ones don't count)")
+        for file in files:
+            yield file, url
+    else:
+        matches = match_pattern(url, only_files="**" in url) if WILDCARDS & set(url) else []
+        matches = [match for match in matches if PurePosixPath(match).suffix != INDEX_SUFFIX]
+        if not matches:
+            raise MissingFileError(f"{url} doesn't exist, and matches no file")
+        for match in matches:
+            yield from _find_remote(match)
+
+
+def _is_left_out(name: str) -> bool:
+    """Whether a file in a folder is hidden, or part of a search index."""
+    *folders, _ = parts = name.split("/")
+    is_of_index = any(folder.endswith(INDEX_SUFFIX) for folder in folders)
+    return is_of_index or any(part.startswith(".") for part in parts)
+
+
+def _find_local(argument: str) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of a path, each with the folder that its name is relative to."""
     path = Path(argument)
     if path.is_dir():
         files = list(_walk(path))
@@ -215,7 +271,7 @@ def find_files(argument: str) -> Iterator[tuple[Path, Path]]:
         if not matches:
             raise MissingFileError(f"{argument} doesn't exist, and matches no file")
         for match in matches:
-            yield from find_files(match)
+            yield from _find_local(match)
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -241,13 +297,12 @@ def _refuse_folder(error: OSError) -> None:
 
 
 def _file_source(
-    path: Path, root: Path, settings: ReaderSettings, *, is_named: bool
+    path: Path | RemoteFile, name: str, settings: ReaderSettings, *, is_named: bool
 ) -> tuple[TextSource, object]:
     """Return a file as a source.
 
     A pipe is read only if it was named explicitly; one inside a folder might never end.
     """
-    name = name_source(path, root)
     is_auto = settings.format == "auto"
     source = TextSource(
         name,
@@ -256,16 +311,21 @@ def _file_source(
         size_bytes=0,
         encoding=settings.encoding,
     )
-    try:
-        status = path.stat()
-    except OSError:  # reading it will report and count the error
-        return source, path
-    source.size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
+    identity: object = path
+    if isinstance(path, RemoteFile):
+        source.size_bytes, identity = path.size_bytes, path.url
+    else:
+        try:
+            status = path.stat()
+        except OSError:  # reading it will report and count the error
+            return source, path
+        source.size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
+        identity = status.st_dev, status.st_ino
     if source.size_bytes is None and not is_named:
         source.refuse("unreadable-file", "not a regular file")
     elif is_auto and (advice := NOT_TEXT.get(find_extension(path))):
         source.refuse("not-text", advice)
-    return source, (status.st_dev, status.st_ino)
+    return source, identity
 
 
 def name_source(path: Path, root: Path) -> str:
@@ -283,12 +343,12 @@ def _escape(name: str) -> str:
     )
 
 
-def find_format(path: Path) -> str:
+def find_format(path: Path | RemoteFile) -> str:
     """Return the format by a file's extension, plain text by default."""
     return FORMATS.get(find_extension(path), "text")
 
 
-def find_extension(path: Path) -> str:
+def find_extension(path: Path | RemoteFile) -> str:
     """Return a file's extension before that of a compression, in lower case; may be empty."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:

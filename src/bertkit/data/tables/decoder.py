@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import (
     ADVICE,
     COMPRESSIONS,
@@ -194,7 +195,7 @@ class NotTextError(InputError):
 
 
 @contextmanager
-def open_content(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
+def open_content(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """Open the decompressed text after its byte order mark; None is standard input."""
     with storage_errors(path, "read") if path else nullcontext():
         opened = path.open("rb", buffering=DISK_BYTES_AT_ONCE) if path else None

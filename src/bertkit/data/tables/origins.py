@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError
+from bertkit.base.remote import RemoteFile
 from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats import open_rows
 from bertkit.data.tables.record import Rows
@@ -30,7 +31,7 @@ class Origin(Protocol):
 class FileOrigin:
     """A file, which may be compressed, and its format, a key of `READERS`."""
 
-    path: Path
+    path: Path | RemoteFile
     format: str
 
     def columns(self, decoder: RowDecoder) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.readers.sources import (
     NOT_TEXT,
     STANDARD_INPUT,
@@ -91,7 +92,9 @@ def open_records(
         return _open(STANDARD_INPUT_NAME, chosen, origin, settings)
     if str(source).startswith(hub.SCHEME):
         return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
-    path = Path(source)
+    path = locate(source)
+    if isinstance(path, RemoteFile):
+        return _open_file(path, _find_format(path, settings), settings)
     with storage_errors(path, "read"):
         status = path.stat()
     if stat.S_ISDIR(status.st_mode):
@@ -101,7 +104,7 @@ def open_records(
     return _open_file(path, _find_format(path, settings), settings)
 
 
-def _open_file(path: Path, chosen: str, settings: RecordSettings) -> RecordTable:
+def _open_file(path: Path | RemoteFile, chosen: str, settings: RecordSettings) -> RecordTable:
     return _open(str(path), chosen, FileOrigin(path, chosen), settings)
 
 
@@ -127,7 +130,7 @@ def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTabl
     return table
 
 
-def _find_format(path: Path, settings: RecordSettings) -> str:
+def _find_format(path: Path | RemoteFile, settings: RecordSettings) -> str:
     """Return the format from the settings, or else by the file's extension."""
     if settings.format != "auto":
         return settings.format

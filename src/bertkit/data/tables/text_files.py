@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    MissingFileError,
+    SettingsError,
+    storage_errors,
+)
 from bertkit.base.progress import announce
-from bertkit.data.readers.sources import INDEX_SUFFIX, STANDARD_INPUT, find_files, name_source
+from bertkit.base.remote import RemoteFile, find_info, is_remote, to_url
+from bertkit.data.readers.sources import INDEX_SUFFIX, STANDARD_INPUT, find_files
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextRow, TextTable, open_texts
@@ -95,7 +102,7 @@ class TextFiles:
         digest = _hash(list(zip(self.tables, identities, strict=True)))
         return {"num_files": len(identities), "files_sha256": digest, **skipping}
 
-    def paths(self) -> Iterator[Path]:
+    def paths(self) -> Iterator[Path | RemoteFile]:
         """Yield the files.
 
         Raises:
@@ -112,12 +119,10 @@ class TextFiles:
         The name of a single file isn't among them.
         """
         listed = []
-        for name, path in zip(self.tables, self.paths(), strict=True):
-            with storage_errors(path, "read"):
-                status = path.stat()
-            shown = "" if self.is_single else name
-            listed.append((status.st_size, status.st_mtime_ns, shown))
-        return sum(size for size, _, _ in listed), _hash(listed)
+        for name, _ in zip(self.tables, self.paths(), strict=True):
+            stamp = self.tables[name].stamp()
+            listed.append((*stamp.values(), "" if self.is_single else name))
+        return self.size_bytes or 0, _hash(listed)
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file, or of the names and contents of several."""
@@ -131,11 +136,14 @@ class TextFiles:
 
         That of one file or folder has its name; of several, their common folder and a digest.
         """
+        if any(map(is_remote, self.inputs)):
+            raise SettingsError("name a folder for what is made of a remote input, with --index")
         first = Path(self.inputs[0])
         if len(self.inputs) == 1 and first.exists():
             return name_beside(first)
         absolute = sorted(str(Path(name).absolute()) for name in self.inputs)
-        folder = Path(os.path.commonpath([path.absolute().parent for path in self.paths()]))
+        folders = [path.absolute().parent for path in self.paths() if isinstance(path, Path)]
+        folder = Path(os.path.commonpath(folders))
         relative = [os.path.relpath(name, folder) for name in absolute]
         return folder / f"texts-{_hash(relative)[:8]}{INDEX_SUFFIX}"
 
@@ -171,11 +179,10 @@ def open_text_files(
     if len(names) == 1 and (only == STANDARD_INPUT or _is_file(only)):
         return TextFiles(names, {only: open_texts(only, settings)}, True, skips_blank)
     files = TextFiles(names, {}, False, skips_blank)
-    seen: set[tuple[int, int]] = set()
+    seen: set[object] = set()
     for named in names:
-        with storage_errors(Path(named), "read"):
-            for path, root in find_files(named):
-                _add_file(files, path, root, settings, seen)
+        for path, name in find_files(named):
+            _add_file(files, path, name, settings, seen)
     if not files.tables:
         raise InputError(f"{files.name} has no file of texts: {'; '.join(files.left_out.values())}")
     return files
@@ -188,19 +195,21 @@ def _hash(listed: list[Any]) -> str:
 
 def _is_file(name: str) -> bool:
     """Whether a name is that of something else than a folder."""
+    if is_remote(name):
+        info = find_info(to_url(name))
+        return info is not None and info["type"] == "file"
     with storage_errors(Path(name), "read"):
         return Path(name).exists() and not Path(name).is_dir()
 
 
 def _add_file(
     files: TextFiles,
-    path: Path,
-    root: Path,
+    path: Path | RemoteFile,
+    name: str,
     settings: TableSettings | None,
-    seen: set[tuple[int, int]],
+    seen: set[object],
 ) -> None:
     """Add a file, unless it is there under another name, or has no text."""
-    name = name_source(path, root)
     try:
         table = open_texts(path, settings)
         if table.size_bytes is None:
@@ -210,8 +219,10 @@ def _add_file(
             raise
         files.leave_out(name, error)
         return
-    status = path.stat()
-    identity = status.st_dev, status.st_ino
+    identity: object = path
+    if isinstance(path, Path):
+        status = path.stat()
+        identity = status.st_dev, status.st_ino
     if identity in seen:
         return
     seen.add(identity)

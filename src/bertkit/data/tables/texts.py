@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.readers.sources import (
     NOT_TEXT,
     STANDARD_INPUT,
@@ -56,7 +57,7 @@ class TextTable:
 
     name: str  # in messages
     format: str  # text, jsonl, csv, tsv or parquet
-    path: Path | None = None  # None for standard input
+    path: Path | RemoteFile | None = None  # None for standard input
     text_column: str | None = None  # None: the only column, else `text`
     reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become cells
     id_column: str | None = None  # None if texts have no ids
@@ -106,12 +107,20 @@ class TextTable:
             return (self.size_bytes or 0) * decoder.report.num_rows // rows.num_rows
         return decoder.position() if decoder.position else decoder.report.num_bytes
 
+    def stamp(self) -> dict[str, int | str | None]:
+        """Return size, and time of change or version, of the file."""
+        assert self.path is not None
+        if isinstance(self.path, RemoteFile):
+            return {"size_bytes": self.path.size_bytes, "version": self.path.version}
+        with storage_errors(self.path, "read"):
+            status = self.path.stat()
+        return {"size_bytes": status.st_size, "changed_ns": status.st_mtime_ns}
+
     def identity(self) -> dict[str, Any] | None:
         """Return what identifies the input, to detect changes; None if it can't be read again."""
         if self.path is None or self.size_bytes is None:
             return None
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:
-            status = self.path.stat()
             head = hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
         return {
             "name": self.path.name,
@@ -120,13 +129,12 @@ class TextTable:
             "delimiter": self.reading.delimiter,
             "encoding": self.reading.encoding,
             **({} if self.id_column is None else {"id_column": self.id_column}),
-            "size_bytes": status.st_size,
-            "changed_ns": status.st_mtime_ns,
+            **self.stamp(),
             "head_sha256": head,
         }
 
 
-def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
+def open_texts(source: str | Path | RemoteFile, settings: TableSettings | None = None) -> TextTable:
     """Open a file of texts, or - for standard input; no content is read yet.
 
     The file may be .gz, .bz2 or .zst.
@@ -144,19 +152,24 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
             reading=settings,
             id_column=id_column,
         )
-    path = Path(source)
-    with storage_errors(path, "read"):
-        status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is a folder; name one file of texts")
+    path = source if isinstance(source, RemoteFile) else locate(source)
+    size_bytes = path.size_bytes if isinstance(path, RemoteFile) else _measure(path)
     if chosen == "auto":
         extension = find_extension(path)
         if extension in NOT_TEXT and extension not in EXTENSIONS:
             raise NotTextError(f"{path} isn't text: {NOT_TEXT[extension]}")
         chosen = EXTENSIONS.get(extension, "text")
         chosen = chosen if chosen in get_args(TableFormat) else "text"
-    size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
     return TextTable(str(path), chosen, path, settings.text_column, settings, id_column, size_bytes)
+
+
+def _measure(path: Path) -> int | None:
+    """Return the size of a file; None of a pipe or a device."""
+    with storage_errors(path, "read"):
+        status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path} is a folder; name one file of texts")
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 class WholeText(NamedTuple):

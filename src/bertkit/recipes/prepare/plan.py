@@ -24,6 +24,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
+from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import list_flag_differences
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
@@ -119,13 +120,14 @@ RESTART_ADVICE = "start again with another --output or with --overwrite"
 
 
 class PlannedSource(BaseModel):
-    """A source's state when planned; a different size or modification time means changed text."""
+    """A source's state when planned; another size, time or version means changed text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     size_bytes: int | None
     changed_ns: int | None
+    version: str | None = None  # of a remote file
     sha256: str | None = None
     is_held_out: bool = False
 
@@ -153,6 +155,7 @@ def make_plan(
                 name=source.name,
                 size_bytes=source.size_bytes,
                 changed_ns=_time_of_change(source),
+                version=source.path.version if isinstance(source.path, RemoteFile) else None,
                 sha256=source.sha256,
                 is_held_out=source.is_held_out,
             )
@@ -163,7 +166,7 @@ def make_plan(
 
 def _time_of_change(source: TextSource) -> int | None:
     try:
-        return None if source.path is None else source.path.stat().st_mtime_ns
+        return source.path.stat().st_mtime_ns if isinstance(source.path, Path) else None
     except OSError:  # reading the source reports and counts the error later
         return None
 

@@ -91,7 +91,11 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
     """Check that texts and references differ, and that both can be read."""
     if texts.path is None and right.path is None:
         raise InputError("texts and references can't both be standard input; name a file of one")
-    if texts.path is None or right.path is None or not texts.path.samefile(right.path):
+    one, other = texts.path, right.path
+    is_same = one == other
+    if isinstance(one, Path) and isinstance(other, Path):
+        is_same = one.samefile(other)
+    if one is None or not is_same:
         return
     are_named = texts.text_column is not None and right.text_column is not None
     if texts.format == "text" or not are_named or texts.text_column == right.text_column:

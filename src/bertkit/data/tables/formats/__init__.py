@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from bertkit.base.remote import RemoteFile
 from bertkit.data.tables.decoder import RowDecoder, open_content
 from bertkit.data.tables.formats import conll, jsonl, parquet, separated, squad
 from bertkit.data.tables.record import Rows
@@ -42,7 +43,9 @@ EXTENSIONS = {
 
 
 @contextmanager
-def open_rows(path: Path | None, name_of_format: str, decoder: RowDecoder) -> Iterator[Rows]:
+def open_rows(
+    path: Path | RemoteFile | None, name_of_format: str, decoder: RowDecoder
+) -> Iterator[Rows]:
     """Open a table at its first row; a path of None is standard input."""
     if name_of_format == "parquet":
         with parquet.open_table(path, decoder) as stream:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.base.files import MAX_JSON_VALUES
+from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import classify
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
@@ -22,7 +23,7 @@ VALUES_AT_ONCE = 1 << 24  # of a column, decoded at a time
 
 
 @contextmanager
-def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
+def open_table(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """Open a seekable file; errors while it is read become messages about the file.
 
     Compressed files and standard input are copied to a temporary file first.

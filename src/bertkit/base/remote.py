@@ -1,0 +1,217 @@
+"""Files and folders by URL, such as s3://bucket/corpus: names, errors, listings and streams.
+
+fsspec speaks with the services, retries, and finds the credentials where each service keeps them. A
+URL that holds some is refused, since names of inputs are shown, logged and recorded.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from bertkit.base.errors import (
+    BertkitError,
+    MissingExtraError,
+    MissingFileError,
+    RemoteError,
+    SettingsError,
+)
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+# `pathlib` leaves one slash of two; a single letter is a drive of Windows.
+URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/+(?P<rest>[^/].*)", re.DOTALL)
+PASSWORD = re.compile(r"[^/]*:[^/]*@")  # at the beginning of what follows the scheme
+SIGNATURE = re.compile(r"\?[\w.~%-]+=")  # a ? in a glob has no name and = behind it
+SECRETS = re.compile(r"(?<=//)[^/@\s]+@|\?[\w.~%-]+=\S*")
+BUFFER_BYTES = 1 << 20
+# What file systems call the version of a file, the most reliable first.
+VERSIONS = ("ETag", "etag", "md5Hash", "xet_hash", "blob_id", "sha256", "LastModified", "mtime")
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+
+
+def is_remote(name: object) -> bool:
+    """Whether a path is a URL; paths of `pathlib` that were made of one count."""
+    return isinstance(name, str | Path) and URL.fullmatch(str(name)) is not None
+
+
+def to_url(name: str | Path) -> str:
+    """Return the URL that a path was made of.
+
+    Raises:
+        SettingsError: it holds a password or a signature.
+    """
+    found = URL.fullmatch(str(name))
+    assert found is not None
+    if PASSWORD.match(found["rest"]) or SIGNATURE.search(found["rest"]):
+        raise SettingsError(
+            f"a URL of {found['scheme']}:// holds a password or a signature, which would be shown"
+            " and recorded; leave it out, and give credentials as fsspec finds them: by environment"
+            " variables or the service's own files"
+        )
+    return f"{found['scheme']}://{found['rest']}"
+
+
+@contextmanager
+def remote_errors(url: str, participle: str) -> Iterator[None]:
+    """Turn any error of a file system into a bertkit error that names the URL and the cause.
+
+    Raises:
+        MissingFileError: there is no such file, folder or bucket.
+        MissingExtraError: the package for the URL's scheme isn't installed.
+        RemoteError: it can't be read, written … as `participle` says.
+    """
+    try:
+        yield
+    except (BertkitError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise MissingFileError(f"{url} doesn't exist, or its bucket doesn't") from None
+    except ImportError as error:
+        extra = EXTRAS.get(url.partition(":")[0])
+        advice = f'pip install "bertkit[{extra}]"' if extra else f"fsspec says: {error}"
+        raise MissingExtraError(f"{url} needs a package that isn't installed; {advice}") from None
+    except Exception as error:  # noqa: BLE001 - each file system has exceptions of its own
+        cause = SECRETS.sub("…", str(error) or type(error).__name__)
+        raise RemoteError(
+            f"{url} can't be {participle}: {cause}; once that is mended, the same command resumes"
+        ) from None
+
+
+def open_filesystem(url: str) -> "tuple[AbstractFileSystem, str]":
+    """Return the file system of a URL, and the path of the URL in it."""
+    import fsspec
+
+    with remote_errors(url, "opened"):
+        filesystem, path = fsspec.url_to_fs(url)
+    return filesystem, path.rstrip("/")
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a remote folder, as far as readers need a path."""
+
+    url: str
+    size_bytes: int | None = None
+    version: str | None = None  # another one means another content
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return PurePosixPath(self.url).name
+
+    @property
+    def suffix(self) -> str:
+        """The last extension, as in `pathlib`."""
+        return PurePosixPath(self.url).suffix
+
+    @property
+    def suffixes(self) -> list[str]:
+        """All extensions, as in `pathlib`."""
+        return PurePosixPath(self.url).suffixes
+
+    def __str__(self) -> str:
+        return self.url
+
+    def open(self, mode: str = "rb", buffering: int = BUFFER_BYTES) -> BinaryIO:
+        """Open for reading, in pieces that are fetched when they are read."""
+        filesystem, path = open_filesystem(self.url)
+        with remote_errors(self.url, "read"):
+            stream = filesystem.open(path, mode)
+        raw = _RemoteStream(stream, self.url)
+        return io.BufferedReader(raw, max(buffering, io.DEFAULT_BUFFER_SIZE))
+
+
+class _RemoteStream(io.RawIOBase):
+    """A stream whose errors are bertkit's."""
+
+    def __init__(self, stream: BinaryIO, url: str) -> None:
+        self._stream, self._url = stream, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._stream.seekable()
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        with remote_errors(self._url, "read"):
+            content = self._stream.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        with remote_errors(self._url, "read"):
+            return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def locate(name: str | Path) -> Path | RemoteFile:
+    """Return a path, or the file of a URL with its size and version.
+
+    Raises:
+        MissingFileError: there is no file of that URL.
+    """
+    if not is_remote(name):
+        return Path(name)
+    url = to_url(name)
+    info = find_info(url)
+    if info is None or info["type"] == "directory":
+        raise MissingFileError(f"{url} isn't a file")
+    return make_file(url, info)
+
+
+def find_info(url: str) -> Mapping[str, Any] | None:
+    """Return what the file system tells about a file or folder; None if there is neither."""
+    filesystem, path = open_filesystem(url)
+    filesystem.invalidate_cache()
+    try:
+        with remote_errors(url, "read"):
+            found: Mapping[str, Any] = filesystem.info(path)
+    except MissingFileError:
+        return None
+    return found
+
+
+def list_folder(url: str) -> dict[str, RemoteFile]:
+    """List the files below a folder by their names in it, sorted; empty if there are none.
+
+    Names are untrusted.
+    """
+    filesystem, path = open_filesystem(url)
+    filesystem.invalidate_cache()
+    with remote_errors(url, "listed"):
+        found = filesystem.find(path, detail=True)
+    return {
+        key.removeprefix(f"{path}/"): make_file(filesystem.unstrip_protocol(key), info)
+        for key, info in sorted(found.items())
+        if info["type"] == "file" and key.startswith(f"{path}/") and not key.endswith("/")
+    }
+
+
+def match_pattern(url: str, *, only_files: bool) -> list[str]:
+    """Return the URLs that a glob pattern matches, sorted."""
+    filesystem, path = open_filesystem(url)
+    filesystem.invalidate_cache()
+    with remote_errors(url, "listed"):
+        found = filesystem.glob(path, detail=True)
+    kinds = {"file"} if only_files else {"file", "directory"}
+    keys = [key for key, info in sorted(found.items()) if info["type"] in kinds]
+    return [filesystem.unstrip_protocol(key) for key in keys]
+
+
+def make_file(url: str, info: Mapping[str, Any]) -> RemoteFile:
+    """Return a file as the file system describes it."""
+    version = next((info[key] for key in VERSIONS if info.get(key) is not None), None)
+    return RemoteFile(url, info.get("size"), None if version is None else str(version))

@@ -1,0 +1,176 @@
+"""Remote folders, in the buckets of moto's server on 127.0.0.1."""
+
+import gzip
+import json
+from itertools import count
+from pathlib import Path
+
+import fsspec
+import pytest
+import zstandard
+from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
+from tests.e2e.small import write_corpus
+
+from bertkit.cli.main import main
+from bertkit.data.shards import ShardSet
+
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def service():
+    """A service like S3, and the environment in which fsspec finds it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-somebody")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        yield fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False)
+    server.stop()
+
+
+@pytest.fixture
+def bucket(service, tmp_path, monkeypatch):
+    """An empty bucket of this test alone, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = f"bucket-{next(NUMBERS)}"
+    service.mkdir(name)
+    return Bucket(service, name)
+
+
+class Bucket:
+    """A bucket, and its content by name."""
+
+    def __init__(self, filesystem: fsspec.AbstractFileSystem, name: str) -> None:
+        self.filesystem, self.name, self.url = filesystem, name, f"s3://{name}"
+
+    def __setitem__(self, name: str, content: bytes) -> None:
+        self.filesystem.pipe_file(f"{self.name}/{name}", content)
+
+    def __getitem__(self, name: str) -> bytes:
+        return self.filesystem.cat_file(f"{self.name}/{name}")
+
+    def names(self, under: str = "") -> set[str]:
+        found = self.filesystem.find(f"{self.name}/{under}".rstrip("/"))
+        return {key.removeprefix(f"{self.name}/") for key in found}
+
+
+def prepare(workshop: Path, output: object, *inputs: object) -> int:
+    words = ["--tokenizer", workshop / "tokenizer", "--output", output, "--held-out", 0.1, *inputs]
+    return main(["prepare", *map(str, words)])
+
+
+def list_files(folder: Path) -> dict[str, bytes]:
+    """The content of all files below a folder, but for locks."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def write_parts(tmp_path: Path, bucket: Bucket) -> Path:
+    """Write the same corpus as local files and into the bucket, compressed and not."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(3):
+        write_corpus(tmp_path / "some.txt", 40, seed=number)
+        (folder / f"part-{number}.txt").write_bytes((tmp_path / "some.txt").read_bytes())
+    plain = folder / "part-1.txt"
+    (folder / "part-1.txt.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    lines = [json.dumps({"text": text}) for text in (folder / "part-2.txt").read_text().split("\n")]
+    packed = zstandard.compress("\n".join(lines).encode())
+    (folder / "part-2.jsonl.zst").write_bytes(packed)
+    (folder / ".hidden.txt").write_text("Hidden.\n")
+    for path in folder.iterdir():
+        bucket[f"corpus/{path.name}"] = path.read_bytes()
+    return folder
+
+
+@pytest.mark.parametrize("named", ["corpus/", "corpus/part-*"])
+def test_text_of_a_bucket_is_prepared_as_on_the_disk(workshop, bucket, tmp_path, named):
+    folder = write_parts(tmp_path, bucket)
+    assert prepare(workshop, tmp_path / "here", folder) == 0
+    assert prepare(workshop, tmp_path / "there", f"{bucket.url}/{named}") == 0
+    here, there = (ShardSet.open(tmp_path / name, verify="all") for name in ("here", "there"))
+    assert here.fingerprint == there.fingerprint
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_changed_object_is_noticed(workshop, bucket, tmp_path, capsys):
+    write_parts(tmp_path, bucket)
+    assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/corpus") == 0
+    assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/corpus") == 0
+    assert "already done" in capsys.readouterr().out
+    bucket["corpus/part-0.txt"] = bucket["corpus/part-0.txt"].upper()  # as many bytes as before
+    assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/corpus") == 2
+    assert "corpus/part-0.txt has changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["texts/", "texts/*.csv", "texts/a.csv"])
+def test_rows_of_a_bucket_are_embedded_as_on_the_disk(model, bucket, tmp_path, named):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.csv").write_text("text\na cat\na dog\n")
+    (folder / "b.csv").write_text("text\nthe garden\n")
+    for path in folder.iterdir():
+        bucket[f"texts/{path.name}"] = path.read_bytes()
+    vectors = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    for place, output in zip((tmp_path, bucket.url), vectors, strict=True):
+        assert main(["embed", model, f"{place}/{named}", "--output", str(output)]) == 0
+    assert vectors[0].read_text() == vectors[1].read_text()
+    assert main(["embed", model, f"{bucket.url}/{named}", "--output", str(vectors[1])]) == 0
+    bucket["texts/a.csv"] = b"text\na cow\na dog\n"
+    assert main(["embed", model, f"{bucket.url}/{named}", "--output", str(vectors[1])]) == 2
+
+
+@pytest.mark.parametrize("secret", ["s3://me:hush@bucket/x", "s3://bucket/x?X-Amz-Signature=hush"])
+def test_a_url_with_a_secret_is_refused_and_not_repeated(workshop, tmp_path, secret, capsys):
+    assert prepare(workshop, tmp_path / "shards", secret) == 2
+    error = capsys.readouterr().err
+    assert "holds a password or a signature" in error
+    assert "hush" not in error
+
+
+def test_what_is_not_there_or_not_allowed_is_one_line(workshop, bucket, tmp_path, capsys):
+    bucket["empty/.hidden"] = b""
+    for name, message in {
+        f"{bucket.url}/none": "none doesn't exist, and matches no file",
+        f"{bucket.url}/empty": "empty has no file (hidden ones don't count)",
+        "s3://no-such-bucket/corpus/": "corpus/ doesn't exist, and matches no file",
+        "gs://bucket/corpus": 'a package that isn\'t installed; pip install "bertkit[gcs]"',
+        "nosuch://bucket/corpus": "Protocol not known: nosuch",
+    }.items():
+        assert prepare(workshop, tmp_path / "shards", name) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert message in lines[-1]
+        assert len(lines) == 1
+
+
+def test_a_service_that_is_away_is_one_line(workshop, bucket, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hush@127.0.0.1:9")
+    monkeypatch.setattr(S3FileSystem, "retries", 1)
+    monkeypatch.setattr(S3FileSystem, "_cache", {})  # file systems that know the old endpoint
+    assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/away") == 2
+    error = capsys.readouterr().err
+    assert "can't be read" in error
+    assert "the same command resumes" in error
+    assert "hush" not in error
+
+
+def test_a_connection_that_breaks_in_the_middle_leaves_no_text_out(
+    workshop, bucket, tmp_path, monkeypatch, capsys
+):
+    write_parts(tmp_path, bucket)
+    monkeypatch.setattr("s3fs.core.S3File._fetch_range", refuse)
+    assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/corpus", "--workers", "1") == 2
+    error = capsys.readouterr().err
+    assert f"{bucket.url}/corpus/part-0.txt can't be read: broken by a test" in error
+    assert not (tmp_path / "shards" / "manifest.json").exists()
+
+
+def refuse(*_: object) -> None:
+    raise ConnectionResetError("broken by a test")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertkit._version import __version__
 
 if TYPE_CHECKING:
+    from bertkit.api.typed import benchmark_pretrain as benchmark_pretrain
     from bertkit.api.typed import embed as embed
     from bertkit.api.typed import evaluate as evaluate
     from bertkit.api.typed import export as export
@@ -128,6 +129,7 @@ _HOMES = {
     "fill_mask": "bertkit.api.language",
     "export": "bertkit.api.models",
     "embed": "bertkit.api.vectors",
+    "benchmark_pretrain": "bertkit.api.training",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

@@ -19,7 +19,7 @@ def test_the_list_says_what_each_command_is_for(capsys):
     shown = capsys.readouterr().out
     assert bare == shown
     rows = [line.strip("│ ").split(maxsplit=1) for line in shown.splitlines() if "│" in line]
-    names = {*COMMANDS, *TASKS, "finetune"}
+    names = {*(name.partition(" ")[0] for name in COMMANDS), *TASKS, "finetune"}
     summaries = {row[0]: row[1] for row in rows if row[0] in names and len(row) > 1}
     assert summaries.keys() == names
     assert "--config" in shown

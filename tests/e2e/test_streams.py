@@ -30,6 +30,7 @@ WRITING = {
 # The others, with a model that isn't there: what is wrong with standard output is found before.
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
+    "benchmark pretrain": "benchmark pretrain --data none",
     "next-word": "next-word none a",
     "replay": "replay none",
     "fill-mask": "fill-mask --model none a[MASK]",

@@ -64,6 +64,7 @@ PUBLIC_NAMES = [
     "ViewSettings",
     "WordVectors",
     "__version__",
+    "benchmark_pretrain",
     "embed",
     "evaluate",
     "export",
@@ -114,7 +115,7 @@ def list_sources():
 
 def test_each_command_is_a_function_of_its_name():
     functions = {name: target.partition(":")[2] for name, target in COMMANDS.items()}
-    assert functions == {name: name.replace("-", "_") for name in COMMANDS}
+    assert functions == {name: re.sub("[- ]", "_", name) for name in COMMANDS}
     files = {target.partition(":")[0].rpartition(".")[2] for target in COMMANDS.values()}
     assert list_modules("bertkit.cli") - {"main", "output", "predict", "texts"} == files
 

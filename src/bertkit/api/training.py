@@ -25,6 +25,7 @@ from bertkit.recipes.finetune.run import finetune as run_finetune
 from bertkit.recipes.finetune.search import search as run_search
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.prepare.run import prepare as run_prepare
+from bertkit.recipes.pretrain.benchmark import PretrainBenchmark, benchmark
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -185,6 +186,30 @@ def pretrain(
                 train_tokenizer(data, output=source, **reading)
         prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
+
+
+@ends_in_one_line
+@takes_settings(PretrainSettings)
+def benchmark_pretrain(
+    *, length: Sequence[int] = (), data: str | Path | None = None, **settings: Any
+) -> PretrainBenchmark:
+    """Measure how fast this machine pre-trains, as `bertkit benchmark pretrain`.
+
+    Args:
+        length: maximum lengths to measure; by default `max_length`.
+        data: a folder of shards; by default random text.
+        settings: fields of `PretrainSettings`.
+
+    Raises:
+        BertkitError: as in `bertkit.recipes.pretrain.benchmark.benchmark`.
+
+    Examples:
+        >>> measured = bertkit.benchmark_pretrain(model="base", length=[128, 512])  # doctest: +SKIP
+        >>> measured.rows[0].tokens_per_second  # doctest: +SKIP
+        2140.0
+    """
+    chosen = build(PretrainSettings, settings, "benchmark_pretrain")
+    return benchmark(chosen, length, None if data is None else Path(data))
 
 
 @overload

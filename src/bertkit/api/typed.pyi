@@ -16,6 +16,7 @@ import bertkit.jobs.export
 import bertkit.jobs.inspect
 import bertkit.recipes.evaluate.held_out
 import bertkit.recipes.evaluate.run
+import bertkit.recipes.pretrain.benchmark
 import bertkit.recipes.pretrain.run
 import bertkit.recipes.report.run
 import bertkit.retrieval.search_index
@@ -1152,3 +1153,48 @@ def embed(
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet'] = 'auto',
     text_column: str | None = None,
 ) -> Vectors: ...
+
+def benchmark_pretrain(
+    *,
+    length: collections.abc.Sequence[int] = (),
+    data: str | pathlib.Path | None = None,
+    steps: int | None = None,
+    tokens: int | None = None,
+    minutes: float | None = None,
+    learning_rate: float = 0.0001,
+    warmup: float = 0.1,
+    schedule: Literal['linear', 'cosine', 'constant', 'inverse_sqrt'] = 'linear',
+    weight_decay: float = 0.01,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    adam_epsilon: float = 1e-06,
+    clip_norm: float = 1.0,
+    seed: int = 0,
+    eval_every: int | None = None,
+    checkpoint_every: int | None = None,
+    keep: int = 2,
+    max_skipped_steps: int = 10,
+    device: str = 'auto',
+    precision: Literal['auto', 'fp32', 'bf16'] = 'auto',
+    batch_size: int = 32,
+    accumulate: int = 1,
+    mask_rate: float = 0.15,
+    mask_token_share: float = 0.8,
+    random_token_share: float = 0.1,
+    random_tokens: Literal['uniform', 'frequency'] = 'uniform',
+    whole_words: bool = False,
+    objective: Literal['bert', 'mlm', 'causal'] = 'bert',
+    max_length: int = 128,
+    short_rate: float = 0.1,
+    model: str | None = 'mini',
+    start_from: str | None = None,
+    from_revision: str | None = None,
+    new_heads: bool = False,
+    recipe: Literal['modern', 'paper'] = 'modern',
+    initialization: Literal['neighbors', 'random'] = 'random',
+    initializer_range: float | None = None,
+    optimizer: Literal['adamw', 'muon'] = 'adamw',
+    muon_learning_rate: float = 0.02,
+    dropout: float = 0.1,
+    eval_sequences: int = 256,
+) -> bertkit.recipes.pretrain.benchmark.PretrainBenchmark: ...

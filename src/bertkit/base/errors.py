@@ -102,3 +102,22 @@ def pluralize(number: float, noun: str, plural: str | None = None) -> str:
     """
     shown = f"{number:,.3g}" if number < 100 else f"{number:,.0f}"
     return f"{shown} {noun if shown == '1' else plural or f'{noun}s'}"
+
+
+# Messages of torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries; their
+# exceptions have no common class.
+SHORTAGES = (
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to allocate memory",
+    "not enough memory",
+    "out of memory",
+    "bad_alloc",
+    "failed to map segment",
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception means that the machine or its GPU is out of memory."""
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or any(phrase in message for phrase in SHORTAGES)

@@ -14,7 +14,7 @@ from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
 from bertkit._version import __version__
-from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError
+from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
@@ -25,7 +25,6 @@ from bertkit.cli.output import (
     describe_shortage,
     fill_closed_descriptors,
     hold_standard_output,
-    is_out_of_memory,
     settle_standard_error,
 )
 from bertkit.cli.predict import build_finetune, build_predict
@@ -36,6 +35,7 @@ COMMANDS = {
     "train-tokenizer": "bertkit.cli.pretrain:train_tokenizer",
     "prepare": "bertkit.cli.pretrain:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
+    "benchmark pretrain": "bertkit.cli.benchmark:benchmark_pretrain",
     "replay": "bertkit.cli.pretrain:replay",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
@@ -70,6 +70,7 @@ ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
     **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING),
+    "benchmark": PRETRAINING,
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
@@ -95,6 +96,7 @@ HELP = (
     "Pre-train, fine-tune and use BERT: classification, tagging, question answering, embeddings,"
     " search."
 )
+BENCHMARK_HELP = "Measure how fast this machine computes: `bertkit benchmark pretrain`."
 CONFIG_HELP = (
     "`--config FILE.toml` reads flags from a file with one table per command;"
     " flags on the command line take precedence."
@@ -116,7 +118,13 @@ def build_app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for order, (name, target) in enumerate(COMMANDS.items()):
-        app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
+        first, _, word = name.rpartition(" ")
+        if first:
+            parent = App(name=first, help=BENCHMARK_HELP, sort_key=order, group=GROUPS[first])
+            parent.command(target, name=word)
+            app.command(parent)
+        else:
+            app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
     finetune = build_finetune()
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)

@@ -17,17 +17,6 @@ from typing import TextIO, cast
 from bertkit.base.errors import StorageError
 from bertkit.base.progress import announce
 
-# Messages of torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries; their
-# exceptions have no common class.
-PHRASES = (
-    "can't allocate memory",
-    "cannot allocate memory",
-    "failed to allocate memory",
-    "not enough memory",
-    "out of memory",
-    "bad_alloc",
-    "failed to map segment",
-)
 # Flags that lower memory use, most effective first.
 FLAGS = (
     "batch-size",
@@ -40,12 +29,6 @@ FLAGS = (
     "max-distinct-words",
     "workers",
 )
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception means that the machine or its GPU is out of memory."""
-    message = str(error).lower()
-    return isinstance(error, MemoryError) or any(phrase in message for phrase in PHRASES)
 
 
 def describe_shortage(flags: AbstractSet[str]) -> str:

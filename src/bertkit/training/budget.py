@@ -5,8 +5,10 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median_high
+from typing import TypeVar
 
 import torch
 
@@ -23,6 +25,8 @@ MEASURED_SECONDS = 8.0  # after so long no further step is measured
 SAMPLED_STEPS = 32
 CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmeasured work
 
+AnyStep = TypeVar("AnyStep")
+
 
 @dataclass(frozen=True)
 class StepPace:
@@ -35,41 +39,63 @@ class StepPace:
     peak_memory_bytes: int  # of the device that computes, so far
 
 
-def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
-    """Measure a few steps on a copy of the model, which is then discarded.
+@dataclass(frozen=True)
+class MeasuredStep:
+    """The cost of one step that was taken."""
 
-    The later half counts: memory and kernels for the shapes of batches make the first steps slower.
-    """
+    seconds: float
+    num_tokens: int  # without padding
+    num_operations: float
+
+
+def measure_steps(
+    job: Job[AnyBatch],
+    settings: OptimizationSettings,
+    optimizer: torch.optim.Optimizer,
+    machine: Machine,
+    *,
+    after_step: Callable[[], None] = lambda: None,
+) -> list[MeasuredStep]:
+    """Take steps with a learning rate of 0 for a few seconds, and measure each."""
+    steps: list[MeasuredStep] = []
+    started = time.monotonic()
+    for step in range(WARM_UP_STEPS + MEASURED_STEPS):
+        begun = time.monotonic()
+        result = take_step(job, settings, optimizer, step, 0.0, machine)
+        synchronize(machine.device)
+        seconds = time.monotonic() - begun
+        steps.append(MeasuredStep(seconds, result.num_tokens, result.num_operations))
+        after_step()
+        if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:
+            break
+    return steps
+
+
+def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
+    """Measure a few steps on a copy of the model, which is then discarded."""
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(
         trial.model, settings, trial.learning_rate_scale, trial.muon_learning_rate
     )
-    seconds, operations = [], []
-    started = time.monotonic()
-    for step in range(WARM_UP_STEPS + MEASURED_STEPS):
-        begun = time.monotonic()
-        result = take_step(trial, settings, optimizer, step, 0.0, machine)
-        synchronize(machine.device)
-        seconds.append(time.monotonic() - begun)
-        operations.append(result.num_operations)
-        if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:
-            break
+    steps = measure_steps(trial, settings, optimizer, machine)
     begun = time.monotonic()
     with mixed_precision(machine.device, machine.precision):
         job.evaluate()
     return StepPace(
-        step_seconds=find_step_seconds(seconds),
+        step_seconds=median_high(step.seconds for step in drop_warm_up(steps)),
         evaluation_seconds=time.monotonic() - begun,
         tokens_per_step=count_tokens_per_step(job),
-        operations_per_step=sum(operations) / len(operations),
+        operations_per_step=sum(step.num_operations for step in steps) / len(steps),
         peak_memory_bytes=peak_memory_bytes(machine.device),
     )
 
 
-def find_step_seconds(seconds: Sequence[float]) -> float:
-    """Return the median time of the steps after the warm-up, the first half of them all."""
-    measured = sorted(seconds[max(WARM_UP_STEPS, len(seconds) // 2) :])
-    return measured[len(measured) // 2]
+def drop_warm_up(steps: Sequence[AnyStep]) -> Sequence[AnyStep]:
+    """Return the later half of the steps.
+
+    Memory and kernels for the shapes of batches make the first ones slower.
+    """
+    return steps[max(WARM_UP_STEPS, len(steps) // 2) :]
 
 
 def count_steps(

@@ -10,14 +10,13 @@ import sys
 import pytest
 import torch
 
-from bertkit.base.errors import InputError, StorageError
+from bertkit.base.errors import InputError, StorageError, is_out_of_memory
 from bertkit.cli.main import main
 from bertkit.cli.output import (
     ReaderGoneError,
     check_standard_output,
     describe_shortage,
     hold_standard_output,
-    is_out_of_memory,
     settle_standard_error,
 )
 

@@ -11,7 +11,7 @@ from bertkit.training import budget
 from bertkit.training.budget import (
     StepPace,
     count_steps,
-    find_step_seconds,
+    drop_warm_up,
     measure_pace,
     seconds_of_run,
 )
@@ -103,5 +103,5 @@ def test_the_time_of_a_run_has_its_evaluations(eval_every, evaluations):
 
 
 def test_the_first_slower_steps_dont_count():
-    assert find_step_seconds([9.0] * 10 + [1.0, 2.0, 1.0] + [1.0] * 8) == 1.0
-    assert find_step_seconds([9.0, 8.0, 1.0]) == 1.0
+    assert drop_warm_up([9.0] * 10 + [1.0, 2.0, 1.0] + [1.0] * 8) == [2.0, 1.0] + [1.0] * 8
+    assert drop_warm_up([9.0, 8.0, 1.0]) == [1.0]

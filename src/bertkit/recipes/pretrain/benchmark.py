@@ -1,0 +1,219 @@
+"""Measure how fast this machine pre-trains, and where the time of a step goes."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from bertkit.base.errors import SettingsError, is_out_of_memory
+from bertkit.base.progress import announce, show_progress
+from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.pretrain.job import PretrainingContext, begin_model, build_job, prepare_context
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.settings import PrepareSettings
+from bertkit.reports.notebook import Row, Tabular, show_rows
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.budget import drop_warm_up, measure_steps, peak_memory_bytes
+from bertkit.training.device import synchronize
+from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.optimizer import build_optimizer
+
+# Random text: words as frequent as Zipf's law says, about as many to a sentence and a document as
+# Wikipedia has.
+VOCAB_SIZE = 30_522
+NUM_WORDS = 1_000_000
+WORDS_PER_SENTENCE = 25
+SENTENCES_PER_DOCUMENT = 20
+
+BATCHES, FORWARD, BACKWARD, OPTIMIZER = "batches", "forward", "backward", "optimizer"
+
+
+@dataclass(frozen=True)
+class LengthBenchmark(Tabular):
+    """The speed at one maximum length; medians over steps."""
+
+    max_length: int
+    accumulate: int  # micro-batches per step; more than asked for if memory was short
+    tokens_per_step: float  # without padding
+    tokens_per_second: float
+    quartiles: tuple[float, float]  # the first and third, of tokens per second
+    share_of_peak: float | None  # None where the step is faster
+    peak_memory_bytes: int  # of the process so far, or of the GPU at this length
+    shares: dict[str, float]  # of a step's time, by its parts
+
+    def as_row(self) -> Row:
+        """Return the row with the shares."""
+        return {**super().as_row(), **self.shares}
+
+
+@dataclass(frozen=True)
+class PretrainBenchmark:
+    """The speed of pre-training on this machine."""
+
+    num_parameters: int
+    batch_size: int
+    device: str
+    precision: str
+    rows: tuple[LengthBenchmark, ...]
+
+    def _repr_html_(self) -> str:
+        """Show the rows in a notebook."""
+        return show_rows([row.as_row() for row in self.rows])
+
+
+class StepClock:
+    """Measures the parts of steps, each until the device has finished it.
+
+    What is neither of the other parts is the backward pass: gradients and their norm.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.steps: list[dict[str, float]] = [{}]
+        self._device = device
+
+    def time(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with its time added to a part of the step."""
+
+        def call(*values: Any) -> Any:
+            synchronize(self._device)
+            began = time.monotonic()
+            result = function(*values)
+            synchronize(self._device)
+            parts = self.steps[-1]
+            parts[name] = parts.get(name, 0.0) + time.monotonic() - began
+            return result
+
+        return call
+
+    def start_step(self) -> None:
+        """Begin the next step."""
+        self.steps.append({})
+
+
+def benchmark(
+    settings: PretrainSettings, lengths: Sequence[int] = (), data: Path | None = None
+) -> PretrainBenchmark:
+    """Measure steps at each maximum length, on the shards in `data` or on random text.
+
+    A step that is too large for memory is measured in twice as many micro-batches.
+    """
+    if settings.start_from is not None:
+        raise SettingsError(
+            "--from has no effect on the speed; name a size or a config.json with --model"
+        )
+    chosen = [
+        PretrainSettings.model_validate({**dict(settings), "max_length": length})
+        for length in sorted({*(lengths or [settings.max_length])})
+    ]
+    with open_random_shards() if data is None else nullcontext(data) as folder:
+        contexts = [prepare_context(folder, each) for each in chosen]
+        rows = tuple(map(measure_length, contexts, chosen))
+    context = contexts[0]
+    return PretrainBenchmark(
+        num_parameters=sum(each.numel() for each in begin_model(context, chosen[0]).parameters()),
+        batch_size=settings.batch_size,
+        device=str(context.machine.device),
+        precision=context.machine.precision,
+        rows=rows,
+    )
+
+
+@contextmanager
+def open_random_shards() -> Iterator[Path]:
+    """Prepare random text in a temporary folder, of the words that a vocabulary has."""
+    words = np.array([f"w{number}" for number in range(VOCAB_SIZE - len(SPECIAL_TOKENS))])
+    generator = np.random.default_rng(0)
+    frequencies = 1.0 / np.arange(1, len(words) + 1)
+    text = words[generator.choice(len(words), NUM_WORDS, p=frequencies / frequencies.sum())]
+    ends = generator.geometric(1 / WORDS_PER_SENTENCE, NUM_WORDS // WORDS_PER_SENTENCE).cumsum()
+    is_last = generator.random(len(ends)) < 1 / SENTENCES_PER_DOCUMENT
+    with TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        Tokenizer([*SPECIAL_TOKENS, *words.tolist()]).save(folder / "tokenizer")
+        with (folder / "text.txt").open("w", encoding="utf-8") as stream:
+            for start, end, last in zip([0, *ends[:-1]], ends, is_last, strict=True):
+                stream.write(" ".join(text[start:end]) + ("\n\n" if last else "\n"))
+        prepare(
+            [str(folder / "text.txt")],
+            folder / "tokenizer",
+            folder / "shards",
+            PrepareSettings(sentences="lines"),
+            workers=1,
+        )
+        yield folder / "shards"
+
+
+def measure_length(context: PretrainingContext, settings: PretrainSettings) -> LengthBenchmark:
+    """Measure steps in as few micro-batches as fit into memory."""
+    while True:
+        try:
+            return measure_settings(context, settings)
+        except Exception as error:
+            accumulate = 2 * settings.accumulate
+            if not is_out_of_memory(error) or accumulate > settings.batch_size:
+                raise
+        announce(f"length {settings.max_length}: out of memory; trying --accumulate {accumulate}")
+        settings = settings.model_copy(update={"accumulate": accumulate})
+
+
+def measure_settings(context: PretrainingContext, settings: PretrainSettings) -> LengthBenchmark:
+    """Measure steps twice: as fast as they are, and then with a clock at their parts."""
+    machine = context.machine
+    if machine.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(machine.device)
+    job = build_job(context, settings, begin_model(context, settings))
+    optimizer = build_optimizer(
+        job.model, settings, job.learning_rate_scale, job.muon_learning_rate
+    )
+    with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
+        steps = drop_warm_up(
+            measure_steps(job, settings, optimizer, machine, after_step=lambda: progress.advance(1))
+        )
+        memory = peak_memory_bytes(machine.device)
+        shares = measure_shares(job, settings, optimizer, machine)
+    rates = [step.num_tokens / step.seconds for step in steps]
+    first, _, third = quantiles(rates, method="inclusive") if len(rates) > 1 else rates * 3
+    return LengthBenchmark(
+        max_length=settings.max_length,
+        accumulate=settings.accumulate,
+        tokens_per_step=median(step.num_tokens for step in steps),
+        tokens_per_second=median(rates),
+        quartiles=(first, third),
+        share_of_peak=machine.share_of_peak(
+            median(step.num_operations / step.seconds for step in steps)
+        ),
+        peak_memory_bytes=memory,
+        shares=shares,
+    )
+
+
+def measure_shares(
+    job: Job[AnyBatch],
+    settings: PretrainSettings,
+    optimizer: torch.optim.Optimizer,
+    machine: Machine,
+) -> dict[str, float]:
+    """Measure how the time of a step divides among its parts."""
+    clock = StepClock(machine.device)
+    watched = replace(
+        job,
+        collate=clock.time(BATCHES, job.collate),
+        score=clock.time(FORWARD, job.score),
+    )
+    optimizer.step = clock.time(OPTIMIZER, optimizer.step)  # type: ignore[method-assign]
+    steps = measure_steps(watched, settings, optimizer, machine, after_step=clock.start_step)
+    seconds = sum(step.seconds for step in drop_warm_up(steps))
+    parts = drop_warm_up(clock.steps[: len(steps)])
+    batches, forward, update = (
+        sum(part[name] for part in parts) / seconds for name in (BATCHES, FORWARD, OPTIMIZER)
+    )
+    backward = 1.0 - batches - forward - update
+    return {BATCHES: batches, FORWARD: forward, BACKWARD: backward, OPTIMIZER: update}

@@ -103,5 +103,5 @@ def test_the_time_of_a_run_has_its_evaluations(eval_every, evaluations):
 
 
 def test_the_first_slower_steps_dont_count():
-    assert drop_warm_up([9.0] * 10 + [1.0, 2.0, 1.0] + [1.0] * 8) == [2.0, 1.0] + [1.0] * 8
+    assert drop_warm_up([9.0] * 10 + [1.0, 2.0, 1.0] + [1.0] * 8) == [1.0, 2.0, 1.0] + [1.0] * 8
     assert drop_warm_up([9.0, 8.0, 1.0]) == [1.0]

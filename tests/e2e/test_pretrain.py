@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,42 @@ def test_muon_resumes_bit_for_bit(workshop, tmp_path):
         assert main(pretrain_words(workshop, parts, *words, steps=steps)) == 0
     for name in ("model.safetensors", "optimizer.safetensors"):
         assert tensors(whole, name) == tensors(parts, name)
+
+
+LONG = ("--long-length", "64", "--long-share", "0.3", "--checkpoint-every", "1", "--keep", "9")
+
+
+def test_the_last_steps_have_long_examples_and_resume_bit_for_bit(workshop, tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert main(pretrain_words(workshop, whole, *LONG, steps=10)) == 0
+    spent = [row["tokens"] for row in rows(whole) if row["event"] == "train"]
+    sizes = [after - before for before, after in pairwise([0, *spent])]
+    assert max(sizes[:7]) <= 16 * 32 < min(sizes[7:])
+    config = json.loads((list_checkpoints(whole)[-1] / "tokenizer_config.json").read_text())
+    assert config["model_max_length"] == 64
+    shutil.copytree(whole, parts)
+    for path in list_checkpoints(parts)[-2:]:
+        shutil.rmtree(path)
+    assert main(pretrain_words(workshop, parts, *LONG, steps=10)) == 0
+    assert "resuming after step 8" in capsys.readouterr().err
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert tensors(whole, name) == tensors(parts, name)
+
+
+def test_a_run_that_grows_has_short_examples_again_before_its_last_part(workshop, tmp_path):
+    run = tmp_path / "run"
+    assert main(pretrain_words(workshop, run, *LONG, steps=4)) == 0
+    assert main(pretrain_words(workshop, run, *LONG, steps=10)) == 0
+    spent = [row["tokens"] for row in rows(run) if row["event"] == "train"]
+    is_long = [after - before > 16 * 32 for before, after in pairwise([0, *spent])]
+    assert is_long == [False] * 3 + [True] + [False] * 3 + [True] * 3
+
+
+def test_a_dry_run_measures_both_lengths(workshop, tmp_path, capsys):
+    assert main(pretrain_words(workshop, tmp_path / "run", *LONG, "--dry-run", "--json")) == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert estimate["long_pace"]["tokens_per_step"] > 1.2 * estimate["pace"]["tokens_per_step"]
+    assert estimate["num_steps"] == 12
 
 
 def test_accumulation_and_whole_words_run(workshop, tmp_path):

@@ -233,12 +233,15 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
     share = ""
     if estimate.share_of_peak is not None:
         share = f", {estimate.share_of_peak:.0%} of the speed of a matrix product on this machine"
+    long = ""
+    if estimate.long_pace is not None:
+        long = f"a step with --long-length: {estimate.long_pace.step_seconds:.3f} s\n"
     print(
         f"{name}: {estimate.num_parameters:,} parameters on {estimate.device},"
         f" {estimate.precision}\n"
         f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
         f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s{share})\n"
-        f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
+        f"{long}an evaluation: {pace.evaluation_seconds:.1f} s\n"
         f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at peak so far\n"
         f"the run: {pluralize(estimate.num_steps, 'step')}, about {estimate.seconds / 60:,.1f}"
         " minutes"

@@ -102,6 +102,7 @@ class Job(Generic[AnyBatch]):
             if AdamW updates everything.
         needed_steps: newest step → steps whose checkpoints are written and kept, such as those
             whose weights will be averaged.
+        next_phase: a step, and the job whose examples are taken from that step on, from its first.
     """
 
     model: nn.Module
@@ -119,6 +120,7 @@ class Job(Generic[AnyBatch]):
     watched: Watched | None = None
     needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
     num_micro_batches: int = 1  # of a step
+    next_phase: "tuple[int, Job[AnyBatch]] | None" = None
     example_names: str = "examples"
     can_replay: bool = False
 
@@ -133,6 +135,9 @@ class Job(Generic[AnyBatch]):
         the same for all numbers of processes that divide their number. One that would have no
         example gets the step's first, which then doesn't count.
         """
+        if self.next_phase is not None and step >= self.next_phase[0]:
+            first, job = self.next_phase
+            return job.share_at(step - first, rank, num_ranks)
         examples = self.examples_at(step)
         wanted = min(self.num_micro_batches, len(examples))
         own = -(-wanted // num_ranks)

@@ -44,3 +44,9 @@ def test_ranks_have_equally_many_examples_but_for_a_few(size, parts, ranks):
         sum(len(part.batch) for part in share if part.counts) for share in cut(size, parts, ranks)
     ]
     assert max(sizes) - min(sizes) <= max(1, -(-parts // ranks))
+
+
+def test_the_next_phase_begins_with_its_first_step():
+    long = replace(build_job(TrainingSettings()), examples_at=lambda step: [-step], collate=list)
+    short = replace(long, examples_at=lambda step: [step], next_phase=(2, long))
+    assert [short.batches_at(step) for step in range(4)] == [[[0]], [[1]], [[0]], [[-1]]]

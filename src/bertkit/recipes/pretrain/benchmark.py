@@ -110,8 +110,10 @@ def benchmark(
             "--from has no effect on the speed; name a size or a config.json with --model"
         )
     chosen = [
-        PretrainSettings.model_validate({**dict(settings), "max_length": length})
-        for length in sorted({*(lengths or [settings.max_length])})
+        PretrainSettings.model_validate(
+            {**dict(settings), "max_length": length, "long_length": None}
+        )
+        for length in sorted({*(lengths or [settings.max_length, settings.longest])})
     ]
     with open_random_shards() if data is None else nullcontext(data) as folder:
         contexts = [prepare_context(folder, each) for each in chosen]

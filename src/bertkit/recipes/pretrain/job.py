@@ -184,10 +184,10 @@ def find_trained_length(
 ) -> int | None:
     """Return the maximum length the positions are trained on after this run; None if unknown."""
     if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
-        return settings.max_length
+        return settings.longest
     if model_max_length is None:
         return None
-    return min(max(model_max_length, settings.max_length), config.max_position_embeddings)
+    return min(max(model_max_length, settings.longest), config.max_position_embeddings)
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
@@ -227,9 +227,10 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
             f"{source}: type_vocab_size must be at least {num_segments}, for sentences A and B,"
             f" and is {config.type_vocab_size}"
         )
-    if config.max_position_embeddings < settings.max_length:
+    if config.max_position_embeddings < settings.longest:
+        name = "max_length" if settings.long_length is None else "long_length"
         raise InputError(
-            f"max_length ({settings.max_length}) is more than the model's"
+            f"{name} ({settings.longest}) is more than the model's"
             f" max_position_embeddings ({config.max_position_embeddings})"
         )
     return config
@@ -268,26 +269,13 @@ def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScori
 def build_job(
     context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
 ) -> Job[WordBatch]:
-    """Build the job for the training loop."""
-    shards, tokenizer = context.shards, context.tokenizer
-    objective = build_objective(shards.train, shards, tokenizer, settings)
-    order = ExampleOrder(
-        [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
-    )
-    held_out = held_out_batches(shards, tokenizer, settings)
+    """Build the job for the training loop, with examples of `max_length`."""
+    tokenizer, objective = context.tokenizer, OBJECTIVES[settings.objective]
+    held_out = held_out_batches(context.shards, tokenizer, settings)
     save_rest = partial(tokenizer.save, max_length=context.trained_length)
-
-    def examples_at(step: int) -> range:
-        return range(step * settings.batch_size, (step + 1) * settings.batch_size)
-
-    def collate(places: Sequence[int]) -> WordBatch:
-        batch: WordBatch = objective.batch([order.example(place) for place in places])
-        return batch
-
     return Job(
         model=model,
-        examples_at=examples_at,
-        collate=collate,
+        **plan_examples(context, settings),
         score=objective.score,
         evaluate=lambda: evaluate_words(
             model, held_out, objective, tokenizer, context.machine.device
@@ -298,7 +286,48 @@ def build_job(
         batch_tensors=batch_tensors,
         progress_metrics=objective.progress_metrics,
         muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,
-        num_micro_batches=settings.accumulate,
         example_names="examples epoch/shard/index",
         can_replay=True,
     )
+
+
+def plan_examples(context: PretrainingContext, settings: PretrainSettings) -> dict[str, Any]:
+    """Return the fields of a job that determine the examples of its steps."""
+    shards = context.shards
+    objective = build_objective(shards.train, shards, context.tokenizer, settings)
+    order = ExampleOrder(
+        [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
+    )
+    size = settings.batch_size
+    return {
+        "examples_at": lambda step: range(step * size, (step + 1) * size),
+        "collate": lambda places: objective.batch([order.example(place) for place in places]),
+        "num_micro_batches": settings.accumulate,
+    }
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the run, whose examples have one maximum length."""
+
+    job: Job[WordBatch]
+    share: float  # of the run's steps
+
+
+def build_phases(
+    context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
+) -> list[Phase]:
+    """Build the parts of a run: one, or two with short and then long examples."""
+    job = build_job(context, settings, model)
+    if settings.long_length is None:
+        return [Phase(job, 1.0)]
+    long = replace(job, **plan_examples(context, settings.as_long()))
+    return [Phase(job, 1.0 - settings.long_share), Phase(long, settings.long_share)]
+
+
+def join_phases(phases: Sequence[Phase], num_steps: int) -> Job[WordBatch]:
+    """Return the job of a run of so many steps; a run that grows has other phases from then on."""
+    first, *others = phases
+    if not others:
+        return first.job
+    return replace(first.job, next_phase=(round(first.share * num_steps), others[0].job))

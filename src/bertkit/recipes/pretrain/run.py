@@ -1,5 +1,6 @@
 """Pre-train a BERT on shards: build the parts and hand them to the loop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,17 +8,18 @@ from bertkit.base.errors import ResumeError, pluralize
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.recipes.pretrain.job import (
+    Phase,
     PretrainingContext,
     begin_model,
-    build_job,
     build_model,
+    build_phases,
+    join_phases,
     prepare_context,
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
-from bertkit.tasks.objectives.objective import WordBatch
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
-from bertkit.training.job import Job, Machine
+from bertkit.training.job import Machine
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
 from bertkit.training.log import read_evaluation
 from bertkit.training.run import (
@@ -51,7 +53,8 @@ class DryRun:
     num_parameters: int
     num_steps: int
     seconds: float  # of the whole run, with its evaluations
-    pace: StepPace
+    pace: StepPace  # of the steps with examples of max_length
+    long_pace: StepPace | None  # of those of long_length
     share_of_peak: float | None  # None where the step is faster
     device: str
     precision: str
@@ -74,9 +77,10 @@ def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings)
     before = run.read_record()
     wanted = recognize_source(before, describe_run(context, settings), "start_from")
     record, state = start_or_resume(run, wanted)
-    job = build_job(context, settings, build_model(context, settings, run, state))
-    record = decide_steps(before, record, job, settings, context.machine)
+    phases = build_phases(context, settings, build_model(context, settings, run, state))
+    record = decide_steps(before, record, phases, settings, context.machine)
     run.write_record(record)
+    job = join_phases(phases, record.num_steps)
     state = train_to_end(run, job, settings, record, state, context.machine)
     return PretrainResult(
         checkpoint=checkpoint_path(run.folder, state.step),
@@ -105,7 +109,7 @@ def describe_run(context: PretrainingContext, settings: PretrainSettings) -> Run
 def decide_steps(
     before: RunRecord | None,
     record: RunRecord,
-    job: Job[WordBatch],
+    phases: Sequence[Phase],
     settings: PretrainSettings,
     machine: Machine,
 ) -> RunRecord:
@@ -114,7 +118,7 @@ def decide_steps(
         return record
     if settings.steps is None and settings.tokens is None:
         announce("measuring a few steps to convert the minutes to steps")
-    num_steps = count_steps(job, settings, machine)
+    num_steps = mix_steps(phases, [count_steps(phase.job, settings, machine) for phase in phases])
     if num_steps < record.num_steps:
         raise ResumeError(
             f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
@@ -123,19 +127,33 @@ def decide_steps(
     return record.model_copy(update={"num_steps": num_steps})
 
 
+def mix_steps(phases: Sequence[Phase], counts: Sequence[int]) -> int:
+    """Return how many steps fit in the budget, from the number that would fit of each phase."""
+    pairs = zip(phases, counts, strict=True)
+    return max(1, round(1 / sum(phase.share / count for phase, count in pairs)))
+
+
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     """Measure a few steps and an evaluation, and write nothing."""
     context = prepare_context(data, settings)
     model = begin_model(context, settings)
-    job = build_job(context, settings, model)
-    pace = measure_pace(job, settings, context.machine)
-    num_steps = count_steps(job, settings, context.machine, pace)
+    phases, machine = build_phases(context, settings, model), context.machine
+    paces = [measure_pace(phase.job, settings, machine) for phase in phases]
+    counts = [
+        count_steps(phase.job, settings, machine, pace)
+        for phase, pace in zip(phases, paces, strict=True)
+    ]
+    num_steps, pace = mix_steps(phases, counts), paces[0]
     return DryRun(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         num_steps=num_steps,
-        seconds=seconds_of_run(pace, settings, num_steps),
+        seconds=sum(
+            phase.share * seconds_of_run(pace, settings, num_steps)
+            for phase, pace in zip(phases, paces, strict=True)
+        ),
         pace=pace,
-        share_of_peak=context.machine.share_of_peak(pace.operations_per_step / pace.step_seconds),
-        device=str(context.machine.device),
-        precision=context.machine.precision,
+        long_pace=paces[1] if paces[1:] else None,
+        share_of_peak=machine.share_of_peak(pace.operations_per_step / pace.step_seconds),
+        device=str(machine.device),
+        precision=machine.precision,
     )

@@ -128,6 +128,14 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     muon_learning_rate: Positive = Field(
         0.02, description="Peak learning rate of the matrices that Muon updates."
     )
+    long_length: Annotated[int, Field(ge=8, le=512)] | None = Field(
+        None,
+        description="Tokens of an example in the last part of the run, as in the paper: 512 there,"
+        " after 128 (--max-length). A step has as many sequences, in more micro-batches.",
+    )
+    long_share: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.1, description="Share of the steps whose examples have --long-length tokens."
+    )
     mask_rate: Annotated[Share, _shows_recipes("mask_rate")] = Field(
         0.15,
         description="Share of a sequence's tokens to predict (the mask rate); by default as"
@@ -171,6 +179,25 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         if self.start_from is None and (self.from_revision is not None or self.new_heads):
             raise ValueError("from_revision and new_heads need start_from (--from)")
         return self
+
+    @model_validator(mode="after")
+    def _grows(self) -> Self:
+        if self.long_length is not None and self.long_length <= self.max_length:
+            raise ValueError(
+                f"long_length ({self.long_length}) must be more than max_length ({self.max_length})"
+            )
+        return self
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of tokens of an example in the whole run."""
+        return self.long_length or self.max_length
+
+    def as_long(self) -> Self:
+        """Return the settings of the steps with long examples, which need no more memory."""
+        factor = -(-self.longest // self.max_length)
+        accumulate = min(self.batch_size, self.accumulate * factor)
+        return self.model_copy(update={"max_length": self.longest, "accumulate": accumulate})
 
     @property
     def dropout_rates(self) -> dict[str, float]:

@@ -7,8 +7,8 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
-from bertkit.recipes.pretrain.job import PretrainingContext, find_trained_length
-from bertkit.recipes.pretrain.run import decide_steps, describe_run
+from bertkit.recipes.pretrain.job import Phase, PretrainingContext, find_trained_length
+from bertkit.recipes.pretrain.run import decide_steps, describe_run, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
 from bertkit.training.run import RunRecord, keep_versions
@@ -28,7 +28,8 @@ def decide(before: RunRecord | None, **settings) -> RunRecord:
     """The job is not asked for where the budget is in steps."""
     wanted = record(threads="1", **settings)
     wanted = wanted if before is None else keep_versions(before, wanted)
-    return decide_steps(before, wanted, None, PretrainSettings(**settings), None)
+    phases = [Phase(None, 0.75), Phase(None, 0.25)]
+    return decide_steps(before, wanted, phases, PretrainSettings(**settings), None)
 
 
 def test_a_new_run_gets_the_steps_that_were_asked_for():
@@ -39,6 +40,13 @@ def test_an_unfinished_run_may_grow_and_not_shrink():
     assert decide(record(40, steps=40), steps=60).num_steps == 60
     with pytest.raises(ResumeError, match=r"has 40 steps, and the new budget is 6; .*only grow"):
         decide(record(40, steps=40), steps=6)
+
+
+@pytest.mark.parametrize(("shares", "expected"), [((1.0,), 100), ((0.9, 0.1), 71)])
+def test_a_budget_pays_for_the_steps_of_each_phase(shares, expected):
+    """Of 100 steps or 20 that fit: 64 short and 7 long ones."""
+    phases = [Phase(None, share) for share in shares]
+    assert mix_steps(phases, [100, 20][: len(shares)]) == expected
 
 
 def test_the_same_budget_in_minutes_is_not_measured_again():
@@ -73,6 +81,8 @@ def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
         ({"objective": "causal", "start_from": "m"}, 512, 128),
         ({"start_from": "m"}, None, None),  # a model of others, most likely trained on them all
         ({"start_from": "m"}, 64, 128),
+        ({"start_from": "m", "long_length": 256}, 64, 256),
+        ({"long_length": 512}, None, 512),
         ({"start_from": "m"}, 300, 300),
         ({"start_from": "m"}, 10**30, 512),
     ],

@@ -61,12 +61,20 @@ def test_what_was_stored_can_be_read_again(settings):
         ({"start_from": "model", "recipe": "modern"}, "are for new models"),
         ({"start_from": "model", "initialization": "neighbors"}, "are for new models"),
         ({"start_from": "model", "initializer_range": 0.1}, "are for new models"),
+        ({"max_length": 128, "long_length": 128}, "long_length .128. must be more than max_length"),
         ({"recipe": "best"}, "'modern' or 'paper'"),
     ],
 )
 def test_what_contradicts_itself_is_refused(values, message):
     with pytest.raises(ValidationError, match=message):
         PretrainSettings(**values)
+
+
+def test_long_examples_need_no_more_memory():
+    settings = PretrainSettings(batch_size=32, accumulate=2, max_length=96, long_length=512)
+    assert (settings.as_long().max_length, settings.as_long().accumulate) == (512, 12)
+    many = PretrainSettings(batch_size=8, accumulate=4, max_length=96, long_length=512)
+    assert many.as_long().accumulate == 8
 
 
 def test_help_shows_what_a_new_model_gets(capsys):

@@ -116,6 +116,8 @@ def pretrain(
     initializer_range: float | None = None,
     optimizer: Literal['adamw', 'muon'] = 'adamw',
     muon_learning_rate: float = 0.02,
+    long_length: int | None = None,
+    long_share: float = 0.1,
     dropout: float = 0.1,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.run.PretrainResult: ...
@@ -1195,6 +1197,8 @@ def benchmark_pretrain(
     initializer_range: float | None = None,
     optimizer: Literal['adamw', 'muon'] = 'adamw',
     muon_learning_rate: float = 0.02,
+    long_length: int | None = None,
+    long_share: float = 0.1,
     dropout: float = 0.1,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.benchmark.PretrainBenchmark: ...

@@ -11,7 +11,7 @@ from bertkit.data.shards import ShardSet
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
-from bertkit.recipes.pretrain.job import build_objective, evaluate_words, held_out_batches
+from bertkit.recipes.pretrain.job import evaluate_words, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
 from bertkit.reports.text import show
@@ -138,7 +138,7 @@ def evaluate_held_out(
         eval_sequences=max(1, shards.manifest.held_out.tokens),
     )
     batches = held_out_batches(shards, tokenizer, settings)
-    objective = build_objective(shards.held_out, shards, tokenizer, settings)
+    objective = OBJECTIVES[objective_name]
     place = loaded.model.encoder.embeddings.word.weight.device
     with show_progress("Evaluating", len(batches)) as progress:
         metrics = evaluate_words(

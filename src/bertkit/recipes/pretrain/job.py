@@ -42,7 +42,7 @@ EVALUATION_MASKS = MaskingSettings()
 def evaluate_words(
     model: WordScoringBert,
     batches: Sequence[Any],
-    objective: Objective[Any],
+    objective: type[Objective[Any]],
     tokenizer: Tokenizer,
     device: torch.device,
     advance: Callable[[int], None] | None = None,

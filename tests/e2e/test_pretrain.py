@@ -241,6 +241,16 @@ def test_a_dry_run_measures_both_lengths(workshop, tmp_path, capsys):
     assert estimate["num_steps"] == 12
 
 
+def test_checkpointed_activations_change_no_bit_and_may_be_switched_on_later(workshop, tmp_path):
+    plain, lean = tmp_path / "plain", tmp_path / "lean"
+    budget = ("--dropout", "0.2", "--schedule", "constant", "--warmup", "0")
+    assert main(pretrain_words(workshop, plain, *budget, steps=4)) == 0
+    assert main(pretrain_words(workshop, lean, *budget, steps=2)) == 0
+    words = pretrain_words(workshop, lean, *budget, "--checkpoint-activations", steps=4)
+    assert main(words) == 0
+    assert tensors(plain, "model.safetensors") == tensors(lean, "model.safetensors")
+
+
 def test_accumulation_and_whole_words_run(workshop, tmp_path):
     words = pretrain_words(
         workshop,

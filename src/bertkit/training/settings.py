@@ -50,7 +50,13 @@ DEFAULT_MINUTES = 30.0
 CHECKPOINTS = ("Evaluations and checkpoints", 6)  # a panel of the help
 # A resumed run may change these settings and no others.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
-MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "max_skipped_steps"}
+MAY_CHANGE = BUDGET_FIELDS | {
+    "checkpoint_activations",
+    "checkpoint_every",
+    "keep",
+    "keep_checkpoints",
+    "max_skipped_steps",
+}
 
 
 class BudgetSettings(Settings):

@@ -274,3 +274,32 @@ def test_scores_of_first_tokens_are_those_of_all_states(kind):
     expected = model.head_scores(model.states(batch), batch)
     assert torch.allclose(model.scores(batch), expected, rtol=1e-12, atol=1e-12)
     assert model.encoder.summary_states(batch).shape == (3, config.hidden_size)
+
+
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+def test_recomputed_blocks_have_the_same_loss_and_gradients_in_less_memory(precision):
+    sizes = {
+        "num_hidden_layers": 3,
+        "hidden_dropout_prob": 0.3,
+        "attention_probs_dropout_prob": 0.3,
+    }
+    found = {}
+    for recomputes in (False, True):
+        model = build(BertForMaskedLM, **sizes).train()
+        model.encoder.recomputes = recomputes
+        torch.manual_seed(1)
+        kept = []
+        with (
+            torch.autograd.graph.saved_tensors_hooks(
+                lambda tensor, kept=kept: kept.append(tensor.nbytes) or tensor,
+                lambda tensor: tensor,
+            ),
+            torch.autocast("cpu", dtype=precision, enabled=precision is not None),
+        ):
+            loss, _ = model.masked_loss(packed(), torch.tensor([1, 6]), torch.tensor([5, 7]))
+        loss.backward()
+        gradients = [parameter.grad for parameter in model.parameters()]
+        found[recomputes] = [loss.detach(), *gradients, torch.rand(1)], sum(kept)
+    (exact, all_kept), (again, few_kept) = found[False], found[True]
+    assert all(map(torch.equal, exact, again))
+    assert few_kept < all_kept / 3

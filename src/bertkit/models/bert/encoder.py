@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
@@ -20,9 +21,17 @@ from bertkit.nn.packing import PackedBatch, pad
 
 
 class BertEncoder(nn.Module):
-    """Embeddings, then a stack of identical blocks; with `is_decoder`, attention is causal."""
+    """Embeddings, then a stack of identical blocks; with `is_decoder`, attention is causal.
+
+    Attributes:
+        recomputes: whether training keeps only the input of each block, and computes the block
+            again in the backward pass, with the same dropout.
+
+    Source of `recomputes`: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
+    """
 
     block: ClassVar[type[EncoderBlock]] = EncoderBlock
+    recomputes = False
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -43,8 +52,18 @@ class BertEncoder(nn.Module):
         """Return T_i, the final hidden state, for each token."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:
-            tokens = layer(tokens, batch)
+            tokens = self._compute(layer, tokens, batch)
         return tokens
+
+    def _compute(
+        self, layer: nn.Module, tokens: Float[Tensor, "tokens hidden"], batch: TokenBatch
+    ) -> Float[Tensor, "tokens hidden"]:
+        computed: Tensor
+        if self.recomputes and self.training:
+            computed = checkpoint(layer, tokens, batch, use_reentrant=False)
+        else:
+            computed = layer(tokens, batch)
+        return computed
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
         """Return the final states of `summary_tokens` only; the last layer skips the others."""

@@ -270,6 +270,7 @@ def build_job(
     context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
 ) -> Job[WordBatch]:
     """Build the job for the training loop, with examples of `max_length`."""
+    model.encoder.recomputes = settings.checkpoint_activations
     tokenizer, objective = context.tokenizer, OBJECTIVES[settings.objective]
     held_out = held_out_batches(context.shards, tokenizer, settings)
     save_rest = partial(tokenizer.save, max_length=context.trained_length)

@@ -147,6 +147,12 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         description="Dropout on features and on attention weights; by default as --recipe says.",
         json_schema_extra=BY_RECIPE,
     )
+    checkpoint_activations: bool = Field(
+        False,
+        description="Keep only the input of each block for the backward pass, and compute the block"
+        " again there: a step takes about a third longer and needs much less memory. Losses and"
+        " gradients are the same.",
+    )
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
         256, description="Held-out examples per evaluation, the same ones every time."
     )

@@ -119,6 +119,7 @@ def pretrain(
     long_length: int | None = None,
     long_share: float = 0.1,
     dropout: float = 0.1,
+    checkpoint_activations: bool = False,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.run.PretrainResult: ...
 
@@ -1200,5 +1201,6 @@ def benchmark_pretrain(
     long_length: int | None = None,
     long_share: float = 0.1,
     dropout: float = 0.1,
+    checkpoint_activations: bool = False,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.benchmark.PretrainBenchmark: ...

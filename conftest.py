@@ -110,3 +110,18 @@ def _fixed_threads() -> None:
     import torch
 
     torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray of this process, with two cores; it takes seconds to start."""
+    import ray
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        handlers = [signal.getsignal(each) for each in STOP_SIGNALS]
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        for each, handler in zip(STOP_SIGNALS, handlers, strict=True):
+            signal.signal(each, handler)
+        yield
+        ray.shutdown()

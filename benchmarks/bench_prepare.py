@@ -30,6 +30,7 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from bertkit.base.checksums import Checksums
+from bertkit.base.parts import WorkersSettings
 from bertkit.data.readers import open_corpus, read_source
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.sentences import split_sentences
@@ -155,7 +156,13 @@ def run_ours(
 ) -> None:
     """Prepare with one worker."""
     with mock.patch.object(engine, "TESTED_VERSION", fast_version):
-        prepare([str(path) for path in files], tokenizer, place / "shards", SETTINGS, workers=1)
+        prepare(
+            [str(path) for path in files],
+            tokenizer,
+            place / "shards",
+            SETTINGS,
+            workers=WorkersSettings(workers=1),
+        )
 
 
 def choose_encoder(tokenizer: Path, file: Path) -> tuple[Encode, str]:

@@ -18,6 +18,7 @@ from tests.letters import letters_tokenizer, write_letters
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
 from bertkit.base.output import LOCK_FILE
+from bertkit.base.parts import WorkersSettings
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan
 from bertkit.recipes.prepare.run import prepare
@@ -103,7 +104,13 @@ def corpus(tmp_path, monkeypatch):
 
 def prepare_again(corpus: Path, output: Path) -> dict:
     settings = PrepareSettings(held_out=0.1)
-    prepare([str(corpus)], corpus.with_name("tokenizer"), output, settings, workers=1)
+    prepare(
+        [str(corpus)],
+        corpus.with_name("tokenizer"),
+        output,
+        settings,
+        workers=WorkersSettings(workers=1),
+    )
     tree = read_tree(output)
     tree.pop(LOCK_FILE, None)
     return tree

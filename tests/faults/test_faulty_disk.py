@@ -18,6 +18,7 @@ from bertkit.base import storage
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.output import LOCK_FILE
+from bertkit.base.parts import WorkersSettings
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare
@@ -277,7 +278,13 @@ def test_short_writes_change_nothing(tmp_path, monkeypatch, trained, corpus):
 
 def prepare_shards(corpus: Path, output: Path) -> None:
     settings = PrepareSettings(held_out=0.1)
-    prepare([str(corpus)], corpus.with_name("tokenizer"), output, settings, workers=1)
+    prepare(
+        [str(corpus)],
+        corpus.with_name("tokenizer"),
+        output,
+        settings,
+        workers=WorkersSettings(workers=1),
+    )
 
 
 @pytest.mark.parametrize("name", FEW_FAULTS)

@@ -17,8 +17,9 @@ from tests.faults.children import SEED, run_child
 from tests.faults.prepare_child import SHARD_TOKENS, UNIT_BYTES, Errand, Place, carry_out
 from tests.letters import letters_tokenizer, write_letters
 
-from bertkit.base import storage
+from bertkit.base import local_workers, storage
 from bertkit.base.errors import MissingFileError, StoppedError
+from bertkit.base.parts import WorkersSettings
 from bertkit.cli.main import main
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan, work_unit
@@ -151,14 +152,20 @@ def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(folder, tmp_p
     def call(name: str, workers: int) -> dict[str, bytes]:
         settings = PrepareSettings(held_out=0.2)
         output = tmp_path / name
-        prepare([f"{folder}/corpus"], folder / "tokenizer", output, settings, workers=workers)
+        prepare(
+            [f"{folder}/corpus"],
+            folder / "tokenizer",
+            output,
+            settings,
+            workers=WorkersSettings(workers=workers),
+        )
         return contents(output)
 
     expected = call("alone", 1)
     assert call("two", 2) == expected
     assert call("four", 4) == expected
     with monkeypatch.context() as patch:
-        patch.setattr(work_unit, "wait", kill_workers)
+        patch.setattr(local_workers, "wait", kill_workers)
         with pytest.raises(StoppedError, match="a worker process was killed"):
             call("killed", 2)
     assert call("killed", 1) == expected
@@ -168,7 +175,9 @@ def kill_workers(*arguments: Any, **options: Any) -> Any:
     """Wait for the first unit, then kill the workers: none can finish the rest unnoticed."""
     done, pending = wait(*arguments, **options)
     if done:
-        work_unit.wait = wait  # killed once: a process that was waited for has no number any more
+        local_workers.wait = (
+            wait  # killed once: a process that was waited for has no number any more
+        )
         for worker in multiprocessing.active_children():
             os.kill(worker.pid, signal.SIGKILL)
     return done, pending

@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.small import write_corpus
 
 from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
+from bertkit.base.parts import WorkersSettings
 from bertkit.recipes.prepare import work_unit
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.run import pretrain
@@ -38,7 +39,11 @@ def originals(workshop, tmp_path_factory):
             write_corpus(folder / "text.txt", 60, seed)
             settings = PrepareSettings(held_out=0.1)
             prepare(
-                [str(folder / "text.txt")], tokenizer, folder / str(number), settings, workers=1
+                [str(folder / "text.txt")],
+                tokenizer,
+                folder / str(number),
+                settings,
+                workers=WorkersSettings(workers=1),
             )
     return folder / "0", folder / "1", folder / "2"
 

@@ -12,6 +12,7 @@ from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.kept import ends_in_one_line
 from bertkit.api.settings import build, build_each, takes_settings
 from bertkit.base.errors import SettingsError
+from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
@@ -91,14 +92,13 @@ def train_tokenizer(
 
 
 @ends_in_one_line
-@takes_settings(PrepareSettings)
+@takes_settings(PrepareSettings, WorkersSettings)
 def prepare(
     texts: Texts,
     tokenizer: str | Path | Tokenizer,
     *,
     output: str | Path | None = None,
     held_out_texts: Texts | None = None,
-    workers: int | None = None,
     overwrite: bool = False,
     **settings: Any,
 ) -> ShardSet:
@@ -110,14 +110,13 @@ def prepare(
             the id of a model of the Hub.
         output: folder for the shards; by default a temporary one.
         held_out_texts: texts to hold out besides, as `texts`.
-        workers: number of processes; by default one per core.
         overwrite: replace shards of other texts or settings in `output`.
-        settings: fields of `PrepareSettings`.
+        settings: fields of `PrepareSettings` and `WorkersSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
     """
-    chosen = build(PrepareSettings, settings, "prepare")
+    workers, chosen = build_each("prepare", settings, WorkersSettings, PrepareSettings)
     place, column = choose_output(output, "shards"), chosen.text_column
     run_prepare(
         list_inputs(texts, column),

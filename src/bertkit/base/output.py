@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from bertkit.base import storage
 from bertkit.base.errors import ResumeError, SettingsError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
+from bertkit.base.progress import announce
 
 LOCK_FILE = ".lock"
 WILDCARDS = frozenset("*?[")
@@ -30,6 +31,7 @@ def open_output(
     inputs: Iterable[str | Path] = (),
     check: Callable[[Path], object] | None = None,
     is_workplace: bool = False,
+    waits: bool = False,
     flag: str = "--output",
 ) -> Iterator[Path]:
     """Lock the file or folder that a command writes, for this process alone.
@@ -42,6 +44,7 @@ def open_output(
             once the output is locked.
         is_workplace: whether the output is a folder that the command works in from the start,
             instead of a file or folder that is written atomically at the end.
+        waits: whether to wait for another process that has locked it.
         flag: the command-line option that sets the output, for messages.
 
     Yields:
@@ -57,7 +60,7 @@ def open_output(
         refuse_input(place, source, flag)
     if check is not None:
         check(place)
-    with _hold(place, activity, flag, is_workplace=is_workplace):
+    with _hold(place, activity, flag, is_workplace=is_workplace, waits=waits):
         if check is not None:
             check(place)
         yield place
@@ -120,7 +123,9 @@ def list_names(folder: Path) -> set[str]:
 
 
 @contextmanager
-def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Iterator[None]:
+def _hold(
+    place: Path, activity: str, flag: str, *, is_workplace: bool, waits: bool
+) -> Iterator[None]:
     real = Path(os.path.realpath(place))  # `place` may be "." or ".."
     path = real / LOCK_FILE if is_workplace else real.with_name(real.name + LOCK_FILE)
     made = make_folder(path.parent)
@@ -130,9 +135,13 @@ def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Itera
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                raise ResumeError(
-                    f"another process is {activity} {place}; wait for it, or name another {flag}"
-                ) from None
+                if not waits:
+                    raise ResumeError(
+                        f"another process is {activity} {place}; wait for it, or name another"
+                        f" {flag}"
+                    ) from None
+                announce(f"waiting for another process that is {activity} {place}")
+                lock.acquire()
         try:
             yield
         finally:

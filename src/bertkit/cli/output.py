@@ -5,16 +5,18 @@ one line.
 """
 
 import codecs
-import json
+import json as json_module
 import logging
 import os
 import sys
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TextIO, cast
 
-from bertkit.base.errors import StorageError
+from bertkit.base.errors import SettingsError, StorageError, pluralize
+from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import announce
 
 # Flags that lower memory use, most effective first.
@@ -143,6 +145,25 @@ def check_standard_output() -> None:
         raise StorageError("standard output is closed; redirect it to a file")
 
 
+def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
+    """Refuse flags that a process can't have beside others that share the output."""
+    if overwrite:
+        raise SettingsError("--overwrite would remove what other shards wrote; leave out --shard")
+    if parts.run_on != "local":
+        raise SettingsError(f"--run-on {parts.run_on} divides the parts itself; leave out --shard")
+
+
+def describe_missing(output: Path, num_parts: int, num_missing: int, *, json: bool) -> str:
+    """Describe how many parts of a shared output other processes still have to make."""
+    if json:
+        facts = {"output": str(output), "num_parts": num_parts, "num_missing": num_missing}
+        return json_module.dumps(facts)
+    return (
+        f"{output}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
+        " shards, or the same command without --shard, which does the rest"
+    )
+
+
 def settle_standard_error() -> None:
     """Flush standard error; if that fails at the end, Python makes the exit code 120."""
     try:
@@ -178,7 +199,7 @@ def fill_closed_descriptors() -> None:
 def _escape(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+    return json_module.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 codecs.register_error(ESCAPES, _escape)

@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import with_nulls
+from bertkit.base.parts import PartsSettings
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_share, check_standard_output, describe_missing
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
@@ -93,7 +94,7 @@ def prepare(
     output: Path,
     settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
     held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    workers: int | None = None,
+    parts: Annotated[PartsSettings, Parameter(name="*")] = PartsSettings(),  # noqa: B008
     overwrite: bool = False,
     revision: str | None = None,
     json: bool = False,
@@ -102,7 +103,9 @@ def prepare(
 
     Reads plain text (one sentence or paragraph per line, a blank line between documents), JSONL,
     Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
-    interrupted work. The output is the same for any number of workers, byte for byte.
+    interrupted work. The output is the same for any number of workers, of one machine or of many,
+    byte for byte. Tasks of a scheduler such as Slurm run one --shard each, in any order; the one
+    that finds no part missing finishes the shards, as does the same command without --shard.
 
     Some documents are held out, drawn by --held-out, to evaluate on what wasn't trained on. If the
     draw holds out none, as happens with few documents, the end of the text is held out.
@@ -117,6 +120,10 @@ def prepare(
 
         zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
 
+        bertkit prepare books/ --tokenizer tokenizer/ --output shards/ --run-on ray --address auto
+
+        bertkit prepare books/ --tokenizer tokenizer/ --output shards/ --shard 3/16
+
     Args:
         inputs: Files, folders or globs; - for standard input.
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
@@ -125,23 +132,25 @@ def prepare(
         settings: The settings of the command.
         held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
             on, even if it is in a folder of the other inputs.
-        workers: Number of processes; by default one per core.
+        parts: What does the work.
         overwrite: Replace shards of other inputs or settings.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
     """
     from bertkit.checkpoints.hub import resolve_tokenizer
     from bertkit.recipes.prepare.run import prepare as run
+    from bertkit.recipes.prepare.run import prepare_share
 
-    tokenizer_path = resolve_tokenizer(tokenizer, revision=revision)
+    what = (inputs, resolve_tokenizer(tokenizer, revision=revision), output, settings)
+    is_share = parts.shard is not None
+    if is_share:
+        check_share(parts, overwrite=overwrite)
+        share = prepare_share(*what, parts, held_out_inputs=held_out_inputs)
+        if share.num_missing:
+            print(describe_missing(output, share.num_units, share.num_missing, json=json))
+            return
     result = run(
-        inputs,
-        tokenizer_path,
-        output,
-        settings,
-        held_out_inputs=held_out_inputs,
-        workers=workers,
-        overwrite=overwrite,
+        *what, held_out_inputs=held_out_inputs, workers=parts, overwrite=overwrite, waits=is_share
     )
     manifest = result.manifest
     if json:

@@ -5,11 +5,12 @@ own names. The output is therefore the same for any number of workers, and finis
 repeated.
 """
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, SettingsError
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
+from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_parts
 from bertkit.base.progress import show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.data.readers import open_corpus
@@ -51,10 +53,9 @@ from bertkit.recipes.prepare.plan import (
 )
 from bertkit.recipes.prepare.work_unit import (
     UNITS_FOLDER,
+    PrepareUnit,
     UnitResult,
-    prepare_unit,
     read_unit,
-    run_in_processes,
     unit_path,
 )
 from bertkit.recipes.settings import PrepareSettings
@@ -73,6 +74,66 @@ class PrepareResult:
     report: list[str]
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """What is to be done, before anything is written."""
+
+    output: Path
+    inputs: list[str]  # those that are named
+    plan: PreparationPlan
+    units: dict[int, list[TextSource]]
+    tokenizer: Tokenizer
+
+    @property
+    def reads_standard_input(self) -> bool:
+        """Whether one of the sources can't be read twice, and by this process alone."""
+        return any(map(reads_standard_input, self.units.values()))
+
+    def open(self, *, waits: bool) -> AbstractContextManager[Path]:
+        """Lock the output."""
+        return open_output(
+            self.output,
+            "preparing",
+            inputs=self.inputs,
+            check=check_folder,
+            is_workplace=True,
+            waits=waits,
+        )
+
+    def describe_stop(self) -> str:
+        """Describe how much of a stopped run is done and how to resume it."""
+        num_done = sum(unit_path(self.output, number, "json").exists() for number in self.units)
+        advice = "run the same command to resume"
+        if self.reads_standard_input:
+            advice = RESTART_ADVICE
+        return f"stopped with {num_done} of {len(self.units)} parts done; {advice}"
+
+
+def plan_preparation(
+    inputs: Sequence[CorpusInput],
+    tokenizer_path: Path,
+    output: Path,
+    settings: PrepareSettings,
+    *,
+    held_out_inputs: Sequence[CorpusInput] = (),
+) -> Preparation:
+    """Find the sources and bundle them into units; arguments are those of `prepare`."""
+    if not settings.held_out and not held_out_inputs:
+        raise SettingsError(
+            "with --held-out 0 there is no text to evaluate pre-training on; give a share, or"
+            " --held-out-inputs"
+        )
+    sources = open_corpus(inputs, settings, held_out_inputs).sources
+    tokenizer = Tokenizer.load(tokenizer_path)
+    return Preparation(
+        output=output,
+        inputs=[each for each in (*inputs, *held_out_inputs) if isinstance(each, str)],
+        plan=make_plan(sources, settings, tokenizer.fingerprint),
+        units=dict(enumerate(group_sources(sources))),
+        tokenizer=tokenizer,
+    )
+
+
 def prepare(
     inputs: Sequence[CorpusInput],
     tokenizer_path: Path,
@@ -80,8 +141,9 @@ def prepare(
     settings: PrepareSettings,
     *,
     held_out_inputs: Sequence[CorpusInput] = (),
-    workers: int | None = None,
+    workers: WorkersSettings = WorkersSettings(),  # noqa: B008
     overwrite: bool = False,
+    waits: bool = False,
 ) -> PrepareResult:
     """Turn raw text into shards, or resume an interrupted run in `output`.
 
@@ -91,38 +153,18 @@ def prepare(
 
     Args:
         held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out.
-        workers: number of processes; by default one per core.
         overwrite: remove shards of other inputs or settings from `output` first.
+        waits: whether to wait for another process that is preparing in `output`.
     """
     started = time.monotonic()
-    num_workers = (os.cpu_count() or 1) if workers is None else workers
-    if num_workers < 1:
-        raise SettingsError(f"workers must be at least 1, got {num_workers}")
-    if not settings.held_out and not held_out_inputs:
-        raise SettingsError(
-            "with --held-out 0 there is no text to evaluate pre-training on; give a share, or"
-            " --held-out-inputs"
-        )
-    sources = open_corpus(inputs, settings, held_out_inputs).sources
-    tokenizer = Tokenizer.load(tokenizer_path)
-    plan = make_plan(sources, settings, tokenizer.fingerprint)
-    units = group_sources(sources)
-    with (
-        stop_at_once(lambda: describe_stop(output, units)),
-        open_output(
-            output,
-            "preparing",
-            inputs=[each for each in (*inputs, *held_out_inputs) if isinstance(each, str)],
-            check=check_folder,
-            is_workplace=True,
-        ),
-    ):
-        if overwrite and not is_same_plan(output, plan):
+    work = plan_preparation(
+        inputs, tokenizer_path, output, settings, held_out_inputs=held_out_inputs
+    )
+    with stop_at_once(work.describe_stop), work.open(waits=waits):
+        if overwrite and not is_same_plan(output, work.plan):
             remove_shards(output)
-        was_done = is_finished(output, plan)
-        prepared_bytes = 0
-        if not was_done:
-            prepared_bytes = write_shards(output, plan, units, tokenizer, num_workers)
+        was_done = is_finished(output, work.plan)
+        prepared_bytes = 0 if was_done else write_shards(work, workers)
         remove_folder(output / UNITS_FOLDER)
         remove_replaced(output)
         for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
@@ -138,21 +180,53 @@ def prepare(
     )
 
 
-def write_shards(
+class ShareResult(NamedTuple):
+    """The result of `prepare_share`."""
+
+    num_units: int  # of all shares
+    num_missing: int  # of these, not done yet by any process
+
+
+def prepare_share(
+    inputs: Sequence[CorpusInput],
+    tokenizer_path: Path,
     output: Path,
-    plan: PreparationPlan,
-    units: Sequence[list[TextSource]],
-    tokenizer: Tokenizer,
-    num_workers: int,
-) -> int:
+    settings: PrepareSettings,
+    parts: PartsSettings,
+    *,
+    held_out_inputs: Sequence[CorpusInput] = (),
+) -> ShareResult:
+    """Prepare the units of one share, beside processes that prepare the others.
+
+    Once none is missing, `prepare` writes the manifest. The output is locked only while the plan is
+    written, which must be the same for all of them.
+    """
+    work = plan_preparation(
+        inputs, tokenizer_path, output, settings, held_out_inputs=held_out_inputs
+    )
+    if work.reads_standard_input:
+        raise SettingsError("standard input can be read by one process only; leave out --shard")
+    with stop_at_once(work.describe_stop):
+        with work.open(waits=True):
+            if is_finished(output, work.plan):
+                return ShareResult(len(work.units), 0)
+            if not (output / TOKENIZER_FOLDER / TOKENIZER_MANIFEST).exists():
+                write_plan(output, work.plan, work.tokenizer)
+        own = dict(list(work.units.items())[parts.share])
+        run_units(work, find_unfinished(output, own, verify_file), parts)
+    return ShareResult(len(work.units), len(find_unfinished(output, work.units, verify_size)))
+
+
+def write_shards(work: Preparation, workers: WorkersSettings) -> int:
     """Run the unfinished units, write the manifest, and return the bytes of text prepared."""
+    output, plan = work.output, work.plan
     is_new = not (output / MANIFEST).exists()
     try:
-        tokenizer_manifest = write_plan(output, plan, tokenizer)
-        to_do = find_unfinished(output, units)
-        run_units(output, to_do, plan.settings, tokenizer, num_workers)
-        results = [read_unit(output, number, verify_size) for number in range(len(units))]
-        write_manifest(output, results, plan.settings, tokenizer, tokenizer_manifest)
+        tokenizer_manifest = write_plan(output, plan, work.tokenizer)
+        to_do = find_unfinished(output, work.units, verify_file)
+        run_units(work, to_do, workers)
+        results = [read_unit(output, number, verify_size) for number in work.units]
+        write_manifest(output, results, plan.settings, work.tokenizer, tokenizer_manifest)
     except InputError:  # the input can't be used: leave nothing behind
         if is_new:
             remove_shards(output)
@@ -168,13 +242,17 @@ def write_plan(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> Fil
     return tokenizer.save(output / TOKENIZER_FOLDER)[TOKENIZER_MANIFEST]
 
 
-def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int, list[TextSource]]:
+def find_unfinished(
+    output: Path,
+    units: Mapping[int, list[TextSource]],
+    verify: Callable[[Path, FileRecord], None],
+) -> dict[int, list[TextSource]]:
     """Return the units to run, by number: those with a missing or altered file."""
     unfinished = {}
     with show_progress("Checking finished parts", len(units)) as progress:
-        for number, sources in enumerate(units):
+        for number, sources in units.items():
             try:
-                read_unit(output, number, verify_file)
+                read_unit(output, number, verify)
             except (MissingFileError, DamagedFileError):
                 unfinished[number] = sources
             progress.advance(1)
@@ -182,32 +260,23 @@ def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int
 
 
 def run_units(
-    output: Path,
-    units: dict[int, list[TextSource]],
-    settings: PrepareSettings,
-    tokenizer: Tokenizer,
-    num_workers: int,
+    work: Preparation, units: Mapping[int, list[TextSource]], workers: WorkersSettings
 ) -> None:
-    """Run units, in worker processes if there are several, and show progress."""
+    """Run units and show progress."""
     sizes = [source.size_bytes for sources in units.values() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
-    num_workers = min(num_workers, len(units))
+    default_workers = count_cores()
+    if total is None:  # only this process can read standard input, or a pipe
+        if workers.run_on != "local":
+            raise SettingsError("standard input and pipes are read here; leave out --run-on")
+        workers, default_workers = WorkersSettings(), 1
+    is_share = isinstance(workers, PartsSettings) and workers.shard is not None
+    job = PrepareUnit(work.output, work.plan.settings, is_share or workers.run_on == "ray")
     with show_progress("Preparing", total, is_bytes=True) as progress:
-        if num_workers <= 1 or total is None:  # only this process can read standard input
-            for number, sources in units.items():
-                prepare_unit(output, number, sources, settings, tokenizer, progress.advance)
-        else:
-            for count in run_in_processes(output, units, settings, num_workers):
-                progress.advance(count)
-
-
-def describe_stop(output: Path, units: Sequence[list[TextSource]]) -> str:
-    """Describe how much of a stopped run is done and how to resume it."""
-    num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
-    advice = "run the same command to resume"
-    if any(map(reads_standard_input, units)):
-        advice = RESTART_ADVICE
-    return f"stopped with {num_done} of {len(units)} parts done; {advice}"
+        for _ in run_parts(
+            job, list(units.items()), workers, progress.advance, default_workers=default_workers
+        ):
+            pass
 
 
 def write_manifest(

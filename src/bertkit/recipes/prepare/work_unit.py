@@ -1,20 +1,13 @@
 """One unit of `prepare`'s work: sources → shards, as a pure function without shared state."""
 
 import hashlib
-import multiprocessing
-import os
-import signal
-import threading
+import platform
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
-from multiprocessing.process import BaseProcess
-from multiprocessing.sharedctypes import Synchronized
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,13 +16,15 @@ from numpy.typing import NDArray
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import BertkitError, SettingsError, StoppedError, pluralize
-from bertkit.base.signals import HANGUPS, delay_stop_signals
+from bertkit.base.errors import MissingFileError
+from bertkit.base.output import open_output
+from bertkit.base.parts import Advance
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import (
+    PLAN,
     TOKENIZER_FOLDER,
     ShardRecord,
     Split,
@@ -130,7 +125,7 @@ def prepare_unit(
     sources: Sequence[TextSource],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
-    advance: Callable[[int], None],
+    advance: Advance,
 ) -> None:
     """Write the shards and the result of one unit, whose sources are all held out, or none."""
     report = ReadReport()
@@ -223,115 +218,38 @@ def choose_split(group: str, settings: PrepareSettings) -> Split:
     return "held-out" if is_held_out else "train"
 
 
-POLL_SECONDS = 0.2
-QUEUED_PER_WORKER = 2
-
-
-def run_in_processes(
-    output: Path,
-    units: Mapping[int, Sequence[TextSource]],
-    settings: PrepareSettings,
-    num_workers: int,
-) -> Iterator[int]:
-    """Prepare units in parallel; yield the number of bytes read since the last yield."""
-    context = multiprocessing.get_context("spawn")
-    counter = context.Value("q", 0)
-    executor = ProcessPoolExecutor(
-        num_workers, context, initializer=_start, initargs=(output, settings, counter)
-    )
-    queue = iter(units.items())
-    pending: set[Future[None]] = set()
-    seen = 0
-    others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
-    try:
-        while True:
-            # No signal may interrupt the submission half-way, and workers started here must never
-            # receive signals that a terminal sends to its whole process group.
-            with delay_stop_signals(), _blocked_terminal():
-                for unit in islice(queue, QUEUED_PER_WORKER * num_workers - len(pending)):
-                    pending.add(executor.submit(_work, *unit))
-            workers = workers or set(multiprocessing.active_children()) - others
-            if not pending:
-                break
-            done, pending = wait(pending, POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for future in done:
-                future.result()
-            count = counter.get_obj().value  # not locked: a killed worker may hold the lock
-            yield count - seen
-            seen = count
-    except BrokenProcessPool:
-        _end(executor, others)
-        raise _explain_end(workers, counter.get_obj().value) from None
-    except BaseException:
-        _end(executor, others)
-        raise
-    executor.shutdown()
-
-
-def _end(executor: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
-    """Terminate the workers, but not the processes that the caller already had."""
-    for child in set(multiprocessing.active_children()) - others:
-        child.terminate()
-    executor.shutdown(cancel_futures=True)
-
-
-def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
-    """Return the error for dead workers: failed to start if they exited before reading anything."""
-    if not num_bytes and any((worker.exitcode or 0) > 0 for worker in workers):
-        return SettingsError(
-            f"{pluralize(len(workers), 'worker')} can't be started, for the reason above; a"
-            " script must call"
-            ' prepare() below `if __name__ == "__main__":`, or with workers=1'
-        )
-    return StoppedError(
-        "a worker process was killed, perhaps because memory ran out; finished parts are saved, and"
-        " the same command resumes (fewer --workers need less memory)"
-    )
-
-
-@contextmanager
-def _blocked_terminal() -> Iterator[None]:
-    """Block Ctrl-C and SIGHUP in this thread; processes it starts inherit the mask for good."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *HANGUPS})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 @dataclass(frozen=True)
-class _Worker:
-    """The state that a worker process keeps between units."""
+class PrepareUnit:
+    """The job whose parts are units: a number, and its sources."""
 
     output: Path
     settings: PrepareSettings
-    counter: "Synchronized[int]"
+    is_shared: bool = False  # whether other processes may be at the same units
+    num_gpus: ClassVar[int] = 0
+
+    @property
+    def witness(self) -> Path:
+        """The plan."""
+        return self.output / PLAN
 
     @cached_property
-    def tokenizer(self) -> Tokenizer:
+    def _tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.output / TOKENIZER_FOLDER)
 
-    def advance(self, count: int) -> None:
-        with self.counter.get_lock():
-            self.counter.value += count
+    def __call__(self, unit: tuple[int, Sequence[TextSource]], advance: Advance) -> None:
+        """Prepare a unit, which is locked if another process may be at it.
 
-
-_workers: list[_Worker] = []  # one in each worker process: a task can reach its state only here
-
-
-def _start(output: Path, settings: PrepareSettings, counter: "Synchronized[int]") -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _workers.append(_Worker(output, settings, counter))  # do no more here: errors would be lost
-
-
-def _end_with_parent() -> None:
-    """Exit when the parent is gone: the next process to lock the folder writes the same files."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _work(number: int, sources: Sequence[TextSource]) -> None:
-    worker = _workers[0]
-    prepare_unit(worker.output, number, sources, worker.settings, worker.tokenizer, worker.advance)
+        Raises:
+            MissingFileError: a file that was planned isn't there.
+            ResumeError: another process is at it, such as a lost task of Ray's.
+        """
+        number, sources = unit
+        for source in sources:
+            if source.size_bytes and source.path is not None and not source.path.exists():
+                raise MissingFileError(
+                    f"{source.path} was there when the work was planned, and isn't on"
+                    f" {platform.node()} now; all workers must see the inputs under the same path"
+                )
+        place = unit_path(self.output, number, "json")
+        with open_output(place, "preparing") if self.is_shared else nullcontext():
+            prepare_unit(self.output, number, sources, self.settings, self._tokenizer, advance)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base import files
+from bertkit.base import files, local_workers
 from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError, StorageError
+from bertkit.base.parts import WorkersSettings
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare import plan, run, work_unit
 from bertkit.recipes.prepare.run import prepare
@@ -18,6 +19,7 @@ from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SETTINGS = PrepareSettings(held_out=0.2)
+ONE, TWO = WorkersSettings(workers=1), WorkersSettings(workers=2)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -40,7 +42,7 @@ def texts(folder: Path, split: str) -> list[list[str]]:
     return documents
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [ONE, TWO])
 def test_text_in_another_encoding_is_refused_and_leaves_nothing(
     corpus, tokenizer, tmp_path, workers, monkeypatch
 ):
@@ -56,7 +58,7 @@ def test_text_in_another_encoding_is_refused_and_leaves_nothing(
 
 
 def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):
-    result = prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    result = prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
     found = texts(tmp_path / "out", "train") + texts(tmp_path / "out", "held_out")
     expected = [
         [f"file {file} has document {n}.", "it goes on.", "and it ends here."]
@@ -78,7 +80,7 @@ def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):
 
 def test_lines_are_sentences_where_that_is_asked(corpus, tokenizer, tmp_path):
     settings = PrepareSettings(held_out=0.2, sentences="lines")
-    result = prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=1)
+    result = prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=ONE)
     assert (result.manifest.train + result.manifest.held_out).sentences == 240
     assert texts(tmp_path / "out", "train")[0][0] == "file a has document 0. it goes on."
 
@@ -87,18 +89,19 @@ def test_held_out_inputs_are_held_out_whole(corpus, tokenizer, tmp_path):
     settings = PrepareSettings(held_out=0)
     chosen = sorted(corpus.iterdir())[:2]
     out = tmp_path / "out"
-    prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=[str(chosen[0])], workers=2)
+    prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=[str(chosen[0])], workers=TWO)
     held_out = {sentences[0].split()[1] for sentences in texts(out, "held_out")}
     trained = {sentences[0].split()[1] for sentences in texts(out, "train")}
     assert (held_out, trained) == ({"a"}, set("bcdef"))
     others = [str(path) for path in chosen]
     with pytest.raises(ResumeError, match=r"b\.txt has changed"):
-        prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=others, workers=1)
+        prepare([str(corpus)], tokenizer, out, settings, held_out_inputs=others, workers=ONE)
 
 
 def test_any_number_of_workers_gives_the_same_bytes(corpus, tokenizer, tmp_path):
-    for workers in (1, 2):
-        prepare([str(corpus)], tokenizer, tmp_path / f"out{workers}", SETTINGS, workers=workers)
+    for workers in (ONE, TWO):
+        output = tmp_path / f"out{workers.workers}"
+        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=workers)
     one, two = contents(tmp_path / "out1"), contents(tmp_path / "out2")
     assert one == two
     assert "manifest.json" in one
@@ -109,22 +112,23 @@ def test_any_number_of_workers_gives_the_same_bytes(corpus, tokenizer, tmp_path)
 def test_interrupted_work_goes_on_to_the_same_bytes(
     corpus, tokenizer, tmp_path, monkeypatch, num_units
 ):
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
     done: list[int] = []
+    prepare_unit = work_unit.prepare_unit
 
     def stop_early(output, number, *rest):
         if len(done) == num_units:
             raise KeyboardInterrupt
         done.append(number)
-        work_unit.prepare_unit(output, number, *rest)
+        prepare_unit(output, number, *rest)
 
     output = tmp_path / "out"
-    monkeypatch.setattr(run, "prepare_unit", stop_early)
+    monkeypatch.setattr(work_unit, "prepare_unit", stop_early)
     with pytest.raises(StoppedError, match=f"{num_units} of 3 parts done; run the same command"):
-        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     done.clear()
     num_units = 9
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     assert contents(output) == contents(tmp_path / "whole")
     assert len(done) < 4
 
@@ -133,14 +137,14 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
     corpus, tokenizer, tmp_path, monkeypatch
 ):
     output = tmp_path / "out"
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
 
     def stop(*rest):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "write_manifest", stop)
     with pytest.raises(StoppedError, match="3 of 3 parts done; run the same command"):
-        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     monkeypatch.undo()
     monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
     damaged = output / "parts" / "train-00001-000.tokens.npy"
@@ -148,13 +152,14 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
     content[-1] ^= 1
     damaged.write_bytes(content)
     done: list[int] = []
+    prepare_unit = work_unit.prepare_unit
 
     def note(output, number, *rest):
         done.append(number)
-        work_unit.prepare_unit(output, number, *rest)
+        prepare_unit(output, number, *rest)
 
-    monkeypatch.setattr(run, "prepare_unit", note)
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    monkeypatch.setattr(work_unit, "prepare_unit", note)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     assert done == [1]
     assert contents(output) == contents(tmp_path / "whole")
 
@@ -162,7 +167,7 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
 def test_a_full_disk_is_an_error_and_the_same_call_goes_on(
     corpus, tokenizer, tmp_path, monkeypatch
 ):
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
     num_syncs = []
 
     def full(descriptor):
@@ -172,21 +177,21 @@ def test_a_full_disk_is_an_error_and_the_same_call_goes_on(
 
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
-    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_a_finished_folder_is_left_alone(corpus, tokenizer, tmp_path):
     output = tmp_path / "out"
-    assert not prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1).was_done
+    assert not prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE).was_done
 
     def times() -> dict[Path, int]:
         paths = set(output.rglob("*")) - {output / ".lock"}
         return {path: path.stat().st_mtime_ns for path in paths}
 
     before = times()
-    assert prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1).was_done
+    assert prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE).was_done
     assert times() == before
 
 
@@ -204,13 +209,13 @@ def test_what_is_missing_from_a_finished_folder_is_made_again(
     corpus, tokenizer, tmp_path, capsys, name, cut
 ):
     output = tmp_path / "out"
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     before = contents(output)
     if cut is None:
         (output / name).unlink()
     else:
         (output / name).write_bytes(before[name][:cut])
-    result = prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    result = prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     assert not result.was_done
     assert contents(output) == before
     assert f"Preparing {output} again: {output / name.split('/')[0]}" in capsys.readouterr().err
@@ -218,12 +223,12 @@ def test_what_is_missing_from_a_finished_folder_is_made_again(
 
 def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, tmp_path):
     output = tmp_path / "out"
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     before = contents(output)
 
     def refused(message: str, settings: PrepareSettings = SETTINGS, *inputs: str) -> None:
         with pytest.raises(ResumeError, match=message):
-            prepare(inputs or [str(corpus)], tokenizer, output, settings, workers=1)
+            prepare(inputs or [str(corpus)], tokenizer, output, settings, workers=ONE)
 
     refused(r"--held-out 0\.2 → 0\.1; --seed 0 → 5", PrepareSettings(held_out=0.1, seed=5))
     reverse = [str(path) for path in sorted(corpus.iterdir(), reverse=True)]
@@ -237,11 +242,11 @@ def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, 
 
 def test_another_tokenizer_is_refused(corpus, tokenizer, tmp_path):
     output = tmp_path / "out"
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     entries = (tokenizer / "vocab.txt").read_text() + "zz\n"
     (tmp_path / "vocab.txt").write_text(entries)
     with pytest.raises(ResumeError, match="a different tokenizer"):
-        prepare([str(corpus)], tmp_path / "vocab.txt", output, SETTINGS, workers=1)
+        prepare([str(corpus)], tmp_path / "vocab.txt", output, SETTINGS, workers=ONE)
 
 
 def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
@@ -250,7 +255,7 @@ def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
     (other / "a.txt").touch()
     for output in (other, other / "a.txt"):
         with pytest.raises(ResumeError, match="holds other files"):
-            prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+            prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
 
 
 @pytest.mark.parametrize("name", ["tokenizer", "parts", "units"])
@@ -261,19 +266,19 @@ def test_what_the_user_has_under_a_name_of_ours_is_kept(corpus, tokenizer, tmp_p
     (output / name / "training.json").write_text("{}")
     before = contents(output)
     with pytest.raises(ResumeError, match=r"run holds other files; choose another --output"):
-        prepare([str(corpus)], output / name, output, SETTINGS, workers=1)
+        prepare([str(corpus)], output / name, output, SETTINGS, workers=ONE)
     assert contents(output) == before
 
 
 def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_path):
     with pytest.raises(StorageError, match="can't be written: File name too long"):
-        prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=1)
+        prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=ONE)
 
 
 def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
-    prepare([str(corpus)], tokenizer, tmp_path / "large", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "large", SETTINGS, workers=ONE)
     monkeypatch.setattr(work_unit, "SHARD_TOKENS", 200)
-    prepare([str(corpus)], tokenizer, tmp_path / "small", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "small", SETTINGS, workers=ONE)
     shards = ShardSet.open(tmp_path / "small", verify="all")
     assert len(shards.train) > 20
     assert max(shard.num_tokens for shard in shards.train) < 300
@@ -331,7 +336,7 @@ def test_the_end_of_the_text_is_held_out_if_no_document_was_drawn(
     # With this seed, nothing is drawn.
     settings = PrepareSettings(held_out=share, sentences="lines", seed=1)
     out = tmp_path / "out"
-    result = prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=1)
+    result = prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=ONE)
     assert result.manifest.held_out.sentences == num_held_out
     assert result.manifest.train.sentences == num_documents * num_sentences - num_held_out
     assert set(result.manifest.report.counts) & {"cut-documents", "last-documents"}
@@ -348,7 +353,7 @@ def test_the_end_of_the_text_is_held_out_if_no_document_was_drawn(
     whole = contents(out)
     assert prepare([str(tmp_path / "in.txt")], tokenizer, out, settings).was_done
     (out / "parts" / f"{result.manifest.shards[0].name}.tokens.npy").unlink()
-    prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=1)
+    prepare([str(tmp_path / "in.txt")], tokenizer, out, settings, workers=ONE)
     assert contents(out) == whole
 
 
@@ -366,11 +371,11 @@ def test_holding_out_nothing_is_refused(corpus, tokenizer, tmp_path):
 
 def test_other_settings_replace_the_shards_if_that_is_asked(corpus, tokenizer, tmp_path):
     out, more = tmp_path / "out", PrepareSettings(held_out=0.5)
-    prepare([str(corpus)], tokenizer, out, SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, out, SETTINGS, workers=ONE)
     with pytest.raises(ResumeError, match=r"--held-out 0\.2 → 0\.5.* with --overwrite"):
-        prepare([str(corpus)], tokenizer, out, more, workers=1)
-    prepare([str(corpus)], tokenizer, out, more, workers=1, overwrite=True)
-    prepare([str(corpus)], tokenizer, tmp_path / "fresh", more, workers=1)
+        prepare([str(corpus)], tokenizer, out, more, workers=ONE)
+    prepare([str(corpus)], tokenizer, out, more, workers=ONE, overwrite=True)
+    prepare([str(corpus)], tokenizer, tmp_path / "fresh", more, workers=ONE)
     assert contents(out) == contents(tmp_path / "fresh")
     assert prepare([str(corpus)], tokenizer, out, more, overwrite=True).was_done
 
@@ -381,17 +386,11 @@ def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):
         prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
 
 
-def test_no_workers_are_too_few(corpus, tokenizer, tmp_path):
-    with pytest.raises(SettingsError, match="workers must be at least 1, got 0"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=0)
-    assert not (tmp_path / "out").exists()
-
-
 def test_strict_reading_stops_a_worker_too(corpus, tokenizer, tmp_path):
     (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
     settings = PrepareSettings(strict=True)
     with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict rejects"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=2)
+        prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=TWO)
 
 
 def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
@@ -405,11 +404,11 @@ def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
             killed.append(True)
         return wait(*arguments, **options)
 
-    wait = work_unit.wait
-    monkeypatch.setattr(work_unit, "wait", kill_one)
+    wait = local_workers.wait
+    monkeypatch.setattr(local_workers, "wait", kill_one)
     with pytest.raises(StoppedError, match=r"worker process was killed.*the same command resumes"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO)
     assert not multiprocessing.active_children()
-    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")

@@ -14,13 +14,16 @@ from types import SimpleNamespace
 import pytest
 from tests.waiting import TIMEOUT_SECONDS
 
+from bertkit.base import local_workers
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
 from bertkit.base.output import open_output
+from bertkit.base.parts import WorkersSettings
 from bertkit.recipes.prepare import plan, run, work_unit
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.settings import PrepareSettings
 
 SETTINGS = PrepareSettings(held_out=0.2)
+ONE, TWO = WorkersSettings(workers=1), WorkersSettings(workers=2)
 
 
 def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
@@ -31,7 +34,11 @@ def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
     try:
         with pytest.raises(InputError, match="--strict rejects"):
             prepare(
-                [str(corpus)], tokenizer, tmp_path / "out", PrepareSettings(strict=True), workers=2
+                [str(corpus)],
+                tokenizer,
+                tmp_path / "out",
+                PrepareSettings(strict=True),
+                workers=TWO,
             )
         assert multiprocessing.active_children() == [mine]
         here.send("end")  # a signal that was sent before this would end it another way
@@ -51,18 +58,20 @@ def test_what_a_worker_cant_begin_with_is_said(corpus, tokenizer, tmp_path, monk
     write_plan = run.write_plan
     monkeypatch.setattr(run, "write_plan", damage)
     with pytest.raises(DamagedFileError, match=r"tokenizer/vocab\.txt has 0 bytes"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO)
 
 
 def test_a_script_without_a_guard_is_told_of_it(corpus, tokenizer, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
+        "from bertkit.base.parts import WorkersSettings\n"
         "from bertkit.recipes.prepare import plan, run\n"
         "from bertkit.recipes import settings\n"
         "plan.UNIT_BYTES = 3000\n"
+        "two = WorkersSettings(workers=2)\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
-        "run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
+        "run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=two)\n"
     )
     result = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -80,7 +89,7 @@ def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, mo
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(run, moment, terminate)
     with pytest.raises(StoppedError, match="of 3 parts done; run the same command to resume"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -100,12 +109,12 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
             submitted.append(future)
             return future
 
-    monkeypatch.setattr(work_unit, "ProcessPoolExecutor", Interrupted)
+    monkeypatch.setattr(local_workers, "ProcessPoolExecutor", Interrupted)
     monkeypatch.setattr(plan, "UNIT_BYTES", 10)
     other.start()
     try:
         with pytest.raises(StoppedError, match="0 of 6 parts done; run the same command to resume"):
-            prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+            prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO)
     finally:
         signal.set_wakeup_fd(before)
         over.set()
@@ -124,9 +133,9 @@ def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
             blocked.append(int(status.partition("SigBlk:")[2].split()[0], 16))
         return wait(*arguments, **options)
 
-    wait, blocked = work_unit.wait, list[int]()
-    monkeypatch.setattr(work_unit, "wait", look)
-    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+    wait, blocked = local_workers.wait, list[int]()
+    monkeypatch.setattr(local_workers, "wait", look)
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO)
     assert blocked
     for number in (signal.SIGINT, signal.SIGHUP):
         assert all(mask >> (number - 1) & 1 for mask in blocked)
@@ -137,14 +146,14 @@ def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):
         open_output(tmp_path / "out", "preparing", is_workplace=True),
         pytest.raises(ResumeError, match=r"another process is preparing .*out; wait for it, or"),
     ):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
-    assert not prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1).was_done
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
+    assert not prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE).was_done
 
 
 def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer, tmp_path):
     (tmp_path / "diary.txt").touch()
     with pytest.raises(ResumeError, match="holds other files"):
-        prepare([str(corpus / "a.txt")], tokenizer, tokenizer, SETTINGS, workers=1)
+        prepare([str(corpus / "a.txt")], tokenizer, tokenizer, SETTINGS, workers=ONE)
     assert not (tokenizer / ".lock").exists()
 
 
@@ -153,7 +162,9 @@ def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
     script.write_text(
         "import multiprocessing, os, signal\n"
         "from pathlib import Path\n"
-        "from bertkit.recipes.prepare import plan, run, work_unit\n"
+        "from bertkit.base import local_workers\n"
+        "from bertkit.base.parts import WorkersSettings\n"
+        "from bertkit.recipes.prepare import plan, run\n"
         "from bertkit.recipes import settings\n"
         "def kill_parent(*arguments, **options):\n"
         "    done = wait(*arguments, **options)\n"
@@ -161,10 +172,11 @@ def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
         "        print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return done\n"
-        "wait, work_unit.wait, plan.UNIT_BYTES = work_unit.wait, kill_parent, 10\n"
+        "wait, local_workers.wait, plan.UNIT_BYTES = local_workers.wait, kill_parent, 10\n"
+        "two = WorkersSettings(workers=2)\n"
         f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
         "if __name__ == '__main__':\n"
-        "    run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
+        "    run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=two)\n"
     )
     # Whoever still holds the pipes keeps this call waiting, the workers too.
     result = subprocess.run(
@@ -182,7 +194,7 @@ def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch)
     def stop(*rest):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "prepare_unit", stop)
+    monkeypatch.setattr(work_unit, "prepare_unit", stop)
     advice = "start again with another --output or with --overwrite"
     with pytest.raises(StoppedError, match=f"0 of 1 parts done; {advice}$"):
         prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
@@ -193,7 +205,7 @@ def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch)
 def test_any_thread_may_prepare(corpus, tokenizer, tmp_path):
     with ThreadPoolExecutor(1) as executor:
         call = executor.submit(
-            prepare, [str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2
+            prepare, [str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO
         )
     assert not call.result().was_done
 
@@ -207,5 +219,5 @@ def test_checking_what_is_done_shows_progress(tmp_path, monkeypatch):
         yield SimpleNamespace(advance=told.append)
 
     monkeypatch.setattr(run, "show_progress", show_progress)
-    assert list(run.find_unfinished(tmp_path, [[], []])) == [0, 1]
+    assert list(run.find_unfinished(tmp_path, {0: [], 1: []}, run.verify_file)) == [0, 1]
     assert told == [("Checking finished parts", 2), 1, 1]

@@ -245,7 +245,7 @@ class PrepareUnit:
         """
         number, sources = unit
         for source in sources:
-            if source.size_bytes and source.path is not None and not source.path.exists():
+            if source.size_bytes and isinstance(source.path, Path) and not source.path.exists():
                 raise MissingFileError(
                     f"{source.path} was there when the work was planned, and isn't on"
                     f" {platform.node()} now; all workers must see the inputs under the same path"

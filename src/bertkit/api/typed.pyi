@@ -129,7 +129,6 @@ def prepare(
     *,
     output: str | pathlib.Path | None = None,
     held_out_texts: Table | collections.abc.Sequence[pathlib.Path] | None = None,
-    workers: int | None = None,
     overwrite: bool = False,
     encoding: str | None = None,
     format: Literal['auto', 'text', 'jsonl', 'parquet', 'mediawiki'] = 'auto',
@@ -139,6 +138,10 @@ def prepare(
     sentences: Literal['split', 'lines'] = 'split',
     held_out: float = 0.02,
     seed: int = 0,
+    run_on: Literal['local', 'ray'] = 'local',
+    address: str = 'auto',
+    workers: int | None = None,
+    threads: int | None = None,
 ) -> bertkit.data.shards.ShardSet: ...
 
 def predict(

@@ -67,11 +67,11 @@ def targets(workshop, undisturbed, tmp_path_factory):
     write_corpus(folder / "large.txt", 30_000)  # a mebibyte of tokens, and more
     write_corpus(folder / "small.txt", 60)
     prepare_text = partial(prepare, tokenizer_path=folder / "tokenizer", settings=SETTINGS)
-    prepare_text([str(folder / "large.txt")], output=folder / "shards", workers=1)
+    prepare_text([str(folder / "large.txt")], output=folder / "shards")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare_module, "write_manifest", interrupt)
         with pytest.raises(StoppedError):
-            prepare_text([str(folder / "small.txt")], output=folder / "unfinished", workers=1)
+            prepare_text([str(folder / "small.txt")], output=folder / "unfinished")
     return [
         *find_in_shards(folder / "shards"),
         *find_in_unit(folder / "unfinished"),

@@ -148,7 +148,6 @@ def open_random_shards() -> Iterator[Path]:
             folder / "tokenizer",
             folder / "shards",
             PrepareSettings(sentences="lines"),
-            workers=1,
         )
         yield folder / "shards"
 

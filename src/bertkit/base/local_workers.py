@@ -14,7 +14,7 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError, pluralize
-from bertkit.base.parts import Advance, Job, count_cores, thread_variables
+from bertkit.base.parts import Advance, PartsJob, count_cores, thread_variables
 from bertkit.base.signals import HANGUPS, delay_stop_signals
 
 POLL_SECONDS = 0.2
@@ -22,7 +22,7 @@ QUEUED_PER_WORKER = 2
 
 
 def run_in_processes(
-    job: Job,
+    job: PartsJob,
     parts: Sequence[Any],
     num_workers: int,
     num_threads: int | None,
@@ -107,10 +107,10 @@ def _threads(num_workers: int, num_threads: int | None) -> Iterator[None]:
         os.environ.update(before)
 
 
-_jobs: list[tuple[Job, Advance]] = []  # one in each worker process, with what it has loaded
+_jobs: list[tuple[PartsJob, Advance]] = []  # one in each worker process, with what it has loaded
 
 
-def _start(job: Job, counter: "Synchronized[int]") -> None:
+def _start(job: PartsJob, counter: "Synchronized[int]") -> None:
     def advance(count: int) -> None:
         with counter.get_lock():
             counter.value += count

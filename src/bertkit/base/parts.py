@@ -18,7 +18,7 @@ PARALLEL = ("Parallel work", 6)  # a panel of the help
 Advance = Callable[[int], None]  # called with the number of bytes read since the last call
 
 
-class Job(Protocol):
+class PartsJob(Protocol):
     """A function of one part, with what all parts share, which each worker unpickles once."""
 
     @property
@@ -99,7 +99,7 @@ def count_cores() -> int:
 
 
 def run_parts(
-    job: Job,
+    job: PartsJob,
     parts: Sequence[Any],
     settings: WorkersSettings,
     advance: Advance,

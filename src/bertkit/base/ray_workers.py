@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, StoppedError
-from bertkit.base.parts import Advance, Job, WorkersSettings, thread_variables
+from bertkit.base.parts import Advance, PartsJob, WorkersSettings, thread_variables
 from bertkit.base.signals import STOP_SIGNALS
 
 POLL_SECONDS = 0.5
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def run_on_ray(
-    job: Job,
+    job: PartsJob,
     parts: Sequence[Any],
     settings: WorkersSettings,
     advance: Advance,
@@ -83,9 +83,9 @@ def run_task(packed: bytes, part: Any, num_threads: int) -> Outcome:
 
 
 @lru_cache(maxsize=1)
-def _unpack(packed: bytes) -> Job:
+def _unpack(packed: bytes) -> PartsJob:
     """Unpickle a job once in each worker, so that it keeps what it has loaded."""
-    job: Job = pickle.loads(packed)  # noqa: S301 - of the driver, through Ray's own pickles
+    job: PartsJob = pickle.loads(packed)  # noqa: S301 - of the driver, through Ray's own pickles
     return job
 
 

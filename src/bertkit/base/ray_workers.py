@@ -22,7 +22,7 @@ QUEUED_PER_WORKER = 2
 IMPORT_FAILED = "failed to import on the worker"
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """What a task returns."""
 
     result: Any
@@ -66,7 +66,7 @@ def run_on_ray(
                     ray.cancel(reference, force=True)
 
 
-def run_task(packed: bytes, part: Any, num_threads: int) -> Outcome:
+def run_task(packed: bytes, part: Any, num_threads: int) -> TaskOutcome:
     """Run one part in a worker of the cluster."""
     os.environ.update(thread_variables(num_threads))  # read when torch and tokenizers are loaded
     counts: list[int] = []
@@ -77,9 +77,9 @@ def run_task(packed: bytes, part: Any, num_threads: int) -> Outcome:
                 f"a Ray worker on {socket.gethostname()} doesn't see {job.witness}; --output and"
                 " the inputs must be on a folder that all nodes share, under the same path"
             )
-        return Outcome(job(part, counts.append), sum(counts))
+        return TaskOutcome(job(part, counts.append), sum(counts))
     except BertkitError as error:
-        return Outcome(None, sum(counts), error)
+        return TaskOutcome(None, sum(counts), error)
 
 
 @lru_cache(maxsize=1)
@@ -95,10 +95,10 @@ def _count_queued(ray: ModuleType, num_threads: int) -> int:
     return QUEUED_PER_WORKER * max(1, cores // num_threads)
 
 
-def _get(ray: ModuleType, reference: Any) -> Outcome:
+def _get(ray: ModuleType, reference: Any) -> TaskOutcome:
     """Return the outcome of a task, or raise what ended it."""
     try:
-        outcome: Outcome = ray.get(reference)
+        outcome: TaskOutcome = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         if IMPORT_FAILED in str(error):
             raise SettingsError(

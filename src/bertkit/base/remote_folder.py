@@ -35,7 +35,6 @@ from bertkit.base.errors import (
 from bertkit.base.files import (
     REPLACED_SUFFIX,
     TEMPORARY_SUFFIX,
-    DurableStream,
     durable_file,
     make_folder,
     remove_folder,
@@ -269,7 +268,8 @@ class RemoteCopy:
             self._filesystem.open(f"{self._key}/{name}", block_size=PIECE_BYTES) as stream,
             durable_file(path) as copy,
         ):
-            shutil.copyfileobj(stream, DurableStream(copy), PIECE_BYTES)
+            while piece := stream.read(PIECE_BYTES):
+                copy.write(piece)
             if file.size_bytes not in {None, copy.record().size_bytes}:
                 raise RemoteError(f"{file.url} changed while it was read; run the command again")
         self._files[name] = _measure(path, file.version)

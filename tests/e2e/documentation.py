@@ -25,9 +25,9 @@ class Block(NamedTuple):
 
 
 def list_pages() -> list[str]:
-    """README and guides, by their paths in the repository."""
+    """README, guides and the page on scale, by their paths in the repository."""
     guides = sorted((ROOT / "docs/guide").glob("*.md"))
-    return ["README.md", *(str(path.relative_to(ROOT)) for path in guides)]
+    return ["README.md", "docs/scale.md", *(str(path.relative_to(ROOT)) for path in guides)]
 
 
 def read_blocks(page: str) -> Iterator[Block]:

@@ -20,6 +20,7 @@ from bertkit.recipes.finetune import run as finetuning
 
 NUM_STEPS = 3
 SEPARATORS = {"|", "&&", ";"}
+LAUNCHERS = {"srun", "torchrun"}
 SHELL = {"", "bash", "console"}
 # Sections of the README, and the models and files that their commands take for granted.
 SECTIONS = {
@@ -56,14 +57,14 @@ def list_shown(page: str) -> list[Command]:
 def list_commands(block: Block) -> Iterator[list[str]]:
     """The words after `bertkit` of each command of a block, without what the shell does."""
     for line in block.code.replace("\\\n", "").splitlines():
-        shown = line.removeprefix("$ ")
+        shown = line.removeprefix("$ ").replace("$SLURM_ARRAY_TASK_ID", "0")
         if "bertkit " not in shown or (block.language == "console" and shown == line):
             continue
         lexer = shlex.shlex(shown, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         for words in split_list(list(lexer), SEPARATORS):
-            if words[:1] == ["bertkit"]:
-                yield next(split_list(words[1:], {">"}))
+            if words[:1] == ["bertkit"] or ("bertkit" in words and words[0] in LAUNCHERS):
+                yield next(split_list(words[words.index("bertkit") + 1 :], {">"}))
 
 
 def split_list(words: list[str], separators: set[str]) -> Iterator[list[str]]:

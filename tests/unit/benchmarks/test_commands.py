@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 BENCHMARKS = ROOT / "benchmarks"
-PROGRAM = r"python benchmarks/(bench_\w+|run_gpu|grid)\.py"
+PROGRAM = r"python benchmarks/(bench_\w+|run_gpu|grid|scale_tables|simulated_ranks)\.py"
 INLINE = re.compile(f"`{PROGRAM}([^`]*)`")  # may go over lines
 BLOCK = re.compile(rf"(?<!`){PROGRAM}((?:[^\n\\#]|\\+\n)*)")
 # One process for all, since most of the time goes into imports; main() is left after its flags.

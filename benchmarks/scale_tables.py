@@ -1,0 +1,603 @@
+"""The tables of docs/scale.md: what memory, communication and data cost on 1 to 1,024 GPUs.
+
+    python benchmarks/scale_tables.py --measure --data shards/
+    python benchmarks/scale_tables.py --write docs/scale.md
+
+The first command measures what a CPU can (`results/scale.json`), in seconds of one processor: the
+bytes that a block keeps for the backward pass, the size of shards, opening them, and reading a
+manifest of many. The second computes the tables from that and from the results of
+`simulated_ranks.py` and `bench_prepare.py`, and puts them between the marks on the page; without
+`--write` it prints them. Memory and communication are computed from the sizes of the models, and
+`ASSUMED` says what nobody measured.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertkit.base.checksums import record_file, verify_file
+from bertkit.data.shards import MANIFEST, PARTS, ShardRecord, ShardSet, ShardsManifest, SplitCounts
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.pretrain.settings import RECIPES
+from program import build_parser, write_figures
+from turns import begin_table
+
+RESULTS = Path(__file__).parent / "results"
+MODELS = ("base", "large")
+NUMS_GPUS = (1, 8, 64, 1024)
+LENGTHS = (128, 512)
+MASK_RATE: float = RECIPES["modern"]["mask_rate"]
+CORPORA = (10**9, 10**10, 10**11, 10**12)  # tokens
+BANDWIDTHS = (50, 100, 400)  # GB/s of bus bandwidth
+WINDOW_TOKENS = 100_000_000
+NUM_CORES = 64
+# What nobody measured: operations per second of a GPU in training, tokens that it has at a time,
+# one hop of a message between two CPUs, and opening a file on a shared file system.
+ASSUMED = {"operations": 2e14, "tokens": 16_384, "hop_seconds": 3e-5, "open_seconds": 1e-3}
+NUMS_SEQUENCES = (2, 4)
+GB = 1e9
+MARK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a model that memory and communication depend on."""
+
+    config: BertConfig
+    num_parameters: int
+    num_block_parameters: int  # of the Transformer blocks
+    num_matrix_parameters: int  # of those, in matrices, which Muon updates
+
+    @property
+    def block_bytes_per_token(self) -> int:
+        """What one block keeps of a token for the backward pass, on a GPU in bf16.
+
+        Inputs of the four products, queries, keys and values, and what GELU gets, in bf16; what
+        both layer norms get in float32, with a mean and a deviation; a number per head.
+        """
+        hidden, inner = self.config.hidden_size, self.config.intermediate_size
+        in_bf16 = hidden + 3 * hidden + hidden + hidden + inner + inner
+        in_float32 = 2 * (hidden + 2) + self.config.num_attention_heads
+        return 2 * in_bf16 + 4 * in_float32
+
+    @property
+    def bytes_per_token(self) -> float:
+        """The same of a model, with embeddings, and with the logits of masked words at their peak.
+
+        At the peak there are the logarithms of all words' probabilities and their gradient in
+        float32, and the latter in bf16.
+        """
+        embeddings = 4 * (self.config.hidden_size + 2) + 3 * 8
+        blocks = self.config.num_hidden_layers * self.block_bytes_per_token
+        return blocks + embeddings + self.words_bytes_per_token
+
+    @property
+    def words_bytes_per_token(self) -> float:
+        """What the masked words need at the peak, for each token, masked or not."""
+        return MASK_RATE * (10.0 * self.config.vocab_size + 14.0 * self.config.hidden_size)
+
+    @property
+    def bf16_bytes(self) -> int:
+        """Copies of the blocks' matrices and of the word embeddings that products use."""
+        words = self.config.vocab_size * self.config.hidden_size
+        return 2 * (self.num_matrix_parameters + words)
+
+    def state_bytes(self, optimizer: str) -> int:
+        """Return the size of the optimizer's state, in float32."""
+        saved = self.num_matrix_parameters if optimizer == "muon" else 0
+        return 4 * (2 * self.num_parameters - saved)
+
+    def operations_per_token(self, length: int) -> float:
+        """Count the operations of a training step, forward and backward."""
+        hidden = self.config.hidden_size
+        words = 6.0 * MASK_RATE * hidden * (hidden + self.config.vocab_size)
+        attention = 12.0 * self.config.num_hidden_layers * length * hidden
+        return 6.0 * self.num_matrix_parameters + attention + words
+
+    def tokens_per_second(self, length: int) -> float:
+        """Return the assumed speed of a GPU."""
+        return ASSUMED["operations"] / self.operations_per_token(length)
+
+
+@cache
+def find_sizes(name: str) -> Sizes:
+    """Build a model without memory, and count its parameters."""
+    config = BertConfig.preset(name)
+    with torch.device("meta"):
+        model = BertForMaskedLM(config)
+    blocks = list(model.encoder.layers.parameters())
+    return Sizes(
+        config,
+        num_parameters=sum(each.numel() for each in model.parameters()),
+        num_block_parameters=sum(each.numel() for each in blocks),
+        num_matrix_parameters=sum(each.numel() for each in blocks if each.dim() > 1),
+    )
+
+
+def list_fixed_bytes(sizes: Sizes, optimizer: str, num_gpus: int, *, is_divided: bool) -> list[int]:
+    """Return the bytes of weights, gradients and optimizer on each GPU.
+
+    Divided, a GPU has its share of each, and beside it the whole model that is evaluated and saved,
+    two blocks with their gradients, and the embeddings, whose weights stay whole in a step.
+    """
+    weights, state = 4 * sizes.num_parameters, sizes.state_bytes(optimizer)
+    if not is_divided:
+        return [weights + sizes.bf16_bytes, weights, state]
+    block = 4 * sizes.num_block_parameters // sizes.config.num_hidden_layers
+    rest = weights - 4 * sizes.num_block_parameters
+    whole = weights + 2 * block + rest + sizes.bf16_bytes
+    return [whole + weights // num_gpus, 2 * block + rest + weights // num_gpus, state // num_gpus]
+
+
+def tabulate_memory() -> Iterator[str]:
+    """Memory per GPU without activations."""
+    yield begin_table("model", "how", "GPUs", "weights", "gradients", "AdamW", "Muon", "together")
+    for name in MODELS:
+        sizes = find_sizes(name)
+        for how in ("DDP", "--fsdp"):
+            for num_gpus in NUMS_GPUS[1:] if how == "--fsdp" else ("any",):
+                number = num_gpus if isinstance(num_gpus, int) else 1
+                (weights, gradients, adamw), (*_, muon) = (
+                    list_fixed_bytes(sizes, optimizer, number, is_divided=number > 1)
+                    for optimizer in ("adamw", "muon")
+                )
+                together = weights + gradients + muon
+                cells = [show_gb(size) for size in (weights, gradients, adamw, muon, together)]
+                yield join_cells(name, how, show_number(num_gpus), *cells)
+
+
+def tabulate_activations() -> Iterator[str]:
+    """Memory of activations, and how many tokens a GPU of 80 GB has room for."""
+    yield begin_table(
+        "model",
+        "a token",
+        "of it for masked words",
+        "4,096 tokens",
+        "16,384 tokens",
+        "fit beside Muon in 80 GB",
+    )
+    for name in MODELS:
+        sizes = find_sizes(name)
+        fixed = sum(list_fixed_bytes(sizes, "muon", 1, is_divided=False))
+        room = 0.9 * 80 * GB - fixed
+        yield join_cells(
+            name,
+            f"{sizes.bytes_per_token / 1e3:,.0f} kB",
+            f"{sizes.words_bytes_per_token / sizes.bytes_per_token:.0%}",
+            *(show_gb(count * sizes.bytes_per_token) for count in (4096, 16_384)),
+            f"{int(room / sizes.bytes_per_token) // 1000 * 1000:,} tokens",
+        )
+
+
+def tabulate_check(measured: dict[str, Any]) -> Iterator[str]:
+    """The formula of a block beside what a CPU keeps."""
+    yield begin_table("model", "length", "computed", "measured", "ratio")
+    for row in measured["blocks"]:
+        computed = compute_on_cpu(find_sizes(row["model"]))
+        kept = row["bytes_per_token"]
+        ratio = f"{kept / computed:.2f}"
+        cells = (f"{computed:,} bytes", f"{kept:,.0f} bytes", ratio)
+        yield join_cells(row["model"], str(row["length"]), *cells)
+
+
+def compute_on_cpu(sizes: Sizes) -> int:
+    """Return a block's bytes per token on a CPU, which has the contexts of heads twice."""
+    return sizes.block_bytes_per_token + 2 * sizes.config.hidden_size
+
+
+def count_sent(sizes: Sizes, num_gpus: int, *, is_divided: bool) -> float:
+    """Return the bytes that a GPU sends in a step, as rings do it.
+
+    DDP sums gradients in float32. Divided, the weights of blocks are gathered twice, the other ones
+    once, and the sums of gradients are divided.
+    """
+    share = (num_gpus - 1) / num_gpus
+    if not is_divided:
+        return 2 * share * 4 * sizes.num_parameters
+    return share * 4 * (2 * sizes.num_parameters + sizes.num_block_parameters)
+
+
+def tabulate_communication() -> Iterator[str]:
+    """Time of a step's communication beside that of its computing."""
+    yield begin_table(
+        "model",
+        "how",
+        "GPUs",
+        "sent a step",
+        *(f"at {each} GB/s" for each in BANDWIDTHS),
+        "computing",
+    )
+    for name in MODELS:
+        sizes = find_sizes(name)
+        computing = ASSUMED["tokens"] / sizes.tokens_per_second(128)
+        for how in ("DDP", "--fsdp"):
+            for num_gpus in NUMS_GPUS[1:]:
+                sent = count_sent(sizes, num_gpus, is_divided=how == "--fsdp")
+                times = (show_ms(sent / (each * GB)) for each in BANDWIDTHS)
+                cells = (show_number(num_gpus), show_gb(sent), *times, show_ms(computing))
+                yield join_cells(name, how, *cells)
+
+
+def tabulate_speed() -> Iterator[str]:
+    """What the assumed speed means."""
+    yield begin_table("model", "length", "operations a token", "tokens/s of a GPU", "of 1,024")
+    for name in MODELS:
+        for length in LENGTHS:
+            sizes = find_sizes(name)
+            rate = sizes.tokens_per_second(length)
+            operations = f"{sizes.operations_per_token(length) / 1e9:.2f} · 10⁹"
+            cells = (operations, f"{round(rate, -3):,.0f}", f"{1024 * rate / 1e6:,.0f} million")
+            yield join_cells(name, str(length), *cells)
+
+
+def tabulate_corpora(
+    measured: dict[str, Any], simulated: dict[str, Any], prepared: dict[str, Any]
+) -> Iterator[str]:
+    """What corpora take: storage, preparation, finding an example."""
+    yield begin_table(
+        "tokens",
+        "text",
+        "shards",
+        "files",
+        f"`prepare` on {NUM_CORES} cores",
+        "manifest",
+        "to read it",
+    )
+    shards = measured["shards"]
+    speeds = {row["side"]: row for row in prepared["results"]}
+    speed = 1e6 * speeds["bertkit[fast]"]["megabytes_per_processor_second"]
+    manifest = measured["manifests"][-1]
+    for num_tokens in CORPORA:
+        text = num_tokens * shards["text_bytes"] / shards["tokens"]
+        num_shards = -(-text // (16 << 20))
+        many = num_shards / manifest["shards"]
+        yield join_cells(
+            show_power(num_tokens),
+            show_gb(text),
+            show_gb(num_tokens * shards["bytes"] / shards["tokens"]),
+            f"{round(3 * num_shards):,}",
+            show_time(text / speed / NUM_CORES),
+            show_gb(many * manifest["bytes"]),
+            f"{show_time(many * manifest['seconds'])}, {show_gb(many * manifest['memory_bytes'])}",
+        )
+
+
+def tabulate_planning(simulated: dict[str, Any], measured: dict[str, Any]) -> Iterator[str]:
+    """How long a process takes to find the last example of an epoch, by corpus."""
+    yield begin_table(
+        "tokens", "windows", *(f"to the last step, length {each}" for each in LENGTHS)
+    )
+    shards = measured["shards"]
+    for num_tokens in CORPORA:
+        num_windows = num_tokens // WINDOW_TOKENS
+        num_shards = num_tokens * shards["text_bytes"] / shards["tokens"] / (16 << 20)
+        times = []
+        for length in LENGTHS:
+            planning = num_tokens / planning_rate(simulated, length)
+            grouping = num_windows * num_shards * grouping_seconds(simulated)
+            is_measured = any(
+                row["tokens"] > 0.9 * num_tokens for row in simulated["costs"]["seeking"]
+            )
+            mark = "measured: " if is_measured else ""
+            times.append(f"{mark}{show_time(planning + grouping)}")
+        yield join_cells(show_power(num_tokens), f"{num_windows:,}", *times)
+
+
+def planning_rate(simulated: dict[str, Any], length: int) -> float:
+    """Return the tokens that a core plans per second, of the largest corpus measured."""
+    rows = [row for row in simulated["costs"]["seeking"] if row["max_length"] == length]
+    rate: float = max(rows, key=lambda row: row["tokens"])["tokens_per_second"]
+    return rate
+
+
+def grouping_seconds(simulated: dict[str, Any]) -> float:
+    """Return the time of grouping one shard for one window."""
+    last = simulated["costs"]["grouping"][-1]
+    seconds: float = last["seconds_per_window"] / last["shards"]
+    return seconds
+
+
+def tabulate_waiting(simulated: dict[str, Any]) -> Iterator[str]:
+    """How long GPUs wait while every rank plans a window, and for the ring of numbers."""
+    yield begin_table(
+        "GPUs", *(f"planning a window, length {each}" for each in LENGTHS), "exchanging numbers"
+    )
+    sizes = find_sizes("base")
+    for num_gpus in NUMS_GPUS:
+        shares = []
+        for length in LENGTHS:
+            planning = WINDOW_TOKENS / planning_rate(simulated, length)
+            training = WINDOW_TOKENS / (num_gpus * sizes.tokens_per_second(length))
+            shares.append(f"{planning / (planning + training):.0%}")
+        ring = 3 * 2 * (num_gpus - 1) * ASSUMED["hop_seconds"]
+        step = ASSUMED["tokens"] / sizes.tokens_per_second(128)
+        yield join_cells(f"{num_gpus:,}", *shares, f"{ring / (ring + step):.0%}")
+
+
+def tabulate_balance(simulated: dict[str, Any]) -> Iterator[str]:
+    """What share of a step ranks wait for the one with the most tokens."""
+    counts = sorted({row["per_rank"] for row in simulated["balance"]})
+    yield begin_table("text", "length", "ranks", *(f"{each} sequences a rank" for each in counts))
+    found = {
+        (row["corpus"], row["max_length"], row["ranks"], row["per_rank"]): row["waiting"]
+        for row in simulated["balance"]
+    }
+    for key in dict.fromkeys(key[:3] for key in found):
+        cells = [f"{found[*key, each]:.1%}" for each in counts]
+        yield join_cells(key[0], str(key[1]), f"{key[2]:,}", *cells)
+
+
+def tabulate_shuffling(simulated: dict[str, Any]) -> Iterator[str]:
+    """How far windows are from a uniform permutation."""
+    yield begin_table(
+        "text", "windows", "distance of neighbors", "greatest difference", "in the same step"
+    )
+    for row in simulated["shuffling"]:
+        yield join_cells(
+            row["corpus"],
+            str(row["windows"]),
+            f"{row['mean_distance']:.3f}",
+            f"{row['greatest_difference']:.3f}",
+            f"{row['same_step']:.1f} ×",
+        )
+
+
+def tabulate_window(simulated: dict[str, Any]) -> Iterator[str]:
+    """What a window costs a process."""
+    yield begin_table(
+        "length", "tokens", "to plan it", "memory while planning", "batches of a core"
+    )
+    batches = {row["max_length"]: row for row in simulated["costs"]["batches"]}
+    for row in simulated["costs"]["windows"]:
+        yield join_cells(
+            str(row["max_length"]),
+            f"{row['tokens'] / 1e6:,.0f} million",
+            f"{row['seconds']:.1f} s",
+            show_gb(row["peak_bytes"]),
+            f"{batches[row['max_length']]['tokens_per_second'] / 1e6:.1f} million tokens/s",
+        )
+
+
+def tabulate_opening(measured: dict[str, Any]) -> Iterator[str]:
+    """What opening shards and a checkpoint costs every process."""
+    yield begin_table("what each rank does", "measured here", "at the largest size")
+    opening, verifying = measured["opening"], measured["verifying"]
+    files = 3 * round(
+        CORPORA[-1] * measured["shards"]["text_bytes"] / measured["shards"]["tokens"] / (16 << 20)
+    )
+    each = opening["seconds"] / opening["files"]
+    yield join_cells(
+        "opens every file of the shards and reads 4 KiB",
+        f"{1e6 * each:,.0f} µs a file on a local disk",
+        f"{files:,} files: {show_time(files * each)};"
+        f" {show_time(files * ASSUMED['open_seconds'])} at 1 ms a file on a shared one",
+    )
+    size = 12 * find_sizes("large").num_parameters
+    yield join_cells(
+        "verifies the newest checkpoint before it resumes",
+        f"{verifying['bytes_per_second'] / 1e9:.1f} GB/s",
+        f"{show_gb(size)} of large with AdamW: {show_time(size / verifying['bytes_per_second'])},"
+        f" and {show_gb(1024 * size)} read by 1,024 ranks",
+    )
+
+
+def join_cells(*cells: str) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def show_gb(size: float) -> str:
+    """A size in MB, GB or TB."""
+    if size >= 999.5 * GB:
+        return f"{size / (1000 * GB):,.1f} TB"
+    if size < GB / 10:
+        return f"{1e3 * size / GB:,.1f} MB"
+    return f"{size / GB:.2f} GB" if size < 10 * GB else f"{size / GB:,.0f} GB"
+
+
+def show_ms(seconds: float) -> str:
+    """Milliseconds."""
+    return f"{1e3 * seconds:,.1f} ms" if seconds < 0.01 else f"{1e3 * seconds:,.0f} ms"
+
+
+def show_time(seconds: float) -> str:
+    """Seconds, minutes, hours or days."""
+    for unit, size in (("days", 172_800.0), ("h", 5_400.0), ("min", 90.0)):
+        if seconds >= size:
+            return f"{seconds / {'days': 86_400.0, 'h': 3600.0, 'min': 60.0}[unit]:,.1f} {unit}"
+    return f"{seconds:,.1f} s"
+
+
+def show_number(number: object) -> str:
+    """A number with commas; a word as it is."""
+    return f"{number:,}" if isinstance(number, int) else str(number)
+
+
+def show_power(number: int) -> str:
+    """A power of ten."""
+    return "10" + str(len(str(number)) - 1).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def build_tables() -> dict[str, str]:
+    """Compute all tables from the results."""
+    measured, simulated, prepared = (
+        json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+        for name in ("scale", "simulated_ranks", "prepare")
+    )
+    rows: dict[str, Iterator[str]] = {
+        "memory": tabulate_memory(),
+        "activations": tabulate_activations(),
+        "check": tabulate_check(measured),
+        "speed": tabulate_speed(),
+        "communication": tabulate_communication(),
+        "corpora": tabulate_corpora(measured, simulated, prepared),
+        "planning": tabulate_planning(simulated, measured),
+        "window": tabulate_window(simulated),
+        "waiting": tabulate_waiting(simulated),
+        "balance": tabulate_balance(simulated),
+        "shuffling": tabulate_shuffling(simulated),
+        "opening": tabulate_opening(measured),
+    }
+    return {name: "\n".join(lines) for name, lines in rows.items()}
+
+
+def fill_in(page: str) -> str:
+    """Put the tables between the marks of a page.
+
+    Raises:
+        KeyError: the page has a mark for another table.
+    """
+    tables = build_tables()
+    return MARK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
+
+
+def measure_blocks(models: tuple[str, ...], lengths: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Measure the bytes per token that a block keeps, on a CPU under autocast to bf16."""
+    rows = []
+    for name in models:
+        config = BertConfig.preset(name, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        for length in lengths:
+            (one, more), (two, most) = (
+                [count_kept_bytes(config, layers, length, size) for size in NUMS_SEQUENCES]
+                for layers in (1, 2)
+            )
+            num_tokens = length * (NUMS_SEQUENCES[1] - NUMS_SEQUENCES[0])
+            kept = ((most - two) - (more - one)) / num_tokens  # without weights and embeddings
+            rows.append({"model": name, "length": length, "bytes_per_token": kept})
+    return rows
+
+
+def count_kept_bytes(config: BertConfig, num_layers: int, length: int, num_sequences: int) -> int:
+    """Count what autograd keeps of a pass through an encoder, weights included."""
+    encoder = BertEncoder(config.model_copy(update={"num_hidden_layers": num_layers}))
+    batch = PackedBatch.from_single([[1] * length] * num_sequences)
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        torch.autocast("cpu", dtype=torch.bfloat16),
+    ):
+        held = encoder(batch)  # until all is counted, so that no memory is used twice
+    del held
+    return sum(kept.values())
+
+
+def measure_shards(folder: Path) -> dict[str, int]:
+    """Count the bytes of text, of shards, and tokens."""
+    manifest = ShardSet.open(folder).manifest
+    files = [file for shard in manifest.shards for file in shard.files.values()]
+    return {
+        "text_bytes": manifest.raw_bytes,
+        "tokens": manifest.train.tokens + manifest.held_out.tokens,
+        "bytes": sum(file.size_bytes for file in files),
+    }
+
+
+def measure_manifest(folder: Path, num_shards: int) -> dict[str, float]:
+    """Write a manifest of so many shards of 16 MiB of text, and read it."""
+    import tracemalloc
+
+    manifest = ShardSet.open(folder).manifest
+    shard = max(manifest.shards, key=lambda each: each.counts.tokens)
+    scale = (4 << 20) / shard.counts.tokens
+    files = {
+        part: file.model_copy(
+            update={"chunk_crc32": file.chunk_crc32[: max(1, round(scale * len(file.chunk_crc32)))]}
+        )
+        for part, file in shard.files.items()
+    }
+    counts = SplitCounts(documents=1, sentences=2, tokens=3)
+    shards = [
+        ShardRecord(name=f"train-{number:05d}-000", split="train", counts=counts, files=files)
+        for number in range(num_shards)
+    ]
+    total = SplitCounts(documents=num_shards, sentences=2 * num_shards, tokens=3 * num_shards)
+    update = {"shards": shards, "train": total, "held_out": SplitCounts()}
+    with tempfile.TemporaryDirectory() as other:
+        path = Path(other) / MANIFEST
+        manifest.model_copy(update=update).save(path)
+        started = time.process_time()
+        ShardsManifest.load(path)
+        seconds = time.process_time() - started
+        tracemalloc.start()
+        read = ShardsManifest.load(path)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(read.shards) == num_shards
+        size = path.stat().st_size
+    return {"shards": num_shards, "bytes": size, "seconds": seconds, "memory_bytes": held}
+
+
+def measure_opening(folder: Path) -> dict[str, float]:
+    """Measure opening the files of shards, once they were read."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        opened = ShardSet.open(folder)
+        times.append(time.process_time() - started)
+    return {"files": len(PARTS) * len(opened.manifest.shards), "seconds": min(times)}
+
+
+def measure_verifying(num_bytes: int) -> dict[str, float]:
+    """Measure verifying the checksums of a file that is in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(bytes(num_bytes))
+        record = record_file(path)
+        started = time.process_time()
+        verify_file(path, record)
+        return {"bytes_per_second": num_bytes / (time.process_time() - started)}
+
+
+def main() -> None:
+    """Measure, or print or write the tables."""
+    arguments = parse_arguments()
+    if arguments.measure:
+        write_figures(
+            arguments.output,
+            blocks=measure_blocks(tuple(arguments.models), tuple(arguments.lengths)),
+            shards=measure_shards(arguments.data),
+            manifests=[measure_manifest(arguments.data, each) for each in arguments.shards],
+            opening=measure_opening(arguments.data),
+            verifying=measure_verifying(arguments.megabytes << 20),
+        )
+    elif arguments.write:
+        page = arguments.write.read_text("utf-8")
+        arguments.write.write_text(fill_in(page), "utf-8")
+    else:
+        for name, table in build_tables().items():
+            print(f"{name}\n\n{table}\n")
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = build_parser(__doc__, "scale.json", data=None)
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--data", type=Path, help="shards, to measure")
+    parser.add_argument("--models", nargs="+", default=["tiny", "mini", "small"])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS])
+    parser.add_argument("--shards", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--megabytes", type=int, default=1024)
+    parser.add_argument("--write", type=Path, help="page to write the tables into")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

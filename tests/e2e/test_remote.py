@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +13,11 @@ import zstandard
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 from tests.e2e.small import write_corpus
+from tests.faults.children import list_differences
 
+from bertkit.base.remote_folder import fetch
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
 
@@ -174,3 +180,117 @@ def test_a_connection_that_breaks_in_the_middle_leaves_no_text_out(
 
 def refuse(*_: object) -> None:
     raise ConnectionResetError("broken by a test")
+
+
+def run_words(data: object, workshop: Path, output: object) -> list[str]:
+    words = f"pretrain --data {data} --model {workshop}/nano.json --output {output} --steps 12"
+    words += " --checkpoint-every 4 --keep 2 --batch-size 4 --max-length 32 --eval-sequences 8"
+    return [*words.split(), "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def reference(workshop):
+    """A run on the disk."""
+    assert main(run_words(workshop / "shards", workshop, workshop / "reference")) == 0
+    return workshop / "reference"
+
+
+def test_shards_of_a_bucket_are_those_of_the_disk(workshop, bucket, capsys):
+    words = [workshop / "corpus.txt", "--workers", "1"]
+    assert prepare(workshop, f"{bucket.url}/shards", *words) == 0
+    assert f"published {bucket.url}/shards\n" in capsys.readouterr().err
+    here = {f"shards/{name}": each for name, each in list_files(workshop / "shards").items()}
+    assert bucket.names("shards") == here.keys()
+    assert {name: bucket[name] for name in here} == here
+    assert prepare(workshop, f"{bucket.url}/shards", *words) == 0
+    assert f"{bucket.url}/shards is already done" in capsys.readouterr().out
+    assert ShardSet.open(f"{bucket.url}/shards", verify="all").folder != workshop / "shards"
+
+
+START = """
+import sys, threading
+from bertkit.base import remote_folder
+from bertkit.cli.main import main
+from bertkit.training.log import observe
+
+remote_folder.INTERVAL_SECONDS = 0.05
+wait = lambda step, _: step == 6 and threading.Event().wait()
+with observe(wait, None):
+    main(sys.argv[1:])
+"""
+
+
+def test_another_machine_takes_up_a_run_that_was_killed(
+    workshop, reference, bucket, tmp_path, monkeypatch, capsys
+):
+    words = run_words(workshop / "shards", workshop, f"{bucket.url}/runs/base")
+    with subprocess.Popen([sys.executable, "-c", START, *words], stderr=subprocess.PIPE) as child:
+        assert child.stderr is not None
+        line = f"published {bucket.url}/runs/base/checkpoints/step-00000004\n".encode()
+        assert line in iter(child.stderr.readline, b"")
+        child.kill()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert main(words) == 0
+    assert "resuming after step 4 of " in capsys.readouterr().err
+    names = {f"runs/base/{name}" for name in list_files(reference) if "tensorboard" not in name}
+    assert {name for name in bucket.names("runs") if "tensorboard" not in name} == names
+    differences = list_differences(reference, fetch(f"{bucket.url}/runs/base"))
+    assert {*differences} <= {"names"}  # such as the lock, which isn't published
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "third"))
+    model = resolve_model(f"{bucket.url}/runs/base")
+    assert [path.name for path in model.glob("checkpoints/*")] == ["step-00000012"]
+    assert not [*model.glob("checkpoints/*/optimizer*")]
+    find_checkpoint(model, reading=["model.safetensors"])
+
+
+def test_a_break_while_publishing_leaves_no_file_that_marks_completion(
+    workshop, bucket, monkeypatch, capsys
+):
+    words = [workshop / "corpus.txt", "--workers", "1"]
+    with monkeypatch.context() as patch:
+        put, left = S3FileSystem._put_file, iter(range(3))
+
+        async def put_some(*given, **options):
+            return refuse() if next(left, None) is None else await put(*given, **options)
+
+        patch.setattr(S3FileSystem, "_put_file", put_some)
+        patch.setattr(S3FileSystem, "_cache", {})  # file systems that have bound the old one
+        assert prepare(workshop, f"{bucket.url}/shards", *words) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"bertkit: {bucket.url}/shards/")
+    assert last.endswith(
+        "can't be written: broken by a test; once that is mended, the same command resumes"
+    )
+    assert "shards/manifest.json" not in bucket.names()
+    assert prepare(workshop, f"{bucket.url}/shards", *words) == 0
+    assert "already done" in capsys.readouterr().out
+    assert bucket.names("shards") == {f"shards/{name}" for name in list_files(workshop / "shards")}
+
+
+def test_vectors_are_written_to_a_bucket(model, bucket, tmp_path, monkeypatch, capsys):
+    (tmp_path / "texts.txt").write_text("a cat\na dog\n")
+    words = ["embed", model, str(tmp_path / "texts.txt"), "--output"]
+    assert main([*words, str(tmp_path / "v.npy")]) == 0
+    bucket["vectors/v.npy-of-another"] = b""
+    assert main([*words, f"{bucket.url}/vectors/v.npy"]) == 0
+    assert f"2 texts → {bucket.url}/vectors/v.npy [2, " in capsys.readouterr().out
+    assert bucket.names("vectors") == {
+        f"vectors/{name}" for name in ("v.npy", "v.npy.json", "v.npy-of-another")
+    }
+    assert bucket["vectors/v.npy"] == (tmp_path / "v.npy").read_bytes()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert main([*words, f"{bucket.url}/vectors/v.npy"]) == 0
+    assert "already done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil.txt", "/evil.txt", "a//b", "x" * 300, "a/../../b", "a\\b", "c:d"]
+)
+def test_a_name_that_leads_out_of_the_cache_is_refused(bucket, tmp_path, name, capsys):
+    bucket["model/config.json"] = b"{}"
+    bucket[f"model/{name}"] = b"evil"
+    assert main(["fill-mask", f"{bucket.url}/model", "[MASK]"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "a file" in lines[0] or "one of its files" in lines[0]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name[0] != "."]

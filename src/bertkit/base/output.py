@@ -18,6 +18,7 @@ from bertkit.base import storage
 from bertkit.base.errors import ResumeError, SettingsError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import announce
+from bertkit.base.remote import is_remote
 
 LOCK_FILE = ".lock"
 WILDCARDS = frozenset("*?[")
@@ -70,8 +71,10 @@ def find_place(output: Path, flag: str = "--output") -> Path:
     """Resolve an output path: for a link, return its target, so that the link itself stays.
 
     Raises:
-        SettingsError: it or a parent is a broken link, or it is a pipe or a device.
+        SettingsError: it or a parent is a broken link, or it is a pipe, a device or a URL.
     """
+    if is_remote(output):
+        raise SettingsError(f"{flag} must be on this disk here, and is a URL; copy it there later")
     with storage_errors(output, "written"):
         for path in (output, *output.parents):
             if path.is_symlink() and not path.exists():

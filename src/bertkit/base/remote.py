@@ -28,9 +28,20 @@ URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/+(?P<rest>[^/].*)", re.DOTALL)
 PASSWORD = re.compile(r"[^/]*:[^/]*@")  # at the beginning of what follows the scheme
 SIGNATURE = re.compile(r"\?[\w.~%-]+=")  # a ? in a glob has no name and = behind it
 SECRETS = re.compile(r"(?<=//)[^/@\s]+@|\?[\w.~%-]+=\S*")
-BUFFER_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 14
+PIECE_BYTES = 8 << 20  # fetched at a time
 # What file systems call the version of a file, the most reliable first.
-VERSIONS = ("ETag", "etag", "md5Hash", "xet_hash", "blob_id", "sha256", "LastModified", "mtime")
+VERSIONS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "xet_hash",
+    "blob_id",
+    "sha256",
+    "LastModified",
+    "mtime",
+    "created",
+)
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 
 
@@ -54,6 +65,11 @@ def to_url(name: str | Path) -> str:
             " variables or the service's own files"
         )
     return f"{found['scheme']}://{found['rest']}"
+
+
+def show(path: Path) -> str:
+    """Return a path for messages; of a URL, both slashes."""
+    return to_url(path) if is_remote(path) else str(path)
 
 
 @contextmanager
@@ -96,8 +112,8 @@ class RemoteFile:
     """A file of a remote folder, as far as readers need a path."""
 
     url: str
-    size_bytes: int | None = None
-    version: str | None = None  # another one means another content
+    size_bytes: int | None  # None if the service doesn't say
+    version: str  # another one means another content
 
     @property
     def name(self) -> str:
@@ -117,13 +133,12 @@ class RemoteFile:
     def __str__(self) -> str:
         return self.url
 
-    def open(self, mode: str = "rb", buffering: int = BUFFER_BYTES) -> BinaryIO:
+    def open(self, mode: str = "rb", buffering: int = 0) -> BinaryIO:
         """Open for reading, in pieces that are fetched when they are read."""
         filesystem, path = open_filesystem(self.url)
         with remote_errors(self.url, "read"):
-            stream = filesystem.open(path, mode)
-        raw = _RemoteStream(stream, self.url)
-        return io.BufferedReader(raw, max(buffering, io.DEFAULT_BUFFER_SIZE))
+            stream = filesystem.open(path, mode, block_size=PIECE_BYTES)
+        return io.BufferedReader(_RemoteStream(stream, self.url), max(buffering, BUFFER_BYTES))
 
 
 class _RemoteStream(io.RawIOBase):
@@ -200,18 +215,17 @@ def list_folder(url: str) -> dict[str, RemoteFile]:
     }
 
 
-def match_pattern(url: str, *, only_files: bool) -> list[str]:
-    """Return the URLs that a glob pattern matches, sorted."""
+def match_pattern(url: str) -> dict[str, Mapping[str, Any]]:
+    """Return the URLs of files and folders that a glob matches, with what `find_info` returns."""
     filesystem, path = open_filesystem(url)
     filesystem.invalidate_cache()
     with remote_errors(url, "listed"):
         found = filesystem.glob(path, detail=True)
-    kinds = {"file"} if only_files else {"file", "directory"}
-    keys = [key for key, info in sorted(found.items()) if info["type"] in kinds]
-    return [filesystem.unstrip_protocol(key) for key in keys]
+    return {filesystem.unstrip_protocol(key): info for key, info in sorted(found.items())}
 
 
 def make_file(url: str, info: Mapping[str, Any]) -> RemoteFile:
     """Return a file as the file system describes it."""
-    version = next((info[key] for key in VERSIONS if info.get(key) is not None), None)
-    return RemoteFile(url, info.get("size"), None if version is None else str(version))
+    size_bytes = info.get("size")
+    version = next((info[key] for key in VERSIONS if info.get(key) is not None), size_bytes)
+    return RemoteFile(url, size_bytes, str(version))

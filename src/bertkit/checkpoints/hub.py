@@ -41,6 +41,8 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, read_text, write_all, write_file
 from bertkit.base.members import check_name
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.base.remote import is_remote
+from bertkit.base.remote_folder import fetch
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
     DESCRIPTIONS,
@@ -50,7 +52,7 @@ from bertkit.checkpoints.file_names import (
     ONNX_FILE,
     WEIGHTS,
 )
-from bertkit.checkpoints.run_folder import find_checkpoint, find_run
+from bertkit.checkpoints.run_folder import choose_model_files, find_checkpoint, find_run
 
 PACKAGE = "bertkit_minilm"
 INSTALL_COMMAND = "pip install ./models/minilm"
@@ -114,6 +116,7 @@ def _find_model(text: str | Path | None, revision: str | None, *, for_weights: b
         raise SettingsError(
             f"a model is a folder or the id of a model of the Hub, and not {type(text).__name__}"
         )
+    text = fetch(text, choose_model_files) if is_remote(text) else text
     # A TensorFlow checkpoint is given by the prefix of its files; no file has just that name.
     names = (text, f"{text}{TENSORFLOW_SUFFIX}")
     if any(map(is_on_disk, names)):

@@ -5,6 +5,7 @@ line. `run/checkpoints/step-00001000/` is a Hugging Face folder plus the optimiz
 and a `manifest.json` with the size and checksums of each file and a checksum of itself.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,8 @@ CHECKPOINTS = "checkpoints"
 RUN_FOLDER = "run"  # the run in a result's folder, where that has more than the run
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
+STEP_IN_NAME = re.compile(rf"(^|.*/)(?P<folder>\w+)/{STEP_PREFIX}(?P<number>[0-9]+)/")
+OPTIMIZER_FILE = "optimizer.safetensors"
 FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # files that a run never has
 FILES_OF_MODELS = (CONFIG_FILE, *FILES_OF_OTHERS)
 
@@ -74,6 +77,24 @@ def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
     for path in list_checkpoints(run)[:-keep]:
         if path not in kept:
             remove_folder(path)
+
+
+def choose_model_files(names: Collection[str]) -> list[str]:
+    """Return a run's files that a model is opened from: no older checkpoints, dumps, optimizer."""
+    steps = {name: STEP_IN_NAME.match(name) for name in names}
+    newest = max(
+        (step["number"] for step in steps.values() if step and step["folder"] == CHECKPOINTS),
+        default="",
+    )
+    return [
+        name
+        for name, step in steps.items()
+        if step is None
+        or (
+            (step["folder"] == CHECKPOINTS and step["number"] == newest)
+            and not name.endswith(OPTIMIZER_FILE)
+        )
+    ]
 
 
 def is_run(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """`bertkit embed`: embed a file of texts."""
 
 import json as json_module
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.base.remote import show
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import (
     NamedModel,
@@ -90,17 +91,21 @@ def embed(
         embedder = Embedder.load(model, settings)
         announce(_describe_embedding(embed_lines(embedder, files, print), json=json))
     else:
-        print(_describe_embedding(run(model, texts, output, settings), json=json))
+        result = run(model, texts, output, settings)
+        print(_describe_embedding(replace(result, output=output), json=json))
 
 
 def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
     """Format the summary as JSON or text."""
     if json:
-        return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
+        return json_module.dumps(
+            {**asdict(result), "output": result.output and show(result.output)}
+        )
     counts = result.counts
     rate = f"{result.tokens_per_second:,.0f} per second"
+    place = show(result.output) if result.output else "standard output"
     line = (
-        f"{pluralize(counts.texts, 'text')} → {result.output or 'standard output'}"
+        f"{pluralize(counts.texts, 'text')} → {place}"
         f" [{result.num_rows}, {result.dimension}], {pluralize(counts.tokens, 'token')},"
         f" {'already done' if result.was_done else rate}"
     )

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
+from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import check_share, check_standard_output, describe_missing
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
@@ -168,7 +169,7 @@ def prepare(
         print(f"    note: {line}")
     megabytes = manifest.raw_bytes / 1e6
     if result.was_done:
-        print(f"{output} is already done: {megabytes:,.1f} MB of text")
+        print(f"{show(output)} is already done: {megabytes:,.1f} MB of text")
     else:
         rate = result.bytes_per_second / 1e6
         print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
@@ -219,9 +220,9 @@ def pretrain(
     if json:
         print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
         return
-    command = f'fill-mask {output} "She opened the [MASK]."'
+    command = f'fill-mask {show(output)} "She opened the [MASK]."'
     if settings.objective == "causal":
-        command = f'generate {output} "She opened the"'
+        command = f'generate {show(output)} "She opened the"'
     print(
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."

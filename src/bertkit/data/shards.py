@@ -37,6 +37,7 @@ from bertkit.base.checksums import (
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import durable_file
+from bertkit.base.remote_folder import fetch
 from bertkit.data.readers.document import ReadReport
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -278,12 +279,13 @@ class ShardSet:
 
     @classmethod
     def open(cls, folder: Path, *, verify: Literal["touched", "all"] = "touched") -> Self:
-        """Open a folder of shards.
+        """Open a folder of shards; that of a URL is fetched first.
 
         Args:
             verify: "touched" checks the first 4 KiB of each file now and each MiB when it is first
                 read, "all" checks everything now, including the copy of the tokenizer.
         """
+        folder = fetch(folder)
         manifest = read_manifest(folder)
         if verify == "all":
             for record in manifest.shards:

@@ -16,6 +16,7 @@ from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsE
 from bertkit.base.files import DurableFile, DurableStream, durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
+from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
@@ -130,6 +131,7 @@ class EmbedResult:
     tokens_per_second: float = 0.0  # of this call, special tokens included
 
 
+@publishes_output(files=WRITERS)
 def embed(
     model: str | Path,
     source: str | Path | Sequence[str | Path] | TextFiles,

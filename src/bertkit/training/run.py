@@ -21,6 +21,7 @@ from bertkit.base.settings import list_differences, list_flag_differences
 from bertkit.checkpoints.formats import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
+    OPTIMIZER_FILE,
     checkpoint_path,
     list_checkpoints,
     rotate_checkpoints,
@@ -60,7 +61,6 @@ def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
 
 RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"
-OPTIMIZER_FILE = "optimizer.safetensors"
 LOG_FILE = "log.jsonl"
 AUTO = "auto"
 

@@ -27,6 +27,7 @@ EXCEPTIONS = {
     ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/frozen.py", "np.memmap"),  # to be read only
     ("recipes/finetune/frozen.py", "shutil.disk_usage"),  # asks
+    ("base/remote_folder.py", "shutil.disk_usage"),
 }
 MODULES = {"shutil", "tempfile", "mmap"}
 OS_FUNCTIONS = {

@@ -5,12 +5,12 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from bertkit.base.errors import (
     BertkitError,
@@ -224,9 +224,11 @@ def find_files(argument: str) -> Iterator[tuple[Path | RemoteFile, str]]:
             yield path, name_source(path, above)
 
 
-def _find_remote(url: str) -> Iterator[tuple[RemoteFile, str]]:
+def _find_remote(
+    url: str, info: Mapping[str, Any] | None = None
+) -> Iterator[tuple[RemoteFile, str]]:
     """Yield the files of a URL, each with the URL of the folder that its name is relative to."""
-    info = find_info(url)
+    info = info or find_info(url)
     if info is not None and info["type"] == "file":
         yield make_file(url, info), url.rpartition("/")[0]
     elif info is not None:
@@ -236,12 +238,14 @@ def _find_remote(url: str) -> Iterator[tuple[RemoteFile, str]]:
         for file in files:
             yield file, url
     else:
-        matches = match_pattern(url, only_files="**" in url) if WILDCARDS & set(url) else []
-        matches = [match for match in matches if PurePosixPath(match).suffix != INDEX_SUFFIX]
+        matches = match_pattern(url) if WILDCARDS & set(url) else {}
+        if "**" in url:  # files in a matching folder match by themselves
+            matches = {url: info for url, info in matches.items() if info["type"] == "file"}
         if not matches:
             raise MissingFileError(f"{url} doesn't exist, and matches no file")
-        for match in matches:
-            yield from _find_remote(match)
+        for match, info in matches.items():
+            if PurePosixPath(match).suffix != INDEX_SUFFIX:
+                yield from _find_remote(match, info)
 
 
 def _is_left_out(name: str) -> bool:

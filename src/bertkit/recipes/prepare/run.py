@@ -20,6 +20,7 @@ from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_parts
 from bertkit.base.progress import show_progress
+from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
@@ -134,6 +135,7 @@ def plan_preparation(
     )
 
 
+@publishes_output()
 def prepare(
     inputs: Sequence[CorpusInput],
     tokenizer_path: Path,
@@ -187,6 +189,7 @@ class ShareResult(NamedTuple):
     num_missing: int  # of these, not done yet by any process
 
 
+@publishes_output()
 def prepare_share(
     inputs: Sequence[CorpusInput],
     tokenizer_path: Path,

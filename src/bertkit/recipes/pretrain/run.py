@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertkit.base.errors import ResumeError, pluralize
 from bertkit.base.progress import announce
+from bertkit.base.remote_folder import publishes_output
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.recipes.pretrain.job import (
     Phase,
@@ -60,6 +61,7 @@ class DryRun:
     precision: str
 
 
+@publishes_output()
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
     """Pre-train on the shards that `prepare` wrote, or resume the run in `output`.
 

@@ -20,6 +20,7 @@ from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
+from bertkit.recipes.prepare import plan
 
 NUMBERS = count()
 
@@ -294,3 +295,17 @@ def test_a_name_that_leads_out_of_the_cache_is_refused(bucket, tmp_path, name, c
     assert len(lines) == 1
     assert "a file" in lines[0] or "one of its files" in lines[0]
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name[0] != "."]
+
+
+def test_tasks_of_a_scheduler_share_a_bucket(workshop, bucket, tmp_path, monkeypatch, capsys):
+    write_parts(tmp_path, bucket)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
+    assert prepare(workshop, tmp_path / "here", f"{bucket.url}/corpus") == 0
+    words = f"{bucket.url}/shards", f"{bucket.url}/corpus"
+    for share in ("0/2", "1/2"):
+        assert "shards/manifest.json" not in bucket.names()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / share[0]))
+        assert prepare(workshop, *words, "--workers", "1", "--shard", share) == 0
+    assert f"{bucket.url}/shards: 2 of 4 parts missing" in capsys.readouterr().out
+    here = {f"shards/{name}": each for name, each in list_files(tmp_path / "here").items()}
+    assert {name: bucket[name] for name in bucket.names("shards")} == here

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from bertkit.base.errors import InputError, MissingFileError, SettingsError
 from bertkit.base.progress import announce
+from bertkit.base.remote import is_remote, to_url
 from bertkit.data.readers.jsonl import CorpusInput, memory_source
 from bertkit.data.readers.sources import STANDARD_INPUT
 from bertkit.data.tables.decoder import DEFAULT_FIELD
@@ -103,6 +104,8 @@ def name_files(data: object) -> list[str] | None:
 
 def check_name(name: str | Path) -> str:
     """Return the name of a file, folder, glob or another source, if there is one."""
+    if is_remote(name):
+        return to_url(name)
     text = str(name)
     is_source = text == STANDARD_INPUT or text.startswith(HUB_SCHEME)
     if is_source or _exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207

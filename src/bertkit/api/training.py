@@ -14,6 +14,7 @@ from bertkit.api.settings import build, build_each, takes_settings
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
+from bertkit.base.remote import find_info, is_remote
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
@@ -135,6 +136,8 @@ def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
     if not isinstance(tokenizer, Tokenizer):
         return resolve_tokenizer(tokenizer)
     folder = shards.with_name(f"{shards.name}-tokenizer")
+    if is_remote(shards):
+        folder = choose_output(None, "tokenizer")
     tokenizer.save(folder)
     return folder
 
@@ -174,7 +177,7 @@ def pretrain(
     place = choose_output(output, "pretrained")
     with observe(on_step, on_evaluation):
         names = name_files(data)
-        if names is not None and (Path(names[0]) / PLAN).is_file():
+        if names is not None and _has_shards(names[0]):
             if tokenizer is not None:
                 raise SettingsError("shards have a tokenizer of their own; leave out tokenizer")
             return run_pretrain(Path(names[0]), place, chosen)
@@ -185,6 +188,13 @@ def pretrain(
                 train_tokenizer(data, output=source, **reading)
         prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
+
+
+def _has_shards(name: str) -> bool:
+    """Whether a folder was written by `prepare`."""
+    if is_remote(name):
+        return find_info(f"{name.rstrip('/')}/{PLAN}") is not None
+    return (Path(name) / PLAN).is_file()
 
 
 @ends_in_one_line

@@ -227,5 +227,7 @@ def match_pattern(url: str) -> dict[str, Mapping[str, Any]]:
 def make_file(url: str, info: Mapping[str, Any]) -> RemoteFile:
     """Return a file as the file system describes it."""
     size_bytes = info.get("size")
-    version = next((info[key] for key in VERSIONS if info.get(key) is not None), size_bytes)
+    version: Any = next((info[key] for key in VERSIONS if info.get(key) is not None), size_bytes)
+    if hasattr(version, "timestamp"):  # a listing has another time zone, or a number
+        version = version.timestamp()
     return RemoteFile(url, size_bytes, str(version))

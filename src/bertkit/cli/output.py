@@ -18,6 +18,7 @@ from typing import TextIO, cast
 from bertkit.base.errors import SettingsError, StorageError, pluralize
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import announce
+from bertkit.base.remote import show
 
 # Flags that lower memory use, most effective first.
 FLAGS = (
@@ -156,10 +157,10 @@ def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
 def describe_missing(output: Path, num_parts: int, num_missing: int, *, json: bool) -> str:
     """Describe how many parts of a shared output other processes still have to make."""
     if json:
-        facts = {"output": str(output), "num_parts": num_parts, "num_missing": num_missing}
+        facts = {"output": show(output), "num_parts": num_parts, "num_missing": num_missing}
         return json_module.dumps(facts)
     return (
-        f"{output}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
+        f"{show(output)}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
         " shards, or the same command without --shard, which does the rest"
     )
 

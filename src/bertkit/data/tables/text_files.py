@@ -137,7 +137,9 @@ class TextFiles:
         That of one file or folder has its name; of several, their common folder and a digest.
         """
         if any(map(is_remote, self.inputs)):
-            raise SettingsError("name a folder for what is made of a remote input, with --index")
+            raise SettingsError(
+                "an index of remote texts needs a folder; name one with --index-folder"
+            )
         first = Path(self.inputs[0])
         if len(self.inputs) == 1 and first.exists():
             return name_beside(first)

@@ -23,7 +23,7 @@ from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.cli.main import main
 from bertkit.recipes.pretrain import run as recipe
 from bertkit.training import job as job_module
-from bertkit.training import loop
+from bertkit.training import replica
 from bertkit.training import step as step_module
 from bertkit.training.run import Run
 
@@ -175,7 +175,7 @@ def watch_storage(watch: Watch) -> None:
 
 def watch_training(watch: Watch) -> None:
     """Let what the loop asks of its job and its optimizer be places; leave measuring out."""
-    build_job, build_optimizer = recipe.build_job, loop.build_optimizer
+    build_job, build_optimizer = recipe.build_job, replica.build_optimizer
     last_epoch = 0
 
     def watch_examples(original: Callable[[int], Any]) -> Callable[[int], Any]:
@@ -226,7 +226,7 @@ def watch_training(watch: Watch) -> None:
         return PEAK_OPERATIONS
 
     recipe.build_job = build_watched_job
-    loop.build_optimizer = build_watched_optimizer
+    replica.build_optimizer = build_watched_optimizer
     job_module.measure_peak = measure_peak
 
 

@@ -22,6 +22,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from bertkit.base.launch import Launch
+
 
 class StandardError:
     """A stream wrapper that ignores write errors.
@@ -108,8 +110,10 @@ def estimate_seconds_left(seconds: float, done: float, left: float) -> float:
     return seconds / done * left
 
 
-def announce(text: str) -> None:
-    """Write a line to standard error."""
+def announce(text: str, *, by_first_rank: bool = True) -> None:
+    """Write a line to standard error; of several ranks that say the same, only the first does."""
+    if by_first_rank and not Launch.read().is_first:
+        return
     stream = StandardError(sys.stderr)
     stream.write(f"{text}\n")
     stream.flush()
@@ -131,7 +135,7 @@ def show_progress(
     Args:
         is_hidden: show nothing, because printed results show the progress.
     """
-    if is_hidden:
+    if is_hidden or not Launch.read().is_first:
         yield _Hidden()
         return
     console = open_console()

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from bertkit._version import __version__
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
 from bertkit.base.files import read_text
+from bertkit.base.launch import Launch
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
@@ -171,6 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Threads that spin while they wait make training ten times slower beside any busy program.
     # OpenMP reads this when torch is loaded, which the command does later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if Launch.read().num_ranks > 1:  # torch warns of parameters that are used in every step
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     fill_closed_descriptors()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -252,7 +255,9 @@ def check_installed(names: Collection[str], app: App) -> None:
 def fail(message: str, exit_code: int) -> int:
     """Print one line to standard error, without control characters."""
     words = ("".join(filter(str.isprintable, word)) for word in message.split())
-    announce(" ".join(("bertkit:", *words)))
+    launch = Launch.read()
+    program = "bertkit:" if launch.is_first else f"bertkit (rank {launch.rank}):"
+    announce(" ".join((program, *words)), by_first_rank=False)
     return exit_code
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from bertkit.base.errors import SettingsError, StorageError, pluralize
+from bertkit.base.launch import Launch
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
@@ -96,11 +97,22 @@ class StandardOutput:
             ) from None
 
 
+class _Silence(StandardOutput):
+    """Drops what a command prints."""
+
+    def write(self, text: str) -> int:
+        """Drop text."""
+        return len(text)
+
+
 @contextmanager
 def hold_standard_output() -> Iterator[None]:
-    """Send everything that the block prints through `StandardOutput`, and flush it."""
+    """Send everything that the block prints through `StandardOutput`, and flush it.
+
+    Of several ranks, only the first prints.
+    """
     before = sys.stdout
-    output = StandardOutput(before)
+    output = StandardOutput(before) if Launch.read().is_first else _Silence(before)
     sys.stdout = cast("TextIO", output)
     try:
         yield

@@ -15,7 +15,8 @@ import torch
 from bertkit.training.device import mixed_precision, synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.ranks import current_ranks
+from bertkit.training.replica import Replica
 from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, OptimizationSettings
 from bertkit.training.step import take_step
 
@@ -51,7 +52,7 @@ class MeasuredStep:
 def measure_steps(
     job: Job[AnyBatch],
     settings: OptimizationSettings,
-    optimizer: torch.optim.Optimizer,
+    replica: Replica[AnyBatch],
     machine: Machine,
     *,
     after_step: Callable[[], None] = lambda: None,
@@ -61,12 +62,13 @@ def measure_steps(
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):
         begun = time.monotonic()
-        result = take_step(job, settings, optimizer, step, 0.0, machine)
+        result = take_step(job, settings, replica, step, 0.0, machine)
         synchronize(machine.device)
         seconds = time.monotonic() - begun
         steps.append(MeasuredStep(seconds, result.num_tokens, result.num_operations))
         after_step()
-        if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:
+        (is_enough,) = replica.ranks.any(time.monotonic() - started > MEASURED_SECONDS)
+        if step >= WARM_UP_STEPS and is_enough:
             break
     return steps
 
@@ -74,13 +76,11 @@ def measure_steps(
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
     """Measure a few steps on a copy of the model, which is then discarded."""
     trial = replace(job, model=copy.deepcopy(job.model))
-    optimizer = build_optimizer(
-        trial.model, settings, trial.learning_rate_scale, trial.muon_learning_rate
-    )
-    steps = measure_steps(trial, settings, optimizer, machine)
+    replica = Replica.build(trial, settings, machine)
+    steps = measure_steps(trial, settings, replica, machine)
     begun = time.monotonic()
     with mixed_precision(machine.device, machine.precision):
-        job.evaluate()
+        replica.ranks.from_first(job.evaluate)
     return StepPace(
         step_seconds=median_high(step.seconds for step in drop_warm_up(steps)),
         evaluation_seconds=time.monotonic() - begun,
@@ -107,7 +107,7 @@ def count_steps(
     """Return the number of steps that fit in the budget, at least 1.
 
     Without `pace` a budget in minutes measures it, and the time of measuring counts toward the
-    budget.
+    budget. All ranks get the number that the first one finds.
     """
     if settings.steps is not None:
         return settings.steps
@@ -118,7 +118,8 @@ def count_steps(
     seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
     seconds -= time.monotonic() - started
     seconds *= 1.0 - CHECKPOINT_SHARE
-    return max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
+    num_steps = max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
+    return current_ranks().from_first(lambda: num_steps)
 
 
 def count_tokens_per_step(job: Job[AnyBatch]) -> float:

@@ -25,6 +25,7 @@ from typing import Literal
 import torch
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.launch import Launch
 from bertkit.base.progress import announce
 from bertkit.training.processor import find_bf16_gain, has_native_bf16, read_processor
 
@@ -74,7 +75,9 @@ Work = Literal["inference", "training"]
 def choose_device(name: str) -> torch.device:
     """Return the device for a `--device` flag."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and (launch := Launch.read()).num_ranks > 1:
+        name = f"cuda:{launch.local_rank}"
     try:
         device = torch.device(name)
     except RuntimeError:

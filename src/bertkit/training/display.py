@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bertkit.base.launch import Launch
 from bertkit.base.progress import announce, estimate_seconds_left, open_console
 
 LINE_INTERVAL_SECONDS = 15.0
@@ -42,7 +43,7 @@ def show_training(
     """
     columns = _list_columns(metrics, watched)
     console = open_console()
-    if not console.is_terminal:
+    if not console.is_terminal or not Launch.read().is_first:
         yield _RunLines(num_steps, step, columns)
         return
     panel = _Panel(num_steps, step, columns, console)

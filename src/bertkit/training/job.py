@@ -177,6 +177,8 @@ class Machine:
         allocates blocks of the same sizes again and again.
         """
         device = choose_device(settings.device)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # NCCL communicates from it
         precision = choose_precision(settings.precision, device, "training")
         prepare_memory(device)
         return cls(device, precision, measure_peak(device, precision))

@@ -30,6 +30,7 @@ from bertkit.base.signals import stop_at_once
 from bertkit.checkpoints.run_folder import CHECKPOINTS, checkpoint_path, list_checkpoints
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import fit
+from bertkit.training.ranks import current_ranks, joined_ranks
 from bertkit.training.run import (
     Run,
     RunRecord,
@@ -85,6 +86,7 @@ class SavedMetrics(FinishedRecord):
 
 
 SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
+Result = TypeVar("Result")
 AnyContext = TypeVar("AnyContext")  # a dataclass with a model and a machine
 
 
@@ -103,7 +105,7 @@ def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> Saved
         return None
     saved = kind.read(output)
     saved.check_files(output)
-    if not wanted.settings.get("keep_checkpoints"):
+    if current_ranks().is_first and not wanted.settings.get("keep_checkpoints"):
         drop_left_checkpoints(run)
     announce(f"{output} is already finished; nothing is trained")
     return saved
@@ -171,7 +173,9 @@ def open_run(
     check: Callable[[Path], object] = lambda _: None,
     describe_stop: Callable[[], str] | None = None,
 ) -> Iterator[None]:
-    """Lock a run for this process, and stop at once on a signal outside of the loop.
+    """Lock a run for this process and the ranks that train with it.
+
+    Outside of the loop a signal stops at once.
 
     `output` is the folder of the model, if the run is a folder in it; it must not overlap with
     `inputs`. `check` raises an error to reject it for a reason of the recipe's own. `describe_stop`
@@ -182,18 +186,21 @@ def open_run(
         check(folder)
         refuse_other_content(folder, run)
 
-    with (
-        stop_at_once(describe_stop or run.describe_stop),
-        open_output(
+    with stop_at_once(describe_stop or run.describe_stop), joined_ranks() as ranks:
+        if not ranks.is_first:
+            ranks.wait()
+            yield
+            return
+        with open_output(
             output or run.folder,
             "training in",
             inputs=inputs,
             check=check_folder,
             is_workplace=True,
-        ),
-    ):
-        run.remove_unfinished()
-        yield
+        ):
+            run.remove_unfinished()
+            ranks.wait()
+            yield
 
 
 def refuse_other_content(folder: Path, run: Run) -> None:
@@ -252,6 +259,22 @@ def train_to_end(
     if state.is_done(record.num_steps):
         return state
     return fit(job, settings, run=run, state=state, num_steps=record.num_steps, machine=machine)
+
+
+def finish_run(finish: Callable[[], Result], load: Callable[[], Result]) -> Result:
+    """Return what `finish` makes of a trained run; other ranks wait and load it from the folder."""
+    ranks = current_ranks()
+    if ranks.is_first:
+        result = finish()
+        ranks.wait()
+        return result
+    ranks.wait()
+    return load()
+
+
+def do_in_first_rank(work: Callable[[], None]) -> None:
+    """Change the weights before the first step; other ranks wait, and get them with that step."""
+    current_ranks().from_first(work)
 
 
 def load_checkpoint(run: Run, step: int, context: AnyContext) -> AnyContext:

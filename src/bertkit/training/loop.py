@@ -6,10 +6,9 @@ Everything specific to a model or a task comes in a `Job`.
 import math
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Generic
-
-import torch
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
@@ -17,8 +16,9 @@ from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Machine, Watched
-from bertkit.training.log import RunLog, current_observers, read_log
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
+from bertkit.training.ranks import Ranks
+from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState, describe_versions
 from bertkit.training.settings import OptimizationSettings, learning_rate_at
 from bertkit.training.step import (
@@ -112,20 +112,27 @@ def fit(
         None if no metric is watched or none of its values was finite.
     """
     align_weights(job.model)
-    optimizer = build_optimizer(
-        job.model, settings, job.learning_rate_scale, job.muon_learning_rate
-    )
+    replica = Replica.build(job, settings, machine)
     watched = None if job.watched is None else job.watched.metric
     if state.step:
-        run.load(state, job.model, optimizer)
+        run.load(state, replica.model, replica.optimizer)
     with (
-        RunLog(run.log_path, state.step, state.num_log_rows) as log,
+        _open_log(run, state, replica.ranks) as log,
         show_training(num_steps, state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
     ):
         spikes = SpikeFinder.from_log(read_log(run.log_path))
-        loop = _Loop(job, settings, run, num_steps, machine, optimizer, spikes)
+        loop = _Loop(job, settings, run, num_steps, machine, replica, spikes)
         return loop.go(state, log, display, stop)
+
+
+def _open_log(
+    run: Run, state: RunState, ranks: Ranks
+) -> AbstractContextManager[RunLog | SilentLog]:
+    """Open the log in the first rank; in the others one that drops its rows."""
+    if not ranks.is_first:
+        return nullcontext(SilentLog())
+    return RunLog(run.log_path, state.step, state.num_log_rows)
 
 
 @dataclass(frozen=True)
@@ -135,27 +142,31 @@ class _Loop(Generic[AnyBatch]):
     run: Run
     num_steps: int
     machine: Machine
-    optimizer: torch.optim.Optimizer
+    replica: Replica[AnyBatch]
     spikes: SpikeFinder
 
-    def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
+    def go(
+        self, state: RunState, log: RunLog | SilentLog, display: Display, stop: StopRequest
+    ) -> RunState:
         """Evaluate, save and step until the last step is done and evaluated.
 
         A signal may arrive between any two lines. If it interrupts an evaluation, the resumed run
-        repeats that evaluation.
+        repeats that evaluation. Where one rank gets a signal, all stop after the same step.
         """
         saved_step, saved_at = state.step, time.monotonic()
         while True:
             if self._is_evaluation_due(state):
                 state = self._evaluate(state, log, display, stop)
             is_done = state.is_done(self.num_steps)
-            is_due = self._is_checkpoint_due(state, saved_at)
-            if is_done or ((is_due or stop.is_set) and state.step > saved_step):
+            is_due, is_stopped = self.replica.ranks.any(
+                self._is_checkpoint_due(state, saved_at), stop.is_set
+            )
+            if is_done or ((is_due or is_stopped) and state.step > saved_step):
                 self._save(state, log)
                 saved_step, saved_at = state.step, time.monotonic()
             if is_done:
                 return state
-            if stop.is_set and state.step == saved_step:
+            if is_stopped:
                 raise StoppedError(self._describe_stop(saved_step))
             state = self._step(state, log, display)
 
@@ -178,7 +189,7 @@ class _Loop(Generic[AnyBatch]):
             return state.step % self.settings.checkpoint_every == 0
         return time.monotonic() - saved_at > CHECKPOINT_INTERVAL_SECONDS
 
-    def _step(self, state: RunState, log: RunLog, display: Display) -> RunState:
+    def _step(self, state: RunState, log: RunLog | SilentLog, display: Display) -> RunState:
         started = time.perf_counter()
         rate = learning_rate_at(
             state.step,
@@ -187,7 +198,7 @@ class _Loop(Generic[AnyBatch]):
             warmup=self.settings.warmup,
             schedule=self.settings.schedule,
         )
-        result = take_step(self.job, self.settings, self.optimizer, state.step, rate, self.machine)
+        result = take_step(self.job, self.settings, self.replica, state.step, rate, self.machine)
         seconds = time.perf_counter() - started
         state = state.model_copy(
             update={
@@ -204,7 +215,8 @@ class _Loop(Generic[AnyBatch]):
             "tokens_per_second": result.num_tokens / seconds,
             "elapsed_seconds": state.elapsed_seconds,
         }
-        share = self.machine.share_of_peak(result.num_operations / seconds)
+        operations = result.num_operations / self.replica.ranks.count
+        share = self.machine.share_of_peak(operations / seconds)
         if share is not None:
             values["share_of_peak"] = share
         if result.is_applied:
@@ -216,29 +228,38 @@ class _Loop(Generic[AnyBatch]):
             self._report_skipped(state, result, log, display)
         return state
 
-    def _watch_loss(self, step: int, result: StepResult, log: RunLog, display: Display) -> None:
+    def _watch_loss(
+        self, step: int, result: StepResult, log: RunLog | SilentLog, display: Display
+    ) -> None:
         """Report a loss far above the recent losses."""
         spike = self.spikes.see(step, result.metrics["loss"])
         if spike is None:
             return
-        log.write("spike", step, **asdict(spike), examples=result.examples)
+        examples = self._name_examples(step)
+        log.write("spike", step, **asdict(spike), examples=examples)
         display.say(
             f"step {step:,}: the loss, {spike.loss:.3f}, is far above recent losses,"
             f" {spike.expected:.3f} ± {spike.deviation:.3f}"
-            f" ({self.job.example_names}: {result.examples})"
+            f" ({self.job.example_names}: {examples})"
         )
 
+    def _name_examples(self, step: int) -> str:
+        """Return the names of all examples of a step, which is counted from 1."""
+        return ", ".join(batch.describe() for batch in self.job.batches_at(step - 1))
+
     def _report_skipped(
-        self, state: RunState, result: StepResult, log: RunLog, display: Display
+        self, state: RunState, result: StepResult, log: RunLog | SilentLog, display: Display
     ) -> None:
         """Report and dump a step that was not applied; raise after too many of them in a row."""
+        examples = self._name_examples(state.step)
         text = (
             f"step {state.step:,}: loss or gradient is not finite; the step was skipped"
-            f" ({self.job.example_names}: {result.examples})"
+            f" ({self.job.example_names}: {examples})"
         )
         display.say(text)  # before writing may fail
-        log.write("not-finite", state.step, examples=result.examples)
-        if has_room(self.run.folder, state.step):
+        log.write("not-finite", state.step, examples=examples)
+        self.replica.update(self.job.model)
+        if self.replica.ranks.is_first and has_room(self.run.folder, state.step):
             display.say(self._dump(state.step, result))
         if state.num_skipped >= self.settings.max_skipped_steps:
             raise NonFiniteError(
@@ -267,12 +288,13 @@ class _Loop(Generic[AnyBatch]):
         return f"step {step:,} is saved with its weights and batches in {path}"
 
     def _evaluate(
-        self, state: RunState, log: RunLog, display: Display, stop: StopRequest
+        self, state: RunState, log: RunLog | SilentLog, display: Display, stop: StopRequest
     ) -> RunState:
         """Evaluate on held-out data and log it; return the same state if a signal interrupts it."""
         started = time.monotonic()
+        self.replica.update(self.job.model)
         with mixed_precision(self.machine.device, self.machine.precision):
-            metrics = stop.run(self.job.evaluate)
+            metrics = self.replica.ranks.from_first(lambda: stop.run(self.job.evaluate))
         if metrics is None:
             return state
         if not math.isfinite(metrics["loss"]):
@@ -298,10 +320,11 @@ class _Loop(Generic[AnyBatch]):
             display.say(describe_end(watched, state))
         return state
 
-    def _save(self, state: RunState, log: RunLog) -> None:
+    def _save(self, state: RunState, log: RunLog | SilentLog) -> None:
         log.sync()
         state = state.model_copy(update={"num_log_rows": log.num_rows})
-        self.run.save(state, self.job.model, self.optimizer, self.job.save_model)
+        self.replica.update(self.job.model)
+        self.run.save(state, self.replica.model, self.replica.optimizer, self.job.save_model)
         self.run.rotate(self.settings.keep, state.best_step, *self.job.needed_steps(state.step))
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.training.job import keep_learning_rate
+from bertkit.training.ranks import current_ranks
 from bertkit.training.settings import OptimizationSettings
 
 
@@ -89,23 +91,20 @@ class Muon(torch.optim.AdamW):
 
     def _update(self, group: dict[str, Any]) -> None:
         """Update a group's matrices; those of equal shapes are made orthogonal together."""
-        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+        by_shape: dict[torch.Size, list[nn.Parameter]] = {}
         for parameter in group["params"]:
-            if parameter.grad is None:
-                continue
-            direction = self._add_momentum(parameter)
-            parts = zip(
-                parameter.chunk(group[NUM_PARTS]), direction.chunk(group[NUM_PARTS]), strict=True
-            )
-            for matrix, change in parts:
-                by_shape.setdefault(matrix.shape, []).append((matrix, change))
-            parameter.grad = None
-        for (num_rows, num_columns), pairs in by_shape.items():
-            changes = orthogonalize(torch.stack([change for _, change in pairs]))
+            if parameter.grad is not None:
+                by_shape.setdefault(parameter.shape, []).append(parameter)
+        for shape, parameters in by_shape.items():
+            num_rows, num_columns = shape[0] // group[NUM_PARTS], shape[1]
+            directions = [to_whole(self._add_momentum(each)) for each in parameters]
+            joined = torch.stack(directions).view(-1, num_rows, num_columns)
+            changes = share_work(orthogonalize, joined).view(-1, *shape)
             rate = group["lr"] * max(1.0, num_rows / num_columns) ** 0.5
-            for (matrix, _), change in zip(pairs, changes, strict=True):
-                matrix.mul_(1.0 - group["lr"] * group["weight_decay"])
-                matrix.add_(change, alpha=-rate)
+            for parameter, change in zip(parameters, changes, strict=True):
+                parameter.grad = None
+                parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
+                parameter.add_(to_shard(change, parameter), alpha=-rate)
 
     def _add_momentum(self, parameter: Tensor) -> Tensor:
         """Update a parameter's momentum, and return Nesterov's look ahead of it."""
@@ -115,6 +114,37 @@ class Muon(torch.optim.AdamW):
             state["momentum"] = torch.zeros_like(parameter)
         momentum: Tensor = state["momentum"].lerp_(gradient, 1.0 - MOMENTUM)
         return gradient.lerp(momentum, MOMENTUM)
+
+
+def share_work(
+    work: Callable[[Tensor], Tensor], matrices: Float[Tensor, "matrices rows columns"]
+) -> Float[Tensor, "matrices rows columns"]:
+    """Return what `work` makes of each matrix; every rank computes some of them."""
+    ranks = current_ranks()
+    if ranks.count == 1:
+        return work(matrices)
+    num_own = -(-len(matrices) // ranks.count)
+    # The last ranks may have fewer; they compute some that others compute too.
+    first = min(ranks.rank * num_own, len(matrices) - num_own)
+    own = work(matrices[first : first + num_own]).contiguous()
+    found = own.new_empty(ranks.count * num_own, *own.shape[1:])
+    distributed.all_gather(list(torch.split(found, num_own)), own)
+    firsts = [min(rank * num_own, len(matrices) - num_own) for rank in range(ranks.count)]
+    owners = [number // num_own for number in range(len(matrices))]
+    return found[[rank * num_own + n - firsts[rank] for n, rank in enumerate(owners)]]
+
+
+def to_whole(tensor: Tensor) -> Tensor:
+    """Return a tensor that is divided among ranks as a whole; all of them must call this."""
+    whole: Tensor = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return whole
+
+
+def to_shard(whole: Tensor, like: Tensor) -> Tensor:
+    """Return this rank's shard of a tensor that every rank has, divided like another tensor."""
+    if not isinstance(like, DTensor):
+        return whole
+    return distribute_tensor(whole, like.device_mesh, like.placements, src_data_rank=None)
 
 
 def orthogonalize(
@@ -200,7 +230,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     """
     parts = list_state(optimizer)
     return {
-        f"{name}.{part}": optimizer.state[parameter][part].detach().cpu()
+        f"{name}.{part}": to_whole(optimizer.state[parameter][part].detach()).cpu()
         for name, parameter in model.named_parameters()
         if parameter in optimizer.state
         for part in parts[parameter]
@@ -223,8 +253,14 @@ def load_optimizer_tensors(
         raise CheckpointError(f"the optimizer's state isn't that of this model: {odd}")
     for name, parameter in known.items():
         optimizer.state[parameter] = {
-            part: tensors[f"{name}.{part}"].to(parameter.device) for part in parts[parameter]
+            part: _place_like(tensors[f"{name}.{part}"], parameter) for part in parts[parameter]
         }
+
+
+def _place_like(tensor: Tensor, parameter: nn.Parameter) -> Tensor:
+    """Return a state on the parameter's device; divided like it if it has its shape."""
+    placed = tensor.to(parameter.device)
+    return to_shard(placed, parameter) if placed.shape == parameter.shape else placed
 
 
 def list_state(optimizer: torch.optim.Optimizer) -> dict[nn.Parameter, tuple[str, ...]]:

@@ -31,6 +31,7 @@ from bertkit.checkpoints.run_folder import (
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertkit.training.ranks import current_ranks
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     MAY_CHANGE,
@@ -56,6 +57,8 @@ def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
     if device.type == "cuda":
         versions["gpu"] = torch.cuda.get_device_name(device)
         versions["cuda"] = str(torch.version.cuda)
+    if (count := current_ranks().count) > 1:
+        versions["ranks"] = str(count)
     return versions
 
 
@@ -153,10 +156,17 @@ class Run:
         """Read the run's record; None for a new run."""
         return None if self.is_new else RunRecord.load(self.folder / RECORD_FILE)
 
-    def write_record(self, record: RunRecord) -> None:
-        """Write the run's record, before its first step."""
-        make_folder(self.folder)
-        record.save(self.folder / RECORD_FILE)
+    def write_record(self, record: RunRecord) -> RunRecord:
+        """Write the run's record, before its first step, and return it.
+
+        All ranks call this once they have read what was there before, and get the first one's.
+        """
+        ranks = current_ranks()
+        ranks.wait()
+        if ranks.is_first:
+            make_folder(self.folder)
+            record.save(self.folder / RECORD_FILE)
+        return ranks.from_first(lambda: record)
 
     def newest_checkpoint(self) -> Path | None:
         """The newest checkpoint, verified; None where there is none."""
@@ -197,10 +207,12 @@ class Run:
     def save(
         self, state: RunState, model: nn.Module, optimizer: optim.Optimizer, save_model: SaveFiles
     ) -> Path:
-        """Write a checkpoint, whole or not at all."""
+        """Write a checkpoint, whole or not at all; all ranks call this and the first one writes."""
         path = checkpoint_path(self.folder, state.step)
+        moments = optimizer_tensors(optimizer, model)
+        if not current_ranks().is_first:
+            return path
         with durable_folder(path) as folder:
-            moments = optimizer_tensors(optimizer, model)
             files = {
                 **save_model(folder),
                 OPTIMIZER_FILE: write_safetensors(folder / OPTIMIZER_FILE, moments),
@@ -210,10 +222,12 @@ class Run:
         return path
 
     def rotate(self, keep: int, *also: int | None) -> None:
-        """Remove old and unfinished checkpoints.
+        """Remove old and unfinished checkpoints, in the first rank.
 
         The `keep` newest and those of the steps in `also` stay.
         """
+        if not current_ranks().is_first:
+            return
         rotate_checkpoints(self.folder, keep, *also)
         remove_litter(self.folder / CHECKPOINTS)
 

@@ -53,6 +53,7 @@ BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {
     "checkpoint_activations",
     "checkpoint_every",
+    "fsdp",
     "keep",
     "keep_checkpoints",
     "max_skipped_steps",
@@ -145,6 +146,11 @@ class OptimizationSettings(Settings):
         description="Number of consecutive steps with a loss or gradient that isn't finite after"
         " which the run ends; such steps are never applied.",
     )
+    fsdp: bool = Field(
+        False,
+        description="Divide weights, gradients and the optimizer's state among the processes that"
+        " torchrun started (FSDP2), for a model that doesn't fit on one GPU.",
+    )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     precision: TrainingPrecision = Field(
         "auto",
@@ -157,7 +163,11 @@ class LoopSettings(OptimizationSettings):
     """`OptimizationSettings` with a batch size in sequences."""
 
     batch_size: Count = Field(32, description="Sequences per optimizer step.")
-    accumulate: Count = Field(1, description="Micro-batches per step, to save memory.")
+    accumulate: Count = Field(
+        1,
+        description="Micro-batches per step, to save memory. Processes that torchrun started"
+        " divide them; each computes at least one.",
+    )
 
     @model_validator(mode="after")
     def _not_more_parts_than_sequences(self) -> Self:

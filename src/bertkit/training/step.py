@@ -1,7 +1,8 @@
 """One training step: a pure function of (seed, step), the weights and the optimizer's state.
 
 Before each micro-batch torch's default generator is seeded from (seed, step, micro-batch), and
-nothing else seeds it, so a resumed run continues bit for bit without a saved generator state.
+nothing else seeds it, so a resumed run continues bit for bit without a saved generator state. Each
+rank computes some of the micro-batches, and dropout doesn't depend on which rank it is.
 
 Some libraries sum matrix products in another order if the data isn't aligned to 64 bytes, as in a
 memory-mapped file. Weights are therefore aligned before the first step.
@@ -25,8 +26,10 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import STEP_PREFIX, seal_checkpoint, verify_checkpoint
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.device import mixed_precision
-from bertkit.training.job import AnyBatch, Job, Machine, Score
-from bertkit.training.optimizer import set_learning_rate
+from bertkit.training.job import AnyBatch, Job, Machine, MicroBatch, Score
+from bertkit.training.optimizer import set_learning_rate, to_whole
+from bertkit.training.ranks import ALONE, Ranks
+from bertkit.training.replica import Replica, averaging
 from bertkit.training.settings import OptimizationSettings
 
 ALIGNMENT_BYTES = 64  # as in memory that torch allocates
@@ -40,7 +43,6 @@ class StepResult:
     num_tokens: int  # without padding
     num_operations: float
     is_applied: bool  # False if loss or gradient was not finite
-    examples: str
 
 
 def align_weights(model: nn.Module) -> None:
@@ -53,61 +55,90 @@ def align_weights(model: nn.Module) -> None:
 def take_step(
     job: Job[AnyBatch],
     settings: OptimizationSettings,
-    optimizer: torch.optim.Optimizer,
+    replica: Replica[AnyBatch],
     step: int,
     learning_rate: float,
     machine: Machine,
 ) -> StepResult:
-    """Take one optimizer step; it is applied only if loss and gradient are finite."""
-    batches = job.batches_at(step)
+    """Take one optimizer step; it is applied only if loss and gradient are finite.
+
+    With several ranks each computes its micro-batches, and all return the result of the whole step.
+    """
+    ranks, optimizer = replica.ranks, replica.optimizer
+    parts = job.share_at(step, ranks.rank, ranks.count)
     optimizer.zero_grad(set_to_none=True)
-    metrics = add_gradients(job.model, batches, job.score, settings.seed, step, machine)
-    metrics["gradient_norm"] = clip_gradients(job.model, settings.clip_norm)
+    metrics = add_gradients(replica.scoring, parts, settings.seed, step, machine, ranks)
+    metrics["gradient_norm"] = clip_gradients(replica.model, settings.clip_norm)
     if is_finite(metrics):
         set_learning_rate(optimizer, learning_rate)
         with mixed_precision(machine.device, machine.precision):
             optimizer.step()
+    counted = [part.batch for part in parts if part.counts]
+    num_tokens, num_operations = ranks.sum(
+        (
+            sum(batch.num_tokens for batch in counted),
+            sum(job.count_operations(batch) for batch in counted),
+        )
+    )
     return StepResult(
         metrics=metrics,
-        num_tokens=sum(batch.num_tokens for batch in batches),
-        num_operations=sum(job.count_operations(batch) for batch in batches),
+        num_tokens=int(num_tokens),
+        num_operations=num_operations,
         is_applied=is_finite(metrics),
-        examples=", ".join(batch.describe() for batch in batches),
     )
 
 
 def add_gradients(
-    model: nn.Module,
-    batches: Sequence[AnyBatch],
-    score: Score[AnyBatch],
+    scoring: nn.Module,
+    parts: Sequence[MicroBatch[AnyBatch]],
     seed: int,
     step: int,
     machine: Machine,
+    ranks: Ranks = ALONE,
 ) -> dict[str, float]:
-    """Run a step's micro-batches forward and backward; return mean losses and accuracies.
+    """Run micro-batches forward and backward; return the step's mean losses and accuracies.
 
     The total loss is the sum of each loss's mean over all targets in the step, so splitting the
-    step into micro-batches changes only rounding.
+    step into micro-batches, or dividing it among ranks, changes only rounding. `scoring` averages
+    gradients over the ranks, so each rank's loss is multiplied by their number.
     """
-    model.train()
-    totals = {
-        name: max(1, sum(batch.target_counts[name] for batch in batches))
-        for name in batches[0].target_counts
-    }
-    whole: list[Tensor] = []
+    scoring.train()
+    totals = _count_targets(parts, ranks)
     losses: dict[str, Tensor] = {}
     correct: dict[str, Tensor] = {}
-    for number, batch in enumerate(batches):
-        torch.manual_seed(derive_seed(seed, step, number))
-        with mixed_precision(machine.device, machine.precision):
-            scores = score(model, batch.to(machine.device))
-        loss = torch.stack([total / totals[name] for name, total in scores.losses.items()]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            whole.append(loss.detach())
-            _add(losses, scores.losses)
-            _add(correct, scores.correct)
-    return {"loss": float(sum(whole)), **_mean_metrics(losses, correct, totals)}
+    for part in parts:
+        weight = 1.0 if part.counts else 0.0
+        torch.manual_seed(derive_seed(seed, step, part.number))
+        with averaging(scoring, is_last=part is parts[-1]):
+            with mixed_precision(machine.device, machine.precision):
+                scores = scoring(part.batch.to(machine.device))
+            means = [total / totals[name] for name, total in scores.losses.items()]
+            loss = torch.stack(means).sum() * (weight * ranks.count)
+            loss.backward()  # type: ignore[no-untyped-call]
+        _add(losses, {name: weight * value.detach() for name, value in scores.losses.items()})
+        _add(correct, {name: weight * value for name, value in scores.correct.items()})
+    metrics = _mean_metrics(*_sum_over_ranks(losses, correct, ranks), totals)
+    return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
+
+
+def _count_targets(parts: Sequence[MicroBatch[AnyBatch]], ranks: Ranks) -> dict[str, int]:
+    """Return the number of targets of each loss in the whole step, at least 1."""
+    counted = [part.batch.target_counts for part in parts if part.counts]
+    names = list(parts[0].batch.target_counts)
+    sums = ranks.sum([sum(counts[name] for counts in counted) for name in names])
+    return {name: max(1, int(total)) for name, total in zip(names, sums, strict=True)}
+
+
+def _sum_over_ranks(
+    losses: Mapping[str, Tensor], correct: Mapping[str, Tensor], ranks: Ranks
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Sum losses and numbers of correct predictions over the ranks; the device waits once."""
+    numbers = torch.stack([value.double() for value in (*losses.values(), *correct.values())])
+    sums = ranks.sum(numbers.tolist())
+    return (
+        dict(zip(losses, sums[: len(losses)], strict=True)),
+        dict(zip(correct, sums[len(losses) :], strict=True)),
+    )
 
 
 def clip_gradients(model: nn.Module, clip_norm: float) -> float:
@@ -117,7 +148,7 @@ def clip_gradients(model: nn.Module, clip_norm: float) -> float:
     """
     parameters = [each for each in model.parameters() if each.grad is not None]
     norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
-    value = float(norm)
+    value = float(to_whole(norm))
     if not value <= clip_norm:
         nn.utils.clip_grads_with_norm_(parameters, clip_norm, norm)
     return value

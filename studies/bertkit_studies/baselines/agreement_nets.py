@@ -18,8 +18,9 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.training.budget import WARM_UP_STEPS
 from bertkit.training.device import synchronize
-from bertkit.training.job import Machine, Scores
+from bertkit.training.job import Machine, MicroBatch, Scores
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
+from bertkit.training.replica import ModelWithLoss
 from bertkit.training.settings import LoopSettings, learning_rate_at
 from bertkit.training.step import add_gradients, clip_gradients, is_finite
 from bertkit_studies.baselines.agreement import (
@@ -132,7 +133,8 @@ def train(
         while num_read < num_tokens:
             batch = training_batch(settings.seed, step, BATCH_SIZE, longest)
             started = time.perf_counter()
-            metrics = add_gradients(net, [batch], score, settings.seed, step, machine)
+            parts = [MicroBatch(0, batch)]
+            metrics = add_gradients(ModelWithLoss(net, score), parts, settings.seed, step, machine)
             metrics["gradient_norm"] = clip_gradients(net, settings.clip_norm)
             _check_finite(metrics, step)
             set_learning_rate(optimizer, rate_at(num_read / num_tokens, settings))

@@ -73,8 +73,7 @@ def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResu
         net = plan.begin()
     job = build_job(plan, net.to(machine.device), machine)
     num_steps = record.num_steps or count_steps(job, settings, machine)
-    record = record.model_copy(update={"num_steps": num_steps})
-    run.write_record(record)
+    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
     state = train_to_end(run, job, settings, record, state, machine)
     best_step = state.step if state.best_step is None else state.best_step
     return RecurrentResult(

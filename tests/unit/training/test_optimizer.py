@@ -17,6 +17,7 @@ from bertkit.training.budget import measure_pace
 from bertkit.training.job import Job, keep_learning_rate
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import average_weights, build_optimizer
+from bertkit.training.replica import Replica
 from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
 from bertkit.training.step import take_step
@@ -189,7 +190,7 @@ def test_a_frozen_parameter_is_in_no_group():
 def test_the_norm_that_is_clipped_has_no_frozen_part(machine):
     job = build_job(SETTINGS)
     freeze_inner(job)
-    result = take_step(job, SETTINGS, build_optimizer(job.model, SETTINGS), 0, 0.0, machine)
+    result = take_step(job, SETTINGS, Replica.build(job, SETTINGS, machine), 0, 0.0, machine)
     norm = torch.stack([each.grad.norm() for each in job.model.outer.parameters()]).norm()
     limited = min(1.0, result.metrics["gradient_norm"])
     assert float(norm) == pytest.approx(limited, rel=1e-5)

@@ -17,7 +17,7 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteErr
 from bertkit.training.job import Job, Machine
 from bertkit.training.log import RunLog, read_log
 from bertkit.training.loop import fit
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import (
@@ -96,9 +96,9 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     with pytest.raises(NonFiniteError):
         train(run, machine, 40, poison=lambda step: step >= 7)
     before = build_job(SETTINGS)
-    optimizer = build_optimizer(before.model, SETTINGS)
+    replica = Replica.build(before, SETTINGS, machine)
     for step in range(7):
-        take_step(before, SETTINGS, optimizer, step, step_rate(run, step), machine)
+        take_step(before, SETTINGS, replica, step, step_rate(run, step), machine)
     dump = read_dump(dump_path(run.folder, 8))
     assert dump.weights.keys() == before.model.state_dict().keys()
     for name, tensor in before.model.state_dict().items():
@@ -191,12 +191,12 @@ def test_a_gradient_that_is_not_finite_is_not_applied_either(run, machine):
         return Sums({"fit": sums.losses["fit"] + (0 * model.outer.bias).abs().sqrt().sum()}, {})
 
     job = replace(build_job(SETTINGS), score=score_with_steep_slope)
-    optimizer = build_optimizer(job.model, SETTINGS)
+    replica = Replica.build(job, SETTINGS, machine)
     before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
-    result = take_step(job, SETTINGS, optimizer, 0, 0.1, machine)
+    result = take_step(job, SETTINGS, replica, 0, 0.1, machine)
     assert result.metrics["loss"] < 1e9
     assert not result.is_applied
-    assert not optimizer.state
+    assert not replica.optimizer.state
     assert all(torch.equal(before[n], t) for n, t in job.model.state_dict().items())
 
 

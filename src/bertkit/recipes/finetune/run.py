@@ -43,12 +43,15 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.job import Job, Machine
 from bertkit.training.lifecycle import (
     complete_record,
+    do_in_first_rank,
+    finish_run,
     load_checkpoint,
     open_run,
     read_finished,
     start_or_resume,
     train_to_end,
 )
+from bertkit.training.ranks import refuse_ranks
 from bertkit.training.run import Run, RunRecord, keep_precision, recognize_source
 
 SEARCH_FOLDER = "search"
@@ -92,6 +95,8 @@ def finetune(
         wanted = recognize_source(run.read_record(), wanted, "model")
         if (saved := read_finished(run, wanted, SavedFineTuning)) is not None:
             return load_result(output, saved)
+        if settings.features == "bilstm":
+            refuse_ranks("--features bilstm")
         context, source = prepare_context(sources, task_settings, settings, run, prepared)
         wanted = complete_record(wanted, context.model.config.to_dict(), context.machine, source)
         return _finetune(run, context, wanted, settings)
@@ -197,12 +202,11 @@ def _finetune(
     num_steps = record.num_steps or decide_steps(
         settings, interval, has_solved_head=context.has_solved_head
     )
-    record = record.model_copy(update={"num_steps": num_steps})
-    run.write_record(record)
+    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
     if state.step:
         context = load_checkpoint(run, state.step, context)
     if context.has_solved_head and state.evaluated_step is None:
-        solve_head(run.folder, context, settings.seed)
+        do_in_first_rank(lambda: solve_head(run.folder, context, settings.seed))
     scheduled = settings.model_copy(update={"eval_every": settings.eval_every or interval})
     job: Job[Any] = build_job(context, scheduled)
     with ExitStack() as cache:
@@ -210,4 +214,8 @@ def _finetune(
             states = cache.enter_context(remember_states(run.folder, context))
             job = build_feature_job(job, context, states)
         state = train_to_end(run, job, scheduled, record, state, context.machine)
-    return finish(run, context, state, settings)
+    output = run.folder.parent
+    return finish_run(
+        lambda: finish(run, context, state, settings),
+        lambda: load_result(output, SavedFineTuning.read(output)),
+    )

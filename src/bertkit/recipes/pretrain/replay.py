@@ -21,7 +21,8 @@ from bertkit.tasks.objectives.objective import WordBatch, batch_from_tensors
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.engine import MASK, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Machine
+from bertkit.training.job import Machine, MicroBatch
+from bertkit.training.replica import ModelWithLoss
 from bertkit.training.run import describe_versions
 from bertkit.training.step import (
     BATCHES_FILE,
@@ -83,7 +84,11 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     machine = Machine(device, "fp32" if fp64 else record.precision, peak_operations=1.0)
     with _watching(model) as broken_modules:
         metrics = add_gradients(
-            model, batches, objective.score, settings.seed, record.step - 1, machine
+            ModelWithLoss(model, objective.score),
+            [MicroBatch(number, batch) for number, batch in enumerate(batches)],
+            settings.seed,
+            record.step - 1,
+            machine,
         )
     gradients = {name: value.grad for name, value in model.named_parameters()}
     present = [gradient for gradient in gradients.values() if gradient is not None]

@@ -81,7 +81,7 @@ def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings)
     record, state = start_or_resume(run, wanted)
     phases = build_phases(context, settings, build_model(context, settings, run, state))
     record = decide_steps(before, record, phases, settings, context.machine)
-    run.write_record(record)
+    record = run.write_record(record)
     job = join_phases(phases, record.num_steps)
     state = train_to_end(run, job, settings, record, state, context.machine)
     return PretrainResult(

@@ -64,6 +64,7 @@ from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     complete_record,
     drop_checkpoints,
+    finish_run,
     open_run,
     read_finished,
     start_or_resume,
@@ -374,9 +375,13 @@ def _train(
         order = order_pairs(context.train, settings)
         measure = partial(estimate_evaluation_seconds, context)
         num_steps = decide_steps(job, order, settings, context.machine, measure)
-    record = record.model_copy(update={"num_steps": num_steps})
-    run.write_record(record)
+    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
+    num_steps = record.num_steps
     scheduled = choose_schedule(settings, num_steps)
     job = replace(job, needed_steps=partial(list_averaged, scheduled, num_steps))
     state = train_to_end(run, job, scheduled, record, state, context.machine)
-    return finish(run, context, state, scheduled, num_steps)
+    output = run.folder.parent
+    return finish_run(
+        lambda: finish(run, context, state, scheduled, num_steps),
+        lambda: Seq2SeqResult(output, SavedSeq2Seq.read(output)),
+    )

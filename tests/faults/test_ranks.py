@@ -1,0 +1,182 @@
+"""One run in several processes: the same steps on any number of them, whatever happens to one."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from tests.faults.children import NUM_STEPS, list_differences
+from tests.faults.ranks import run_ranks
+from tests.waiting import TIMEOUT_SECONDS
+
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.training.log import read_log
+
+POLL_SECONDS, MOST_SECONDS_OF_A_HANG = 0.02, 60
+NUM_KILLS = int(os.environ.get("BERTKIT_NUM_RANK_KILLS", "1"))
+
+
+def losses(run: Path, event: str = "train") -> list[float]:
+    return [row["loss"] for row in read_log(run / "log.jsonl") if row["event"] == event]
+
+
+def tokens(run: Path) -> list[int]:
+    return [row["tokens"] for row in read_log(run / "log.jsonl") if row["event"] == "train"]
+
+
+def train(words: list[str], num_ranks: int, folder: Path) -> None:
+    endings = run_ranks(words, num_ranks, folder)
+    assert [code for code, _ in endings] == [0] * num_ranks, endings
+
+
+def change(words: list[str], changes: dict[str, str]) -> list[str]:
+    """Replace the values of some flags, or add them."""
+    words = [*words]
+    for flag, value in changes.items():
+        if flag in words:
+            words[words.index(flag) + 1] = value
+        else:
+            words += [flag, value] if value else [flag]
+    return words
+
+
+@pytest.fixture(scope="module")
+def alone(workshop, tmp_path_factory):
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    train(workshop.words(folder / "run"), 1, folder)
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "changes"),
+    [
+        (2, {}),
+        (2, {"--fsdp": ""}),
+        (3, {"--dropout": "0"}),
+        (3, {"--dropout": "0", "--accumulate": "1", "--batch-size": "4"}),
+    ],
+)
+def test_the_same_steps_on_any_number_of_ranks(workshop, tmp_path, num_ranks, changes, alone):
+    """With two micro-batches even dropout is the same on two ranks."""
+    run = tmp_path / "run"
+    if changes and "--fsdp" not in changes:
+        alone = tmp_path / "alone"
+        train(change(workshop.words(alone), changes), 1, tmp_path)
+    train(change(workshop.words(run), changes), num_ranks, tmp_path)
+    assert tokens(run) == tokens(alone)
+    for event in ("train", "eval"):
+        assert losses(run, event) == pytest.approx(losses(alone, event), rel=1e-5)
+    here, there = (
+        read_safetensors(list_checkpoints(each)[-1] / "model.safetensors") for each in (run, alone)
+    )
+    for name, tensor in there.items():
+        torch.testing.assert_close(here[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def without_warnings(messages: str) -> str:
+    """What a rank wrote, but for torch's own warnings, which the command line turns off."""
+    return "".join(line for line in messages.splitlines() if not line.startswith("[rank"))
+
+
+def test_only_the_first_rank_writes_and_speaks(workshop, tmp_path):
+    words = workshop.words(tmp_path / "run")
+    (_, first), (_, second) = run_ranks(words, 2, tmp_path)
+    assert f"step {NUM_STEPS}/{NUM_STEPS}" in first
+    assert without_warnings(second) == ""
+    (_, first), (_, second) = run_ranks(words, 2, tmp_path)
+    assert "held-out" not in first
+    assert without_warnings(second) == ""
+
+
+def test_a_run_is_resumed_by_another_number_of_ranks(workshop, tmp_path):
+    """With a constant rate, so that a run of 20 steps is the beginning of one of 30."""
+    constant = {"--schedule": "constant", "--warmup": "0", "--dropout": "0"}
+    run, straight = tmp_path / "run", tmp_path / "straight"
+    for num_ranks, num_steps in ((1, 10), (2, 20), (1, 30)):
+        train(change(workshop.words(run, f"--steps {num_steps}"), constant), num_ranks, tmp_path)
+    train(change(workshop.words(straight, "--steps 30"), constant), 1, tmp_path)
+    assert tokens(run) == tokens(straight)
+    assert losses(run) == pytest.approx(losses(straight), rel=1e-5)
+
+
+@dataclass
+class Launcher:
+    """torchrun with two ranks, as users start it."""
+
+    process: subprocess.Popen[bytes]
+    messages: Path
+
+    def wait_for(self, condition: Callable[[], object], seconds: float = TIMEOUT_SECONDS) -> None:
+        for _ in range(int(seconds / POLL_SECONDS)):
+            if condition():
+                return
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(POLL_SECONDS)
+                pytest.fail(self.messages.read_text())
+        pytest.fail(f"waited for {seconds} s: {self.messages.read_text()}")
+
+    def list_workers(self) -> list[int]:
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(word) for word in path.read_text().split()]
+
+
+@contextmanager
+def launched(words: list[str], messages: Path, *flags: str) -> Iterator[Launcher]:
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+        *("--nproc-per-node", "2", "--monitor-interval", "0.1", *flags, "-m", "bertkit"),
+        *words,
+    ]
+    with messages.open("w") as stream, subprocess.Popen(command, stderr=stream) as process:
+        try:
+            yield Launcher(process, messages)
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_SECONDS)
+
+
+def test_a_killed_rank_is_started_again_and_the_end_is_the_same(workshop, tmp_path):
+    train(workshop.words(tmp_path / "undisturbed"), 2, tmp_path)
+    run = tmp_path / "run"
+    words, restarts = workshop.words(run), ("--max-restarts", str(NUM_KILLS))
+    with launched(words, tmp_path / "messages", *restarts) as launcher:
+        for number in range(NUM_KILLS):
+            before = list_checkpoints(run)[-1:]
+            launcher.wait_for(lambda before=before: list_checkpoints(run)[-1:] != before)
+            workers = launcher.list_workers()
+            os.kill(workers[number % 2], signal.SIGKILL)
+            launcher.wait_for(
+                lambda workers=workers: not {*workers} & {*launcher.list_workers()},
+                MOST_SECONDS_OF_A_HANG,
+            )
+        assert launcher.process.wait(TIMEOUT_SECONDS) == 0, launcher.messages.read_text()
+    assert list_differences(tmp_path / "undisturbed", run) == []
+
+
+def test_a_signal_to_the_launcher_ends_with_a_checkpoint(workshop, tmp_path):
+    run = tmp_path / "run"
+    words = change(workshop.words(run, "--steps 2000"), {"--checkpoint-every": "1000"})
+    with launched(words, tmp_path / "messages") as launcher:
+        launcher.wait_for(lambda: (run / "log.jsonl").exists() and len(losses(run)) > 3)
+        launcher.process.send_signal(signal.SIGTERM)
+        assert launcher.process.wait(TIMEOUT_SECONDS) != 0
+    (checkpoint,) = list_checkpoints(run)
+    step = int(checkpoint.name.removeprefix("step-"))
+    assert step == len(losses(run))
+    stopped = f"stopped after step {step:,} of 2,000 with a checkpoint"
+    assert stopped in launcher.messages.read_text()
+
+
+def test_what_one_process_does_refuses_several(workshop, tmp_path):
+    words = [*workshop.words(tmp_path / "run"), "--fsdp"]
+    ((code, message),) = run_ranks(words, 1, tmp_path)
+    assert code == 2
+    assert "start several by torchrun" in message

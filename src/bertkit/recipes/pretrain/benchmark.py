@@ -24,7 +24,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.budget import drop_warm_up, measure_steps, peak_memory_bytes
 from bertkit.training.device import synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
-from bertkit.training.optimizer import build_optimizer
+from bertkit.training.replica import Replica
 
 # Random text: words as frequent as Zipf's law says, about as many to a sentence and a document as
 # Wikipedia has.
@@ -171,15 +171,13 @@ def measure_settings(context: PretrainingContext, settings: PretrainSettings) ->
     if machine.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(machine.device)
     job = build_job(context, settings, begin_model(context, settings))
-    optimizer = build_optimizer(
-        job.model, settings, job.learning_rate_scale, job.muon_learning_rate
-    )
+    replica = Replica.build(job, settings, machine)
     with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
         steps = drop_warm_up(
-            measure_steps(job, settings, optimizer, machine, after_step=lambda: progress.advance(1))
+            measure_steps(job, settings, replica, machine, after_step=lambda: progress.advance(1))
         )
         memory = peak_memory_bytes(machine.device)
-        shares = measure_shares(job, settings, optimizer, machine)
+        shares = measure_shares(job, settings, replica, machine)
     rates = [step.num_tokens / step.seconds for step in steps]
     first, _, third = quantiles(rates, method="inclusive") if len(rates) > 1 else rates * 3
     return LengthBenchmark(
@@ -199,18 +197,16 @@ def measure_settings(context: PretrainingContext, settings: PretrainSettings) ->
 def measure_shares(
     job: Job[AnyBatch],
     settings: PretrainSettings,
-    optimizer: torch.optim.Optimizer,
+    replica: Replica[AnyBatch],
     machine: Machine,
 ) -> dict[str, float]:
     """Measure how the time of a step divides among its parts."""
     clock = StepClock(machine.device)
-    watched = replace(
-        job,
-        collate=clock.time(BATCHES, job.collate),
-        score=clock.time(FORWARD, job.score),
-    )
+    watched = replace(job, collate=clock.time(BATCHES, job.collate))
+    scoring, optimizer = replica.scoring, replica.optimizer
+    scoring.forward = clock.time(FORWARD, scoring.forward)
     optimizer.step = clock.time(OPTIMIZER, optimizer.step)  # type: ignore[method-assign]
-    steps = measure_steps(watched, settings, optimizer, machine, after_step=clock.start_step)
+    steps = measure_steps(watched, settings, replica, machine, after_step=clock.start_step)
     seconds = sum(step.seconds for step in drop_warm_up(steps))
     parts = drop_warm_up(clock.steps[: len(steps)])
     batches, forward, update = (

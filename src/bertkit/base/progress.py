@@ -1,14 +1,16 @@
 """Progress on standard error: a bar with rate and ETA in a terminal, plain lines elsewhere.
 
 Standard output stays machine-readable. Output that can't be written is dropped, and the work
-continues.
+continues. Of the processes that a launcher such as torchrun started, the first one speaks for all.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Protocol, TextIO, cast
+from dataclasses import dataclass
+from typing import IO, Protocol, Self, TextIO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -22,7 +24,29 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from bertkit.base.launch import Launch
+
+@dataclass(frozen=True)
+class Launch:
+    """The place of this process; alone if no launcher started several.
+
+    Source: "Environment Variables" of torchrun's documentation.
+    """
+
+    rank: int = 0  # among all processes
+    num_ranks: int = 1
+    local_rank: int = 0  # among those of this machine: the number of its GPU
+
+    @classmethod
+    def read(cls) -> Self:
+        """Read the environment variables that torchrun sets."""
+        if os.environ.get("WORLD_SIZE", "1") == "1" or "MASTER_ADDR" not in os.environ:
+            return cls()
+        return cls(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and messages for all."""
+        return self.rank == 0
 
 
 class StandardError:

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from bertkit._version import __version__
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
 from bertkit.base.files import read_text
-from bertkit.base.launch import Launch
-from bertkit.base.progress import announce
+from bertkit.base.progress import Launch, announce
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
 from bertkit.cli.output import (

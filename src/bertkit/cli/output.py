@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from bertkit.base.errors import SettingsError, StorageError, pluralize
-from bertkit.base.launch import Launch
 from bertkit.base.parts import PartsSettings
-from bertkit.base.progress import announce
+from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
 
 # Flags that lower memory use, most effective first.

@@ -25,8 +25,7 @@ from typing import Literal
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.launch import Launch
-from bertkit.base.progress import announce
+from bertkit.base.progress import Launch, announce
 from bertkit.training.processor import find_bf16_gain, has_native_bf16, read_processor
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4

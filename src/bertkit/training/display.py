@@ -10,8 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bertkit.base.launch import Launch
-from bertkit.base.progress import announce, estimate_seconds_left, open_console
+from bertkit.base.progress import Launch, announce, estimate_seconds_left, open_console
 
 LINE_INTERVAL_SECONDS = 15.0
 SMOOTHING = 0.95

@@ -26,7 +26,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from bertkit.base.errors import SettingsError, StoppedError
-from bertkit.base.launch import Launch
+from bertkit.base.progress import Launch
 
 LONGEST_WAIT = timedelta(days=7)
 POLL_SECONDS = 0.02

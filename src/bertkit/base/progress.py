@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, Protocol, Self, TextIO, cast
 
@@ -150,6 +151,19 @@ def open_console() -> Console:
     return Console(file=cast("IO[str]", stream), highlight=False)
 
 
+_IS_HIDDEN = ContextVar("_IS_HIDDEN", default=False)
+
+
+@contextmanager
+def hidden_progress() -> Iterator[None]:
+    """Show no progress in the block, which is a part of work whose progress is shown."""
+    before = _IS_HIDDEN.set(True)
+    try:
+        yield
+    finally:
+        _IS_HIDDEN.reset(before)
+
+
 @contextmanager
 def show_progress(
     description: str, total: int | None, *, is_bytes: bool = False, is_hidden: bool = False
@@ -159,7 +173,7 @@ def show_progress(
     Args:
         is_hidden: show nothing, because printed results show the progress.
     """
-    if is_hidden or not Launch.read().is_first:
+    if is_hidden or _IS_HIDDEN.get() or not Launch.read().is_first:
         yield _Hidden()
         return
     console = open_console()

@@ -12,7 +12,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, describe_files
 from bertkit.cli.texts import (
     NamedModel,
     Words,
@@ -21,6 +21,7 @@ from bertkit.cli.texts import (
     take_model,
     take_model_and_files,
 )
+from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings
 
@@ -43,6 +44,7 @@ def embed(
     model: NamedModel = None,
     output: Path | None = None,
     settings: Annotated[EmbedSettings, Parameter(name="*")] = EmbedSettings(),  # noqa: B008
+    files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Embed each text of a file: row n of the output belongs to row n of the input.
@@ -52,6 +54,9 @@ def embed(
     and .parquet then say which file and row a vector belongs to. Writes .npy, .parquet or .jsonl,
     and beside it a .json with the counts and everything that the vectors depend on. The same
     command resumes interrupted work.
+
+    With a folder as --output, each input file has an output of its own, and several processes or
+    machines share the files. A rerun makes only what is missing.
 
     **Examples**
 
@@ -65,21 +70,30 @@ def embed(
 
         bertkit embed run/ long.jsonl --pooling cls --long-texts window --output vectors.npy
 
+        bertkit embed all-MiniLM-L6-v2/ "texts/*.jsonl" --output vectors/ --workers 2
+
+        bertkit embed all-MiniLM-L6-v2/ "texts/*.jsonl" --output vectors/ --shard 3/16
+
         echo "One text." | bertkit embed all-MiniLM-L6-v2/ -
 
     Args:
         inputs: Files, folders or globs of texts, or - for standard input; of several arguments, the
             first is the model, unless --model names it.
         model: The model.
-        output: File for the vectors: .npy, .parquet or .jsonl. Without it, they are printed
-            as JSONL, and the summary goes to standard error.
+        output: File for the vectors: .npy, .parquet or .jsonl; or a folder, for one file per
+            input. Without it, they are printed as JSONL, and the summary goes to standard error.
         settings: The settings of the command.
+        files: Parallel work on many files.
         json: Print the summary as one JSON object.
     """
     model, texts = take_model_and_files(inputs, model)
     from bertkit.retrieval.embed import embed as run
-    from bertkit.retrieval.embed import embed_lines
+    from bertkit.retrieval.embed import embed_files, embed_lines
 
+    if output is not None and is_folder(output):
+        print(describe_files(embed_files(model, texts, output, settings, files), json=json))
+        return
+    check_is_single(files)
     if output is None:
         check_standard_output()
         if settings.restart or settings.overwrite:
@@ -87,9 +101,9 @@ def embed(
         from bertkit.data.tables.text_files import open_text_files
         from bertkit.inference.embeddings.embedder import Embedder
 
-        files = open_text_files(texts, settings)
+        opened = open_text_files(texts, settings)
         embedder = Embedder.load(model, settings)
-        announce(_describe_embedding(embed_lines(embedder, files, print), json=json))
+        announce(_describe_embedding(embed_lines(embedder, opened, print), json=json))
     else:
         result = run(model, texts, output, settings)
         print(_describe_embedding(replace(result, output=output), json=json))
@@ -124,6 +138,7 @@ def features(
     model: NamedModel = None,
     output: Path | None = None,
     settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),  # noqa: B008
+    files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
     """Extract the hidden states of each token (T_i) and one vector of each text (C).
@@ -146,23 +161,35 @@ def features(
 
         bertkit features run/ pairs.txt --pairs --combine none --layout google --output f.jsonl
 
+        bertkit features run/ texts/ --output features/ --workers 2
+
     Args:
         inputs: A file of texts, or - for standard input; an argument before it is the model.
+            Several files, folders and globs where the output is a folder.
         model: The model.
-        output: File for the features: .jsonl or .parquet. Without it, they are printed as JSONL,
-            and the summary goes to standard error.
+        output: File for the features: .jsonl or .parquet; or a folder, for one file per input.
+            Without it, they are printed as JSONL, and the summary goes to standard error.
         settings: The settings of the command.
+        files: Parallel work on many files.
         json: Print the summary as one JSON object.
     """
     if output is None:
         check_standard_output()
-    model, [texts] = take_model_and_files(inputs, model, takes_several=False)
+    is_many = is_folder(output)
+    model, named = take_model_and_files(inputs, model, takes_several=is_many)
     from bertkit.retrieval.features import (
         FeatureStream,
         check_output,
+        extract_files,
         print_features,
         write_features,
     )
+
+    if output is not None and is_many:
+        print(describe_files(extract_files(model, named, output, settings, files), json=json))
+        return
+    check_is_single(files)
+    [texts] = named
 
     if output is None:
         stream = FeatureStream(model, texts, settings)

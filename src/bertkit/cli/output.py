@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -19,6 +20,7 @@ from bertkit.base.errors import SettingsError, StorageError, pluralize
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
+from bertkit.data.file_parts import FilesResult
 
 # Flags that lower memory use, most effective first.
 FLAGS = (
@@ -174,6 +176,20 @@ def describe_missing(output: Path, num_parts: int, num_missing: int, *, json: bo
         f"{show(output)}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
         " shards, or the same command without --shard, which does the rest"
     )
+
+
+def describe_files(result: FilesResult, *, json: bool) -> str:
+    """Describe outputs of many files as JSON or text."""
+    if json:
+        return json_module.dumps({**asdict(result), "output": str(result.output)})
+    if result.num_missing:
+        missing = describe_missing(result.output, result.num_files, result.num_missing, json=False)
+        return "; ".join((f"{result.num_made:,} made now", missing))
+    num_before = result.num_files - result.num_made
+    done = f"{result.output}: {pluralize(result.num_files, 'file')}"
+    done += f", {num_before:,} of them done before" if num_before else ""
+    counts = ", ".join(f"{number:,} {name}" for name, number in result.counts.items())
+    return "; ".join(filter(None, (done, counts.replace("_", " "))))
 
 
 def settle_standard_error() -> None:

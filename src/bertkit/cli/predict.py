@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
-from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
+from bertkit.cli.output import describe_files
 from bertkit.cli.texts import (
     NO_TEXT,
     Encoder,
@@ -24,6 +25,7 @@ from bertkit.cli.texts import (
     open_result,
     take_bundled,
 )
+from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
@@ -213,15 +215,18 @@ DOCSTRING = """{summary}
 
         bertkit {name} model/ --file {file} --output answers.csv
 
+        bertkit {name} model/ --file rows/ --output answers/ --workers 2
+
     Args:
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
         words: {words}; - reads standard input, by default one text per line.
         inputs: Further inputs.
         file: File of texts, or of records as for training (labels aren't needed); or
-            hub:owner/name.
+            hub:owner/name. A folder or glob of them where the output is a folder.
         output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
-            .parquet.
+            .parquet; or a folder, for one file per input.
+        files: Parallel work on many files.
         settings: The settings of the command.
         answers: What a prediction gives.
         columns: Names of the columns.
@@ -247,6 +252,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         output: Path | None = None,
         answers: Annotated[answers_kind, as_answers] = answers_kind(),  # noqa: B008
         settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
+        files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
         columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
         loading: Encoder = EngineSettings(),  # noqa: B008
         json: bool = False,
@@ -257,14 +263,26 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             raise InputError(NO_TEXT)
         from bertkit.data.tables.writers import check_output
         from bertkit.inference.predictor import Predictor
-        from bertkit.jobs.predict import answer_file, answer_values
+        from bertkit.jobs.predict import (
+            PredictedFile,
+            answer_file,
+            answer_values,
+            check_task,
+            predict_files,
+        )
+
+        if output is not None and source is not None and is_folder(output):
+            named = columns.model_dump(exclude_unset=True)
+            one = PredictedFile(name, model, loading, answers, settings, named)
+            print(describe_files(predict_files(one, [source], output, files), json=json))
+            return
+        check_is_single(files)
 
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
             predictor: Predictor[Any, Any, Any] = Predictor.load(model, loading)
-            if (task := predictor.task.name) != name:
-                raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
+            check_task(predictor, model, name)
             predictor = predictor.with_options(answers)
             if source is None:
                 found = answer_values(predictor, values)

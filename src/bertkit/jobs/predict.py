@@ -3,23 +3,36 @@
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
-from bertkit.base.progress import ProgressBar
+from bertkit.base.output import open_output
+from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.settings import Settings, replace_surrogates
+from bertkit.data.file_parts import (
+    FilesJob,
+    FilesResult,
+    FilesSettings,
+    choose_suffix,
+    run_over_files,
+    stamp_model,
+)
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import RowReport, has_column, look_up
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.data.tables.writers import WRITERS
+from bertkit.data.tables.writers import WRITERS, check_output
+from bertkit.inference.loading import load_once
 from bertkit.inference.predictor import PredictionCounts, Predictor
+from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
-from bertkit.tasks.settings import with_columns
+from bertkit.tasks.settings import choose_columns, with_columns
+from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
 
 
@@ -153,3 +166,58 @@ def write_answers(answers: Answers, output: Path, progress: ProgressBar) -> None
     rows = (answers.describe_row(row) for row in answers.read(progress))
     with durable_file(output) as file:
         WRITERS[output.suffix.lower()](file, rows)
+
+
+@dataclass(frozen=True)
+class PredictedFile:
+    """The command of a task on one file of many."""
+
+    task: str
+    model: str
+    loading: EngineSettings
+    answers: Settings
+    settings: PredictSettings
+    columns: dict[str, Any]  # their class is made for the task, so that it can't be pickled
+
+    def __call__(
+        self, source: str, output: Path, *, overwrite: bool, restart: bool
+    ) -> dict[str, int]:
+        """Write the answers to the rows of a file."""
+        check = partial(check_output, overwrite=overwrite)
+        with open_output(output, "writing answers into", inputs=[source], check=check) as place:
+            predictor = load_once(Predictor.load, self.model, self.loading)
+            check_task(predictor, self.model, self.task)
+            columns = choose_columns(TASKS[self.task].settings)(**self.columns)
+            answers = answer_file(
+                predictor.with_options(self.answers), source, self.settings, columns
+            )
+            with show_progress("Predicting", None) as progress:
+                write_answers(answers, place, progress)
+        return {name: count for name, count in asdict(answers.counts).items() if count}
+
+
+def predict_files(
+    one: PredictedFile, inputs: Sequence[str], output: Path, files: FilesSettings
+) -> FilesResult:
+    """Write a file of answers for each file of rows into a folder, those that are missing."""
+    work = {
+        **one.settings.model_dump(mode="json", exclude={"overwrite"}),
+        **one.answers.model_dump(mode="json"),
+        **one.loading.model_dump(mode="json", exclude={"revision"}),
+        **one.columns,
+    }
+    job = FilesJob(
+        one,
+        output,
+        choose_suffix(files, WRITERS, "jsonl"),
+        {"command": one.task, **stamp_model(one.model, one.loading.revision), **work},
+        overwrite=one.settings.overwrite,
+        num_gpus=int(one.loading.device != "cpu"),
+    )
+    return run_over_files(job, inputs, files)
+
+
+def check_task(predictor: Predictor[Any, Any, Any], model: str, name: str) -> None:
+    """Refuse a model of another task."""
+    if (task := predictor.task.name) != name:
+        raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")

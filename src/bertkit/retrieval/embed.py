@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,21 @@ from bertkit.base.files import DurableFile, DurableStream, durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
 from bertkit.base.remote_folder import publishes_output
+from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
+from bertkit.data.file_parts import (
+    FilesJob,
+    FilesResult,
+    FilesSettings,
+    choose_suffix,
+    run_over_files,
+    stamp_model,
+)
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.loading import load_once
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.settings import EmbedSettings
 from bertkit.retrieval.vector_file import (
@@ -137,6 +149,8 @@ def embed(
     source: str | Path | Sequence[str | Path] | TextFiles,
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
+    *,
+    keeps_model: bool = False,
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
@@ -159,7 +173,9 @@ def embed(
         open_output(output, "writing", inputs=files.inputs, check=check) as place,
     ):
         settings = _keep_precision(place, settings)
-        embedder = Embedder.load(model, settings)
+        chosen = select(EmbedderSettings, settings)
+        load = partial(load_once, Embedder.load) if keeps_model else Embedder.load
+        embedder = load(model, chosen)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
         finished = find_finished(
             place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
@@ -175,6 +191,44 @@ def embed(
             _publish(vectors, place, result.counts, files)
         remove_unfinished(place)
     return result
+
+
+def embed_files(
+    model: str | Path,
+    inputs: Sequence[str],
+    output: Path,
+    settings: EmbedSettings = EmbedSettings(),  # noqa: B008
+    files: FilesSettings = FilesSettings(),  # noqa: B008
+) -> FilesResult:
+    """Write a file of vectors for each file of texts into a folder, those that are missing.
+
+    Inputs are files, folders and globs. An error of one file is raised when the others are done.
+    """
+    work = settings.model_dump(mode="json", exclude={"revision", "restart", "overwrite"})
+    job = FilesJob(
+        partial(_embed_file, model, settings),
+        output,
+        choose_suffix(files, WRITERS, "npy"),
+        {"command": "embed", **stamp_model(model, settings.revision), **work},
+        overwrite=settings.overwrite,
+        restart=settings.restart,
+        num_gpus=int(settings.device != "cpu"),
+    )
+    return run_over_files(job, inputs, files)
+
+
+def _embed_file(
+    model: str | Path,
+    settings: EmbedSettings,
+    source: str,
+    output: Path,
+    *,
+    overwrite: bool,
+    restart: bool,
+) -> dict[str, int]:
+    chosen = settings.model_copy(update={"overwrite": overwrite, "restart": restart})
+    counts = embed(model, source, output, chosen, keeps_model=True).counts
+    return {name: count for name, count in asdict(counts).items() if count}
 
 
 def embed_lines(

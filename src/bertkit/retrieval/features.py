@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,17 @@ import numpy as np
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
-from bertkit.base.output import refuse_input
+from bertkit.base.output import open_output, refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.settings import select
+from bertkit.data.file_parts import (
+    FilesJob,
+    FilesResult,
+    FilesSettings,
+    choose_suffix,
+    run_over_files,
+    stamp_model,
+)
 from bertkit.data.tables.texts import open_texts
 from bertkit.inference.embeddings.features import (
     Array,
@@ -24,6 +33,7 @@ from bertkit.inference.embeddings.features import (
     TextOrPair,
 )
 from bertkit.inference.embeddings.settings import FeatureSettings
+from bertkit.inference.loading import load_once
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.embed import METADATA_KEY
 from bertkit.retrieval.settings import FeaturesSettings
@@ -231,12 +241,13 @@ class FeatureStream:
         model: str | Path,
         source: str | Path,
         settings: FeaturesSettings,
+        *,
+        keeps_model: bool = False,
     ) -> None:
         self.table = open_texts(source, settings)
         self.settings = settings
-        self._extractor = FeatureExtractor.load(model, settings).with_options(
-            select(FeatureSettings, settings)
-        )
+        load = partial(load_once, FeatureExtractor.load) if keeps_model else FeatureExtractor.load
+        self._extractor = load(model, settings).with_options(select(FeatureSettings, settings))
         self.form = OutputLayout(self._extractor.plan, settings.layout, self._extractor.identity)
         self._counts = TextCounts()
         self._elapsed_seconds = 0.0
@@ -305,6 +316,43 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
         }
         write_checksummed_json(manifest_path(output), manifest)
     return result
+
+
+def extract_files(
+    model: str | Path,
+    inputs: Sequence[str],
+    output: Path,
+    settings: FeaturesSettings,
+    files: FilesSettings,
+) -> FilesResult:
+    """Write a file of features for each file of texts into a folder, as `embed_files` does."""
+    work = settings.model_dump(mode="json", exclude={"revision", "overwrite"})
+    job = FilesJob(
+        partial(_extract_file, model, settings),
+        output,
+        choose_suffix(files, WRITERS, "parquet"),
+        {"command": "features", **stamp_model(model, settings.revision), **work},
+        overwrite=settings.overwrite,
+        num_gpus=int(settings.device != "cpu"),
+    )
+    return run_over_files(job, inputs, files)
+
+
+def _extract_file(
+    model: str | Path,
+    settings: FeaturesSettings,
+    source: str,
+    output: Path,
+    *,
+    overwrite: bool,
+    restart: bool,
+) -> dict[str, int]:
+    chosen = settings.model_copy(update={"overwrite": overwrite})
+    check = partial(check_output, source, settings=chosen)
+    with open_output(output, "writing features into", inputs=[source], check=check) as place:
+        stream = FeatureStream(model, source, settings, keeps_model=True)
+        counts = write_features(stream, place).counts
+    return {name: count for name, count in asdict(counts).items() if count}
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:

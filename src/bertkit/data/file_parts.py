@@ -1,0 +1,294 @@
+"""A command that reads one file and writes one, over many files: a job whose parts are files.
+
+Beside the outputs, a folder `.made` has a record of each: what it was made of and with. So a rerun
+makes only what is missing, also where a file was corrected or is new, and other work is refused.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from pydantic import Field
+
+from bertkit.base.checksummed_json import ChecksummedModel
+from bertkit.base.errors import (
+    BertkitError,
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    ResumeError,
+    SettingsError,
+    StoppedError,
+    pluralize,
+    storage_errors,
+)
+from bertkit.base.files import make_folder
+from bertkit.base.output import open_output
+from bertkit.base.parts import PARALLEL, Advance, PartsSettings, run_parts
+from bertkit.base.progress import announce, hidden_progress, show_progress
+from bertkit.base.remote import RemoteFile
+from bertkit.base.settings import in_panel, list_flag_differences
+from bertkit.base.signals import stop_at_once
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension, find_files
+from bertkit.data.tables.formats import EXTENSIONS
+
+RECORDS = ".made"
+FORMATS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
+
+
+@in_panel(*PARALLEL)
+class FilesSettings(PartsSettings):
+    """How a command works on many files."""
+
+    output_format: str | None = Field(
+        None,
+        description="Where --output is a folder: extension of its files, such as parquet, of those"
+        " that --output may have.",
+    )
+
+
+def is_folder(output: Path | None) -> bool:
+    """Whether an output is a folder, for one file per input: it has no extension, or is one."""
+    if output is None or output.suffix in FORMATS:
+        return False
+    return not output.suffix or output.is_dir()
+
+
+def check_is_single(settings: FilesSettings) -> None:
+    """Refuse settings that only many files have."""
+    if settings != FilesSettings():
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in settings.model_fields_set)
+        raise SettingsError(f"{flags} needs a folder as --output, with a file for each input")
+
+
+class FilePart(NamedTuple):
+    """An input file."""
+
+    name: str  # of its output, without the format's extension, relative to the output folder
+    source: str
+    size_bytes: int
+    version: str  # another one means another content
+
+
+class OneFile(Protocol):
+    """A command on one file; it writes the output whole or not at all."""
+
+    def __call__(
+        self, source: str, output: Path, *, overwrite: bool, restart: bool
+    ) -> dict[str, int]:
+        """Write the output and return counts; `restart` drops unfinished work of other content."""
+
+
+class MadeFile(ChecksummedModel):
+    """The record of an output, written before it with `is_done` false."""
+
+    description: ClassVar[str] = "a record of an output of many"
+
+    made_with: dict[str, Any]
+    source: str
+    version: str
+    is_done: bool = False
+
+
+class FileOutcome(NamedTuple):
+    """What became of a file."""
+
+    counts: dict[str, int]
+    error: BertkitError | None = None
+
+
+@dataclass(frozen=True)
+class FilesJob:
+    """The job whose parts are files; an error of one doesn't end the others."""
+
+    run: OneFile
+    output: Path
+    suffix: str  # of outputs, with its dot
+    made_with: dict[str, Any]  # the command and its settings, by name
+    overwrite: bool = False
+    restart: bool = False
+    num_gpus: int = 0
+
+    @property
+    def witness(self) -> Path:
+        """The folder of records."""
+        return self.output / RECORDS
+
+    def __call__(self, part: FilePart, advance: Advance) -> FileOutcome:
+        """Make one output."""
+        try:
+            with hidden_progress():
+                return FileOutcome(self._make(part))
+        except StoppedError:
+            raise
+        except BertkitError as error:
+            return FileOutcome({}, error)
+        finally:
+            advance(part.size_bytes)
+
+    def is_done(self, part: FilePart) -> bool:
+        """Whether the output is there, of the same content and settings."""
+        found = self._find_record(part)
+        is_same = found == self._describe(part, is_done=True)
+        return is_same and self._place(part).exists() and not self.restart
+
+    def _make(self, part: FilePart) -> dict[str, int]:
+        place, record = self._place(part), self._place(part, RECORDS, ".json")
+        found, wanted = self._find_record(part), self._describe(part)
+        has_others = found is not None and found.made_with != wanted.made_with
+        if found is not None and has_others and place.exists() and not self.overwrite:
+            differences = list_flag_differences(found.made_with, wanted.made_with)
+            raise ResumeError(
+                f"{place} was made with other settings ({'; '.join(differences)}); name another"
+                " --output, or replace it by --overwrite"
+            )
+        is_other = found is not None and found.version != wanted.version
+        make_folder(record.parent)
+        wanted.save(record)
+        counts = self.run(
+            part.source,
+            place,
+            overwrite=self.overwrite or found is not None,
+            restart=self.restart or has_others or is_other,
+        )
+        self._describe(part, is_done=True).save(record)
+        return counts
+
+    def _place(self, part: FilePart, folder: str = "", ending: str = "") -> Path:
+        return self.output / folder / f"{part.name}{self.suffix}{ending}"
+
+    def _find_record(self, part: FilePart) -> MadeFile | None:
+        with suppress(MissingFileError, DamagedFileError):
+            return MadeFile.load(self._place(part, RECORDS, ".json"))
+        return None
+
+    def _describe(self, part: FilePart, *, is_done: bool = False) -> MadeFile:
+        return MadeFile(
+            made_with=self.made_with, source=part.name, version=part.version, is_done=is_done
+        )
+
+
+@dataclass
+class FilesResult:
+    """The result of a command over many files."""
+
+    output: Path
+    num_files: int  # of all shares
+    num_missing: int = 0  # of these, for other shards to make
+    num_made: int = 0  # by this call
+    counts: dict[str, int] = field(default_factory=dict)  # of those made by this call, summed
+
+
+def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings) -> FilesResult:
+    """Make the missing outputs of files, folders and globs, those of this shard.
+
+    Raises:
+        BertkitError: files failed; the error is the first one's, and the others are made.
+    """
+    parts = list_files(inputs)
+    own = parts[settings.share]
+    errors: list[BertkitError] = []
+    result = FilesResult(job.output, len(parts))
+
+    def describe_stop() -> str:
+        num_done = sum(map(job.is_done, own))
+        return f"stopped with {num_done} of {len(own)} files done; the same command resumes"
+
+    with stop_at_once(describe_stop), ExitStack() as stack:
+        is_share = settings.shard is not None
+        place = open_output(
+            job.output, "writing into", inputs=inputs, is_workplace=True, waits=is_share
+        )
+        stack.enter_context(place)
+        make_folder(job.witness)
+        if is_share:
+            stack.close()  # others work beside this process, and each output has its own lock
+        to_do = [part for part in own if not job.is_done(part)]
+        total = sum(part.size_bytes for part in to_do)
+        with show_progress(f"{len(to_do):,} files", total, is_bytes=True) as progress:
+            for number, outcome in run_parts(job, to_do, settings, progress.advance):
+                _add(result, to_do[number], outcome, errors)
+        result.num_missing = sum(not job.is_done(part) for part in parts)
+    if errors:
+        kind, first = type(errors[0]), str(errors[0])
+        failed = f"{len(errors):,} of {pluralize(len(own), 'file')} failed"
+        raise kind(f"{first} ({failed}; the same command makes only what is missing)")
+    return result
+
+
+def _add(
+    result: FilesResult, part: FilePart, outcome: FileOutcome, errors: list[BertkitError]
+) -> None:
+    if outcome.error is not None:
+        text = str(outcome.error)
+        named = text if part.source in text else f"{part.source}: {text}"
+        errors.append(type(outcome.error)(named))
+        announce(named)
+        return
+    result.num_made += 1
+    for name, count in outcome.counts.items():
+        result.counts[name] = result.counts.get(name, 0) + count
+
+
+def list_files(inputs: Sequence[str]) -> list[FilePart]:
+    """List the files of inputs, each with the name of its output.
+
+    Raises:
+        SettingsError: two would have the same output, or one is no regular file.
+    """
+    found: dict[str, FilePart] = {}
+    for argument in inputs:
+        if argument == STANDARD_INPUT:
+            raise SettingsError("standard input has no name for its output; name a file: --output")
+        for path, shown in find_files(argument):
+            extension = find_extension(path)
+            if str(path) != argument and extension in NOT_TEXT and extension not in EXTENSIONS:
+                announce(f"left out: {path} isn't text: {NOT_TEXT[extension]}")
+                continue
+            name = str(PurePosixPath(*PurePosixPath(shown).parts[1:]))  # without the input's folder
+            part = _make_part(path, name)
+            other = found.setdefault(name, part)
+            if other.source != part.source:
+                raise SettingsError(
+                    f"{other.source} and {part.source} would have the same output, {name}; name a"
+                    " folder that has both, or run the command once for each"
+                )
+    if not found:
+        raise InputError(f"{' '.join(inputs)} has no file of texts")
+    return list(found.values())
+
+
+def _make_part(path: Path | RemoteFile, name: str) -> FilePart:
+    if isinstance(path, RemoteFile):
+        return FilePart(name, path.url, path.size_bytes or 0, f"{path.size_bytes} {path.version}")
+    with storage_errors(path, "read"):
+        if not path.is_file():
+            raise SettingsError(
+                f"{path} is a pipe or a device; name it alone, with a file to write"
+            )
+        status = path.stat()
+    return FilePart(name, str(path), status.st_size, f"{status.st_size} {status.st_mtime_ns}")
+
+
+def choose_suffix(settings: FilesSettings, known: Collection[str], default: str) -> str:
+    """Return the extension of outputs, which must be one of those that are known."""
+    suffix = f".{(settings.output_format or default).lstrip('.').lower()}"
+    if suffix not in known:
+        names = ", ".join(name.lstrip(".") for name in known)
+        raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
+    return suffix
+
+
+def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:
+    """Describe a model by its name and the sizes and times of change of its files."""
+    place = resolve_model(model, revision=revision)
+    paths = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
+    with storage_errors(place, "read"):
+        listed = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    digest = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+    return {"model": str(model), "revision": revision, "model_files": digest}

@@ -140,21 +140,19 @@ class FilesJob:
     def _make(self, part: FilePart) -> dict[str, int]:
         place, record = self._place(part), self._place(part, RECORDS, ".json")
         found, wanted = self._find_record(part), self._describe(part)
-        has_others = found is not None and found.made_with != wanted.made_with
-        if found is not None and has_others and place.exists() and not self.overwrite:
-            differences = list_flag_differences(found.made_with, wanted.made_with)
-            raise ResumeError(
-                f"{place} was made with other settings ({'; '.join(differences)}); name another"
-                " --output, or replace it by --overwrite"
-            )
-        is_other = found is not None and found.version != wanted.version
+        if place.exists() and not self.overwrite:
+            _check_owner(place, found, wanted)
+        is_other = found is not None and (found.made_with, found.version) != (
+            wanted.made_with,
+            wanted.version,
+        )
         make_folder(record.parent)
         wanted.save(record)
         counts = self.run(
             part.source,
             place,
             overwrite=self.overwrite or found is not None,
-            restart=self.restart or has_others or is_other,
+            restart=self.restart or is_other,
         )
         self._describe(part, is_done=True).save(record)
         return counts
@@ -171,6 +169,16 @@ class FilesJob:
         return MadeFile(
             made_with=self.made_with, source=part.name, version=part.version, is_done=is_done
         )
+
+
+def _check_owner(place: Path, found: MadeFile | None, wanted: MadeFile) -> None:
+    """Refuse an existing output that this command didn't make, or made with other settings."""
+    advice = "name another --output, or replace it by --overwrite"
+    if found is None:
+        raise ResumeError(f"{place} exists and isn't of this command; {advice}")
+    if differences := list_flag_differences(found.made_with, wanted.made_with):
+        shown = "; ".join(differences)
+        raise ResumeError(f"{place} was made with other settings ({shown}); {advice}")
 
 
 @dataclass

@@ -12,6 +12,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import Settings, replace_surrogates
 from bertkit.data.file_parts import (
     FilesJob,
@@ -196,6 +197,7 @@ class PredictedFile:
         return {name: count for name, count in asdict(answers.counts).items() if count}
 
 
+@publishes_output()
 def predict_files(
     one: PredictedFile, inputs: Sequence[str], output: Path, files: FilesSettings
 ) -> FilesResult:

@@ -193,6 +193,7 @@ def embed(
     return result
 
 
+@publishes_output()
 def embed_files(
     model: str | Path,
     inputs: Sequence[str],

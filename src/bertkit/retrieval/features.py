@@ -15,6 +15,7 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsErro
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 from bertkit.base.output import open_output, refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
 from bertkit.data.file_parts import (
     FilesJob,
@@ -318,6 +319,7 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
     return result
 
 
+@publishes_output()
 def extract_files(
     model: str | Path,
     inputs: Sequence[str],

@@ -358,3 +358,25 @@ def test_the_likeliest_labels_are_given(run, model, classify, write_csv, tmp_pat
     (row,) = csv.DictReader(io.StringIO(output.read_text()))
     assert list(json.loads(row["probabilities"])) == list(best)
     assert "top_k" in run(*words[:3], "--top-k", "0", exit_code=2).err
+
+
+def test_many_files_have_an_output_each_also_of_several_processes(run, model, tmp_path):
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    for name in ("a", "b"):
+        (rows / f"{name}.csv").write_text(f"text,pair\nthe cat,{name}\n")
+    (rows / "broken.csv").write_text("text,pair\none\n")
+    words = ("classify", model, "--output-format", "csv", "--engine", "torch", "--output")
+    many = (tmp_path / "out", "--file", rows)
+    assert "1 of 3 files failed" in run(*words, *many, "--workers", 2, exit_code=2).err
+    (rows / "broken.csv").unlink()
+    assert "2 files, 2 of them done before" in run(*words, *many).out
+    for name in ("a", "b"):
+        one = tmp_path / f"{name}.csv"
+        run(*words[:2], "--engine", "torch", "--file", rows / one.name, "--output", one)
+        found, expected = (
+            list(csv.reader(path.read_text().splitlines()))
+            for path in (tmp_path / "out" / f"{name}.csv.csv", one)
+        )
+        assert found[0] == expected[0]
+        assert found[1][:3] == expected[1][:3]

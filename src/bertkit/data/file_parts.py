@@ -4,8 +4,6 @@ Beside the outputs, a folder `.made` has a record of each: what it was made of a
 makes only what is missing, also where a file was corrected or is new, and other work is refused.
 """
 
-import hashlib
-import json
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -33,7 +31,6 @@ from bertkit.base.progress import announce, hidden_progress, show_progress
 from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension, find_files
 from bertkit.data.tables.formats import EXTENSIONS
 
@@ -290,13 +287,3 @@ def choose_suffix(settings: FilesSettings, known: Collection[str], default: str)
         names = ", ".join(name.lstrip(".") for name in known)
         raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
     return suffix
-
-
-def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:
-    """Describe a model by its name and the sizes and times of change of its files."""
-    place = resolve_model(model, revision=revision)
-    paths = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
-    with storage_errors(place, "read"):
-        listed = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    digest = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-    return {"model": str(model), "revision": revision, "model_files": digest}

@@ -1,5 +1,7 @@
 """Loading of a model with its tokenizer."""
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from bertkit.base.errors import InputError, pluralize
+from bertkit.base.errors import InputError, pluralize, storage_errors
 from bertkit.base.settings import Settings
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
@@ -22,6 +25,16 @@ Model = TypeVar("Model", bound=PretrainedBert)
 def load_once(load: Callable[..., Any], model: str | Path, settings: Settings) -> Any:
     """Load a model, or return that of the last call, in a process that works on many files."""
     return load(model, settings)
+
+
+def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:
+    """Describe a model by its name and the sizes and times of change of its files."""
+    place = resolve_model(model, revision=revision)
+    paths = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
+    with storage_errors(place, "read"):
+        listed = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    digest = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+    return {"model": str(model), "revision": revision, "model_files": digest}
 
 
 @dataclass(frozen=True)

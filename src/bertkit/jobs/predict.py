@@ -20,7 +20,6 @@ from bertkit.data.file_parts import (
     FilesSettings,
     choose_suffix,
     run_over_files,
-    stamp_model,
 )
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import RowReport, has_column, look_up
@@ -28,7 +27,7 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.data.tables.writers import WRITERS, check_output
-from bertkit.inference.loading import load_once
+from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings

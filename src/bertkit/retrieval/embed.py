@@ -26,13 +26,12 @@ from bertkit.data.file_parts import (
     FilesSettings,
     choose_suffix,
     run_over_files,
-    stamp_model,
 )
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.loading import load_once
+from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.settings import EmbedSettings
 from bertkit.retrieval.vector_file import (

@@ -23,7 +23,6 @@ from bertkit.data.file_parts import (
     FilesSettings,
     choose_suffix,
     run_over_files,
-    stamp_model,
 )
 from bertkit.data.tables.texts import open_texts
 from bertkit.inference.embeddings.features import (
@@ -34,7 +33,7 @@ from bertkit.inference.embeddings.features import (
     TextOrPair,
 )
 from bertkit.inference.embeddings.settings import FeatureSettings
-from bertkit.inference.loading import load_once
+from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.embed import METADATA_KEY
 from bertkit.retrieval.settings import FeaturesSettings

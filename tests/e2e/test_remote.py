@@ -300,7 +300,7 @@ def test_a_name_that_leads_out_of_the_cache_is_refused(bucket, tmp_path, name, c
 def test_tasks_of_a_scheduler_share_a_bucket(workshop, bucket, tmp_path, monkeypatch, capsys):
     write_parts(tmp_path, bucket)
     monkeypatch.setattr(plan, "UNIT_BYTES", 1)
-    assert prepare(workshop, tmp_path / "here", f"{bucket.url}/corpus") == 0
+    assert prepare(workshop, tmp_path / "here", f"{bucket.url}/corpus", "--workers", "1") == 0
     words = f"{bucket.url}/shards", f"{bucket.url}/corpus"
     for share in ("0/2", "1/2"):
         assert "shards/manifest.json" not in bucket.names()

@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from itertools import filterfalse
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Literal, ParamSpec, TypeVar
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
@@ -117,14 +118,16 @@ class RemoteCopy:
         """
         with self._held():
             listed = self._list()
-            is_behind = self._is_behind(listed)
-            if is_behind:
-                self._remove_outdated(listed)
+            here = self._scan().keys()
+            changed = {name for name in listed.keys() & here if self._is_other(name, listed[name])}
+            others = here - listed.keys()
+            gone = {name for name in others if (known := self._files.get(name)) and known.version}
+            if changed or gone:  # by another machine, whose steps count
+                self._remove_outdated(gone | set(filter(STEP_FOLDER.match, others)))
             wanted = {
                 name: listed[name]
                 for name in (listed if choose is None else choose(listed))
-                if not (self._root / name).exists()
-                or (is_behind and not self._has_version(name, listed[name]))
+                if name in changed or not (self._root / name).exists()
             }
             self._check_room(sum(file.size_bytes or 0 for file in wanted.values()))
             try:
@@ -218,28 +221,17 @@ class RemoteCopy:
             return False
         return known.model_copy(update={"version": None}) == found
 
-    def _has_version(self, name: str, file: RemoteFile) -> bool:
+    def _is_other(self, name: str, file: RemoteFile) -> bool:
+        """Whether another machine has published a file since this one knew it."""
         known = self._files.get(name)
-        return known is not None and known.version in {None, file.version}
+        return known is None or known.version not in {None, file.version}
 
-    def _is_behind(self, listed: dict[str, RemoteFile]) -> bool:
-        """Whether another machine has changed or removed what is here."""
-        is_changed = any(
-            not self._has_version(name, file) and (self._root / name).exists()
-            for name, file in listed.items()
-        )
-        return is_changed or any(
-            known.version is not None and name not in listed and (self._root / name).exists()
-            for name, known in self._files.items()
-        )
-
-    def _remove_outdated(self, listed: dict[str, RemoteFile]) -> None:
-        """Remove what another machine has removed, and steps that it may have done otherwise."""
-        for name in self._scan().keys() - listed.keys():
+    def _remove_outdated(self, names: Iterable[str]) -> None:
+        """Remove files of the copy; of a step, its folder."""
+        for name in names:
             step = STEP_FOLDER.match(name)
-            if step is not None or name in self._files:
-                remove_folder(self._root / (name if step is None else step[0]))
-                self._files.pop(name, None)
+            remove_folder(self._root / (name if step is None else step[0]))
+            self._files.pop(name, None)
 
     def _check_room(self, num_bytes: int) -> None:
         with storage_errors(self._home, "read"):
@@ -253,11 +245,7 @@ class RemoteCopy:
     def _in_parallel(self, function: Callable[[str], Result], names: Iterable[str]) -> list[Result]:
         """Call a function for each name, several at a time."""
         with ThreadPoolExecutor(NUM_CONNECTIONS) as threads:
-            try:
-                return list(threads.map(function, names))
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+            return list(threads.map(function, names))
 
     def _fetch(self, name: str, file: RemoteFile) -> None:
         """Fetch a file, whole or not at all."""
@@ -356,25 +344,24 @@ def _publish_until(copy: RemoteCopy, is_over: threading.Event) -> None:
     """Publish what is new from time to time; a failure is announced once, and tried again."""
     announced = ""
     while not is_over.wait(INTERVAL_SECONDS):
-        failure = _try_to_push(copy, announced)
-        announced = failure or announced
+        announced = _try_to_push(copy, announced)
 
 
 def _try_to_push(copy: RemoteCopy, announced: str = "") -> str:
-    """Publish what is new; announce what prevents it, and return it."""
+    """Publish what is new; announce what prevents it, unless that was announced, and return it."""
     try:
         copy.push()
     except BertkitError as error:
         if str(error) != announced:
             announce(f"WARNING: not published yet: {error}")
         return str(error)
-    return ""
+    return announced
 
 
 def publishes_output(
     *, files: Collection[str] = ()
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Let the argument `output` of a function be a URL.
+    """Let the argument `output` of a function be a URL; a result's `output` then is the URL, too.
 
     Args:
         files: endings of outputs that are files; others are folders.
@@ -390,8 +377,13 @@ def publishes_output(
             if not is_remote(output):
                 return function(*arguments, **options)
             is_file = PurePosixPath(output).suffix.lower() in files
-            with published(to_url(output), is_file=is_file) as bound.arguments["output"]:
-                return function(*bound.args, **bound.kwargs)
+            with published(to_url(output), is_file=is_file) as path:
+                bound.arguments["output"] = path
+                result = function(*bound.args, **bound.kwargs)
+            named: Any = result
+            if is_dataclass(result) and getattr(result, "output", None) == path:
+                named = replace(named, output=Path(output))
+            return cast("Result", named)
 
         return call
 

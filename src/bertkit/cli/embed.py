@@ -1,7 +1,7 @@
 """`bertkit embed`: embed a file of texts."""
 
 import json as json_module
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -105,8 +105,7 @@ def embed(
         embedder = Embedder.load(model, settings)
         announce(_describe_embedding(embed_lines(embedder, opened, print), json=json))
     else:
-        result = run(model, texts, output, settings)
-        print(_describe_embedding(replace(result, output=output), json=json))
+        print(_describe_embedding(run(model, texts, output, settings), json=json))
 
 
 def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:

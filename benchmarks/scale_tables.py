@@ -84,6 +84,12 @@ class Sizes:
         return blocks + embeddings + self.words_bytes_per_token
 
     @property
+    def recomputed_bytes_per_token(self) -> float:
+        """The same with --checkpoint-activations: the inputs of blocks, and all of one block."""
+        saved = self.block_bytes_per_token - 4 * self.config.hidden_size
+        return self.bytes_per_token - (self.config.num_hidden_layers - 1) * saved
+
+    @property
     def words_bytes_per_token(self) -> float:
         """What the masked words need at the peak, for each token, masked or not."""
         return MASK_RATE * (10.0 * self.config.vocab_size + 14.0 * self.config.hidden_size)
@@ -161,24 +167,23 @@ def tabulate_memory() -> Iterator[str]:
 def tabulate_activations() -> Iterator[str]:
     """Memory of activations, and how many tokens a GPU of 80 GB has room for."""
     yield begin_table(
-        "model",
-        "a token",
-        "of it for masked words",
-        "4,096 tokens",
-        "16,384 tokens",
-        "fit beside Muon in 80 GB",
+        "model", "flag", "a token", "of it for masked words", "16,384 tokens", "80 GB have room for"
     )
     for name in MODELS:
         sizes = find_sizes(name)
         fixed = sum(list_fixed_bytes(sizes, "muon", 1, is_divided=False))
         room = 0.9 * 80 * GB - fixed
-        yield join_cells(
-            name,
-            f"{sizes.bytes_per_token / 1e3:,.0f} kB",
-            f"{sizes.words_bytes_per_token / sizes.bytes_per_token:.0%}",
-            *(show_gb(count * sizes.bytes_per_token) for count in (4096, 16_384)),
-            f"{int(room / sizes.bytes_per_token) // 1000 * 1000:,} tokens",
-        )
+        each = {"": sizes.bytes_per_token}
+        each["--checkpoint-activations"] = sizes.recomputed_bytes_per_token
+        for flag, size in each.items():
+            yield join_cells(
+                name,
+                flag,
+                f"{size / 1e3:,.0f} kB",
+                f"{sizes.words_bytes_per_token / size:.0%}",
+                show_gb(16_384 * size),
+                f"{int(room / size) // 1000 * 1000:,} tokens",
+            )
 
 
 def tabulate_check(measured: dict[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, pairwise
 from multiprocessing import get_context
@@ -35,6 +35,7 @@ from bertkit.tasks.objectives.masked_pairs import A_START, A_STOP, B_START, B_ST
 from bertkit.tasks.objectives.objective import Objective
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.job import Job
 from program import build_parser, write_figures
 from turns import begin_table
 
@@ -57,8 +58,11 @@ def cut_step(examples: Sequence[Any], num_ranks: int) -> list[list[Any]]:
 @cache
 def divide(num_examples: int, num_ranks: int) -> list[list[int]]:
     """Return the numbers of the examples that each rank takes of so many."""
-    borders = [num_examples * rank // num_ranks for rank in range(num_ranks + 1)]
-    return [list(range(*border)) for border in pairwise(borders)]
+    needed = [each.name for each in fields(Job) if each.default is each.default_factory is MISSING]
+    division: dict[str, Any] = {"examples_at": lambda _: range(num_examples), "collate": list}
+    job: Job[Any] = Job(**{**dict.fromkeys(needed), **division})
+    shares = (job.share_at(0, rank, num_ranks) for rank in range(num_ranks))
+    return [[one for part in share if part.counts for one in part.batch] for share in shares]
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +336,7 @@ def measure_seeking(planner: Planner) -> dict[str, float]:
     place = int(0.98 * len(shards) * np.mean(sampled))
     order = planner.start_order(is_planned=False)
     started = time.process_time()
-    assert order.examples(place, 1)[0].key.epoch == 0
+    assert order.example(place).key.epoch == 0
     seconds = time.process_time() - started
     num_tokens = sum(shard.num_tokens for shard in shards)
     return {"tokens": num_tokens, "seconds": seconds, "tokens_per_second": num_tokens / seconds}

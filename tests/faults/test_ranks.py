@@ -1,5 +1,6 @@
 """One run in several processes: the same steps on any number of them, whatever happens to one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -107,6 +108,43 @@ def test_a_run_is_resumed_by_another_number_of_ranks(workshop, tmp_path):
     assert losses(run) == pytest.approx(losses(straight), rel=1e-5)
 
 
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.csv"
+    rows = [f"the {'cat' if number % 2 else 'river'} {number},{number % 2}" for number in range(41)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return path
+
+
+@pytest.mark.parametrize("more", [["--accumulate", "2", "--epochs", "2"], ["--features", "linear"]])
+def test_fine_tuning_is_the_same_on_two_ranks(reviews, tmp_path, alone, more):
+    outputs = []
+    for num_ranks in (1, 2):
+        output = tmp_path / f"model-{num_ranks}"
+        words = (
+            f"finetune classify --train {reviews} --model {alone} --output {output}"
+            " --batch-size 8 --seed 3 --held-out 0.2 --max-length 32"
+        )
+        train([*words.split(), *more], num_ranks, tmp_path)
+        outputs.append(output)
+    one, two = (read_safetensors(output / "model.safetensors") for output in outputs)
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-2, atol=1e-3)
+    logs = [output / "run" for output in outputs]
+    assert losses(logs[1]) == pytest.approx(losses(logs[0]), rel=1e-5)
+    one, two = ((output / "metrics.json").read_text() for output in outputs)
+    assert json.loads(one)["metrics"] == pytest.approx(json.loads(two)["metrics"], rel=1e-4)
+
+
+@pytest.mark.parametrize("more", [["--features", "bilstm"], ["--seeds", "2"]])
+def test_what_one_process_computes_refuses_several(reviews, tmp_path, alone, more):
+    words = f"finetune classify --train {reviews} --model {alone} --output {tmp_path}/model"
+    for code, message in run_ranks([*words.split(), *more], 2, tmp_path):
+        assert code == 2
+        assert f"{more[0]}" in message
+        assert "runs in one process, and torchrun started 2" in message
+
+
 @dataclass
 class Launcher:
     """torchrun with two ranks, as users start it."""
@@ -175,7 +213,7 @@ def test_a_signal_to_the_launcher_ends_with_a_checkpoint(workshop, tmp_path):
     assert stopped in launcher.messages.read_text()
 
 
-def test_what_one_process_does_refuses_several(workshop, tmp_path):
+def test_dividing_a_model_needs_several_processes(workshop, tmp_path):
     words = [*workshop.words(tmp_path / "run"), "--fsdp"]
     ((code, message),) = run_ranks(words, 1, tmp_path)
     assert code == 2

@@ -3,7 +3,7 @@
 With several ranks each has a whole copy, and gradients are averaged while they are computed
 (`DistributedDataParallel`). With `fsdp` weights, gradients and the optimizer's state are divided
 among the ranks, and a block's weights are whole while it computes (`fully_shard`). The job's own
-model then takes no step: it gets the weights whenever it is evaluated or saved.
+model then takes no step: the first rank gives it the weights when it is evaluated or saved.
 
 Source: Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training";
 Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models".
@@ -60,6 +60,8 @@ class Replica(Generic[AnyBatch]):
         if settings.fsdp:
             scoring = _divide(scoring, machine)
             assert isinstance(scoring.model, nn.Module)
+            if not ranks.is_first:
+                model.cpu()  # only the first rank evaluates and saves it
             model = scoring.model
         elif ranks.count > 1 and any(each.requires_grad for each in model.parameters()):
             scoring = DistributedDataParallel(
@@ -79,7 +81,9 @@ class Replica(Generic[AnyBatch]):
         with torch.no_grad():
             pairs = zip(model.parameters(), self.model.parameters(), strict=True)
             for parameter, shard in pairs:
-                parameter.copy_(to_whole(shard))
+                whole = to_whole(shard)
+                if self.ranks.is_first:
+                    parameter.copy_(whole)
 
 
 @contextmanager

@@ -53,6 +53,7 @@ from bertkit.training.lifecycle import (
     open_run,
     to_json_numbers,
 )
+from bertkit.training.ranks import refuse_ranks
 from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
 
 SEARCH_FILE = "search.json"
@@ -100,6 +101,7 @@ def search(
     choice: GridSearchSettings,
 ) -> FineTuneResult:
     """Fine-tune several times, or resume a search; keep the best. Errors are as in `finetune`."""
+    refuse_ranks("a search (--search, --seeds)")
     plan = Search(sources, output, task_settings, settings, list_trials(choice, settings))
     for trial in plan.trials:
         trial.choose(settings)  # validate all settings now, not after hours of training

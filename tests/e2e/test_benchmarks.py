@@ -29,6 +29,7 @@ SMALLEST = {
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
     "bench_page": "--models tiny --lengths 16 --rounds 1",
+    "bench_parts": "--megabytes 0.1 --texts 20 --files 2",
     "bench_precision": "--data {data}",
     "bench_predict": "--data {data} --tasks classify --lines 8 --rounds 1",
     "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
@@ -53,6 +54,7 @@ SMALLEST = {
 }
 PACKAGES = {
     "bench_embed": ("ctranslate2", "openvino"),
+    "bench_parts": ("ray",),
     "bench_search": ("faiss",),
 }
 OF_THE_PAGE_ON_SCALE = {"scale_tables", "simulated_ranks"}

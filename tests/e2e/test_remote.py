@@ -284,6 +284,24 @@ def test_vectors_are_written_to_a_bucket(model, bucket, tmp_path, monkeypatch, c
     assert "already done" in capsys.readouterr().out
 
 
+def test_each_file_of_a_bucket_has_its_vectors_in_another(model, bucket, tmp_path, monkeypatch):
+    for name in ("a", "b", "c"):
+        bucket[f"texts/{name}.txt"] = f"a cat\n{name}\n".encode()
+    for path in Path(model).iterdir():
+        bucket[f"model/{path.name}"] = path.read_bytes()
+    words = f"embed {bucket.url}/model {bucket.url}/texts/ --output {bucket.url}/vectors/".split()
+    for share in ("0/2", "1/2"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / share[0]))
+        assert main([*words, "--output-format", "npy", "--shard", share]) == 0
+    made = {name for name in bucket.names("vectors") if name.endswith(".npy")}
+    assert made == {f"vectors/{name}.txt.npy" for name in ("a", "b", "c")}
+    bucket["texts/b.txt"] = b"a dog\n"
+    before = {name: bucket[name] for name in made}
+    assert main([*words, "--output-format", "npy"]) == 0
+    changed = {name for name in made if bucket[name] != before[name]}
+    assert changed == {"vectors/b.txt.npy"}
+
+
 @pytest.mark.parametrize(
     "name", ["../evil.txt", "/evil.txt", "a//b", "x" * 300, "a/../../b", "a\\b", "c:d"]
 )

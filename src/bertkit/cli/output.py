@@ -181,12 +181,12 @@ def describe_missing(output: Path, num_parts: int, num_missing: int, *, json: bo
 def describe_files(result: FilesResult, *, json: bool) -> str:
     """Describe outputs of many files as JSON or text."""
     if json:
-        return json_module.dumps({**asdict(result), "output": str(result.output)})
+        return json_module.dumps({**asdict(result), "output": show(result.output)})
     if result.num_missing:
         missing = describe_missing(result.output, result.num_files, result.num_missing, json=False)
         return "; ".join((f"{result.num_made:,} made now", missing))
     num_before = result.num_files - result.num_made
-    done = f"{result.output}: {pluralize(result.num_files, 'file')}"
+    done = f"{show(result.output)}: {pluralize(result.num_files, 'file')}"
     done += f", {num_before:,} of them done before" if num_before else ""
     counts = ", ".join(f"{number:,} {name}" for name, number in result.counts.items())
     return "; ".join(filter(None, (done, counts.replace("_", " "))))

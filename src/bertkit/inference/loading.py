@@ -1,7 +1,5 @@
 """Loading of a model with its tokenizer."""
 
-import hashlib
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from bertkit.base.errors import InputError, pluralize, storage_errors
+from bertkit.base.errors import InputError, pluralize
 from bertkit.base.settings import Settings
-from bertkit.checkpoints.hub import resolve_model
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
@@ -28,13 +25,9 @@ def load_once(load: Callable[..., Any], model: str | Path, settings: Settings) -
 
 
 def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:
-    """Describe a model by its name and the sizes and times of change of its files."""
-    place = resolve_model(model, revision=revision)
-    paths = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
-    with storage_errors(place, "read"):
-        listed = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    digest = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-    return {"model": str(model), "revision": revision, "model_files": digest}
+    """Describe a model by its name and the SHA-256 of its files, wherever they are."""
+    sha256 = OpenModel.open(model, revision=revision).sha256
+    return {"model": str(model), "revision": revision, "model_files": sha256}
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,22 @@ def test_muon_resumes_bit_for_bit(workshop, tmp_path):
         assert tensors(whole, name) == tensors(parts, name)
 
 
+def test_a_deadline_may_be_moved(workshop, tmp_path, capsys):
+    run, found = tmp_path / "run", []
+    words = pretrain_words(workshop, run, "--deadline", "--json")
+    del words[words.index("--steps") : words.index("--steps") + 2]
+    for minutes in ("0.05", "0.05", "0.1"):
+        assert main([*words, "--minutes", minutes]) == 0
+        result = json.loads(capsys.readouterr().out)
+        found.append((result["num_steps"], result["elapsed_seconds"]))
+        assert rows(run)[-1]["step"] == result["num_steps"]
+    assert found[0] == found[1]  # it was finished
+    assert found[0][0] < found[2][0]
+    assert found[0][1] < 3 + 3  # within a step and an evaluation, on a busy machine
+    assert main(["inspect", str(run)]) == 0
+    assert f"{found[2][0]} of {found[2][0]} steps" in capsys.readouterr().out
+
+
 LONG = ("--long-length", "64", "--long-share", "0.3", "--checkpoint-every", "1", "--keep", "9")
 
 

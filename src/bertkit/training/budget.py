@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import torch
 
+from bertkit.training.deadline import CHECKPOINT_SHARE
 from bertkit.training.device import mixed_precision, synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
@@ -24,7 +25,7 @@ WARM_UP_STEPS = 2
 MEASURED_STEPS = 48
 MEASURED_SECONDS = 8.0  # after so long no further step is measured
 SAMPLED_STEPS = 32
-CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmeasured work
+LEAST_STEPS = WARM_UP_STEPS + 1
 
 AnyStep = TypeVar("AnyStep")
 
@@ -55,9 +56,10 @@ def measure_steps(
     replica: Replica[AnyBatch],
     machine: Machine,
     *,
+    least: int = LEAST_STEPS,
     after_step: Callable[[], None] = lambda: None,
 ) -> list[MeasuredStep]:
-    """Take steps with a learning rate of 0 for a few seconds, and measure each."""
+    """Take steps with a learning rate of 0 for a few seconds, at least so many; measure each."""
     steps: list[MeasuredStep] = []
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):
@@ -68,7 +70,7 @@ def measure_steps(
         steps.append(MeasuredStep(seconds, result.num_tokens, result.num_operations))
         after_step()
         (is_enough,) = replica.ranks.any(time.monotonic() - started > MEASURED_SECONDS)
-        if step >= WARM_UP_STEPS and is_enough:
+        if step + 1 >= least and is_enough:
             break
     return steps
 

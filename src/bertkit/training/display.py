@@ -27,6 +27,9 @@ class Display(Protocol):
     ) -> None:
         """Show an evaluation; `is_best` if the watched metric is the best so far."""
 
+    def plan(self, num_steps: int) -> None:
+        """Show another number of steps from now on."""
+
     def say(self, text: str) -> None:
         """Print a message on a line of its own."""
 
@@ -101,6 +104,9 @@ class _Panel:
         if is_best:
             self._best = (f"best, step {step:,}", values)
 
+    def plan(self, num_steps: int) -> None:
+        self._progress.update(self._task, total=num_steps)
+
     def say(self, text: str) -> None:
         self._console.print(text, markup=False)
 
@@ -136,6 +142,9 @@ class _RunLines:
         self, step: int, values: Mapping[str, float], *, is_best: bool = False
     ) -> None:
         self._write(step, values, "held-out, best so far" if is_best else "held-out")
+
+    def plan(self, num_steps: int) -> None:
+        self._num_steps = num_steps
 
     def say(self, text: str) -> None:
         announce(text)

@@ -12,6 +12,7 @@ from typing import Any, Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
+from bertkit.training.deadline import plan_steps
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
@@ -118,7 +119,7 @@ def fit(
         run.load(state, replica.model, replica.optimizer)
     with (
         _open_log(run, state, replica.ranks) as log,
-        show_training(num_steps, state.step, job.progress_metrics, watched) as display,
+        show_training(state.plan(num_steps), state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
     ):
         spikes = SpikeFinder.from_log(read_log(run.log_path))
@@ -167,20 +168,25 @@ class _Loop(Generic[AnyBatch]):
             if is_done:
                 return state
             if is_stopped:
-                raise StoppedError(self._describe_stop(saved_step))
+                raise StoppedError(self._describe_stop(state))
             state = self._step(state, log, display)
+            state = self._end_if_late(state)
 
-    def _describe_stop(self, step: int) -> str:
-        if step == 0:
+    def _describe_stop(self, state: RunState) -> str:
+        if state.step == 0:
             return "stopped before the first step; the same command starts again"
+        num_steps = state.plan(self.num_steps)
         return (
-            f"stopped after step {step:,} of {self.num_steps:,} with a checkpoint;"
+            f"stopped after step {state.step:,} of {num_steps:,} with a checkpoint;"
             " the same command resumes from there"
         )
 
     def _is_evaluation_due(self, state: RunState) -> bool:
-        is_time = state.step % evaluation_interval(self.settings, self.num_steps) == 0
-        return (is_time or state.step == self.num_steps) and state.evaluated_step != state.step
+        num_steps = state.plan(self.num_steps)
+        # Where the plan changes, so does the interval, which then begins at the last evaluation.
+        first = 0 if state.num_steps is None else state.evaluated_step or 0
+        is_time = (state.step - first) % evaluation_interval(self.settings, num_steps) == 0
+        return (is_time or state.step == num_steps) and state.evaluated_step != state.step
 
     def _is_checkpoint_due(self, state: RunState, saved_at: float) -> bool:
         if state.step == state.best_step or state.step in self.job.needed_steps(state.step):
@@ -193,7 +199,7 @@ class _Loop(Generic[AnyBatch]):
         started = time.perf_counter()
         rate = learning_rate_at(
             state.step,
-            num_steps=self.num_steps,
+            num_steps=state.plan(self.num_steps),
             peak=self.settings.learning_rate,
             warmup=self.settings.warmup,
             schedule=self.settings.schedule,
@@ -303,6 +309,7 @@ class _Loop(Generic[AnyBatch]):
                 f" {AFTER_DIVERGENCE}"
             )
         log.write("eval", state.step, tokens=state.tokens, **metrics)
+        before = state
         best = metrics["loss"] if state.best_loss is None else state.best_loss
         state = state.model_copy(
             update={
@@ -315,10 +322,32 @@ class _Loop(Generic[AnyBatch]):
             state = follow(watched, metrics, state, self.num_steps)
         display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         current_observers().evaluation(state.step, metrics)
+        state = self._replan(before, state, display)
         if watched is not None and state.has_ended_early:
             log.write("ended-early", state.step, **tell_best(watched, state))
             display.say(describe_end(watched, state))
         return state
+
+    def _replan(self, before: RunState, state: RunState, display: Display) -> RunState:
+        """Return the state after an evaluation with a new number of steps, the first rank's."""
+        if (deadline := self.job.deadline_seconds) is None:
+            return state
+        planned = state.plan(self.num_steps)
+        between = evaluation_interval(self.settings, planned)
+        num_steps = self.replica.ranks.from_first(
+            lambda: plan_steps(before, state, planned, deadline, between)
+        )
+        display.plan(num_steps)
+        return state.model_copy(
+            update={"num_steps": num_steps, "evaluated_seconds": state.elapsed_seconds}
+        )
+
+    def _end_if_late(self, state: RunState) -> RunState:
+        """Return the state after a step, which is the last one if the time is over."""
+        if (deadline := self.job.deadline_seconds) is None:
+            return state
+        is_late = self.replica.ranks.from_first(lambda: state.elapsed_seconds >= deadline)
+        return state.model_copy(update={"num_steps": state.step}) if is_late else state
 
     def _save(self, state: RunState, log: RunLog | SilentLog) -> None:
         log.sync()

@@ -87,6 +87,12 @@ class RunState(BaseModel):
     best_step_loss: float | None = None
     num_not_better: int = 0  # evaluations in a row
     has_ended_early: bool = False
+    num_steps: int | None = None  # as planned last, if the run has a deadline
+    evaluated_seconds: float = 0.0  # `elapsed_seconds` after the last evaluation, likewise
+
+    def plan(self, num_steps: int) -> int:
+        """Return the number of steps of the run; its record says `num_steps`."""
+        return num_steps if self.num_steps is None else self.num_steps
 
     @property
     def model_step(self) -> int:
@@ -95,7 +101,7 @@ class RunState(BaseModel):
 
     def is_done(self, num_steps: int) -> bool:
         """Whether a run of so many steps is complete and was evaluated at its end."""
-        return self.has_ended_early or self.evaluated_step == num_steps
+        return self.has_ended_early or self.evaluated_step == self.plan(num_steps)
 
 
 class RunRecord(ChecksummedModel):

@@ -70,9 +70,8 @@ class BudgetSettings(Settings):
     )
     minutes: Positive | None = Field(
         None,
-        description="Roughly how many minutes to train; not a deadline. The number of steps is"
-        " fixed when the run starts, after measuring a few, so on a machine that gets busier it"
-        " takes longer."
+        description="Roughly how many minutes to train. The number of steps is fixed when the run"
+        " starts, after measuring a few, so on a machine that gets busier it takes longer."
         f" Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
 

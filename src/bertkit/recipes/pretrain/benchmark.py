@@ -32,6 +32,7 @@ VOCAB_SIZE = 30_522
 NUM_WORDS = 1_000_000
 WORDS_PER_SENTENCE = 25
 SENTENCES_PER_DOCUMENT = 20
+LEAST_STEPS = 7  # of which four count
 
 BATCHES, FORWARD, BACKWARD, OPTIMIZER = "batches", "forward", "backward", "optimizer"
 
@@ -173,21 +174,27 @@ def measure_settings(context: PretrainingContext, settings: PretrainSettings) ->
     job = build_job(context, settings, begin_model(context, settings))
     replica = Replica.build(job, settings, machine)
     with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
-        steps = drop_warm_up(
-            measure_steps(job, settings, replica, machine, after_step=lambda: progress.advance(1))
+        steps = measure_steps(
+            job,
+            settings,
+            replica,
+            machine,
+            least=LEAST_STEPS,
+            after_step=lambda: progress.advance(1),
         )
         memory = peak_memory_bytes(machine.device)
         shares = measure_shares(job, settings, replica, machine)
-    rates = [step.num_tokens / step.seconds for step in steps]
-    first, _, third = quantiles(rates, method="inclusive") if len(rates) > 1 else rates * 3
+    counted = drop_warm_up(steps)
+    rates = [step.num_tokens / step.seconds for step in counted]
+    first, _, third = quantiles(rates, method="inclusive")
     return LengthBenchmark(
         max_length=settings.max_length,
         accumulate=settings.accumulate,
-        tokens_per_step=median(step.num_tokens for step in steps),
+        tokens_per_step=median(step.num_tokens for step in counted),
         tokens_per_second=median(rates),
         quartiles=(first, third),
         share_of_peak=machine.share_of_peak(
-            median(step.num_operations / step.seconds for step in steps)
+            median(step.num_operations / step.seconds for step in counted)
         ),
         peak_memory_bytes=memory,
         shares=shares,

@@ -1,7 +1,7 @@
 """Pre-train a BERT on shards: build the parts and hand them to the loop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.base.errors import ResumeError, pluralize
@@ -30,6 +30,7 @@ from bertkit.training.run import (
     has_same_budget,
     recognize_source,
 )
+from bertkit.training.settings import DEFAULT_MINUTES
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,15 @@ def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings)
     record = decide_steps(before, record, phases, settings, context.machine)
     record = run.write_record(record)
     job = join_phases(phases, record.num_steps)
+    if settings.deadline:
+        job = replace(job, deadline_seconds=60.0 * (settings.minutes or DEFAULT_MINUTES))
+        if before is None or not has_same_budget(before, record):
+            num_steps = max(record.num_steps, state.step + 1)
+            state = state.model_copy(update={"num_steps": num_steps})
     state = train_to_end(run, job, settings, record, state, context.machine)
+    if state.step != record.num_steps:
+        record = record.model_copy(update={"num_steps": state.step})
+        run.write_record(record)
     return PretrainResult(
         checkpoint=checkpoint_path(run.folder, state.step),
         num_steps=record.num_steps,
@@ -121,7 +130,7 @@ def decide_steps(
     if settings.steps is None and settings.tokens is None:
         announce("measuring a few steps to convert the minutes to steps")
     num_steps = mix_steps(phases, [count_steps(phase.job, settings, machine) for phase in phases])
-    if num_steps < record.num_steps:
+    if num_steps < record.num_steps and not settings.deadline:
         raise ResumeError(
             f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
             f" {num_steps:,}; a run's budget can only grow"

@@ -12,6 +12,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.training.device import choose_device, choose_precision, measure_peak, prepare_memory
+from bertkit.training.lookahead import Lookahead
 from bertkit.training.settings import OptimizationSettings
 
 
@@ -122,6 +123,7 @@ class Job(Generic[AnyBatch]):
     watched: Watched | None = None
     needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
     num_micro_batches: int = 1  # of a step
+    lookahead: Lookahead | None = None  # makes micro-batches ahead
     deadline_seconds: float | None = None
     next_phase: "tuple[int, Job[AnyBatch]] | None" = None
     example_names: str = "examples"
@@ -138,6 +140,12 @@ class Job(Generic[AnyBatch]):
         the same for all numbers of processes that divide their number. One that would have no
         example gets the step's first, which then doesn't count.
         """
+        if self.lookahead is None:
+            return self._cut(step, rank, num_ranks)
+        shares: list[MicroBatch[AnyBatch]] = self.lookahead.call(self._cut, step, rank, num_ranks)
+        return shares
+
+    def _cut(self, step: int, rank: int, num_ranks: int) -> list["MicroBatch[AnyBatch]"]:
         if self.next_phase is not None and step >= self.next_phase[0]:
             first, job = self.next_phase
             return job.share_at(step - first, rank, num_ranks)

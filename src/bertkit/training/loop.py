@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
@@ -18,6 +18,7 @@ from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Machine, Watched
 from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
+from bertkit.training.lookahead import open_lookahead
 from bertkit.training.ranks import Ranks
 from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState, describe_versions
@@ -121,7 +122,9 @@ def fit(
         _open_log(run, state, replica.ranks) as log,
         show_training(state.plan(num_steps), state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
+        open_lookahead(machine.device) as lookahead,
     ):
+        job = replace(job, lookahead=lookahead)
         spikes = SpikeFinder.from_log(read_log(run.log_path))
         loop = _Loop(job, settings, run, num_steps, machine, replica, spikes)
         return loop.go(state, log, display, stop)

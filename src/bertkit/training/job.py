@@ -103,8 +103,6 @@ class Job(Generic[AnyBatch]):
             if AdamW updates everything.
         needed_steps: newest step → steps whose checkpoints are written and kept, such as those
             whose weights will be averaged.
-        deadline_seconds: time spent training after which the run ends; its number of steps is then
-            planned anew at each evaluation.
         next_phase: a step, and the job whose examples are taken from that step on, from its first.
     """
 
@@ -124,7 +122,6 @@ class Job(Generic[AnyBatch]):
     needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
     num_micro_batches: int = 1  # of a step
     lookahead: Lookahead | None = None  # makes micro-batches ahead
-    deadline_seconds: float | None = None
     next_phase: "tuple[int, Job[AnyBatch]] | None" = None
     example_names: str = "examples"
     can_replay: bool = False

@@ -333,7 +333,7 @@ class _Loop(Generic[AnyBatch]):
 
     def _replan(self, before: RunState, state: RunState, display: Display) -> RunState:
         """Return the state after an evaluation with a new number of steps, the first rank's."""
-        if (deadline := self.job.deadline_seconds) is None:
+        if (deadline := state.deadline_seconds) is None:
             return state
         planned = state.plan(self.num_steps)
         between = evaluation_interval(self.settings, planned)
@@ -347,7 +347,7 @@ class _Loop(Generic[AnyBatch]):
 
     def _end_if_late(self, state: RunState) -> RunState:
         """Return the state after a step, which is the last one if the time is over."""
-        if (deadline := self.job.deadline_seconds) is None:
+        if (deadline := state.deadline_seconds) is None:
             return state
         is_late = self.replica.ranks.from_first(lambda: state.elapsed_seconds >= deadline)
         return state.model_copy(update={"num_steps": state.step}) if is_late else state

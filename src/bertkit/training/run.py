@@ -87,8 +87,9 @@ class RunState(BaseModel):
     best_step_loss: float | None = None
     num_not_better: int = 0  # evaluations in a row
     has_ended_early: bool = False
-    num_steps: int | None = None  # as planned last, if the run has a deadline
-    evaluated_seconds: float = 0.0  # `elapsed_seconds` after the last evaluation, likewise
+    deadline_seconds: float | None = None  # of `elapsed_seconds`; the next two are for it
+    num_steps: int | None = None  # as planned last
+    evaluated_seconds: float = 0.0  # `elapsed_seconds` after the last evaluation
 
     def plan(self, num_steps: int) -> int:
         """Return the number of steps of the run; its record says `num_steps`."""

@@ -18,9 +18,9 @@ DEADLINE, EVALUATION = 100.0, 3.0
 SETTINGS = TrainingSettings(batch_size=6, learning_rate=0.02, checkpoint_every=1, keep=100)
 
 
-def train(run, machine, monkeypatch, step_seconds, num_steps, deadline=DEADLINE, last=None):
+def train(run, machine, monkeypatch, step_seconds, num_steps, last=None):
     """Train on a false clock, with steps that take as long as a function of the step says."""
-    state = run.newest_state()
+    state = run.newest_state().model_copy(update={"deadline_seconds": DEADLINE})
     now = [1000.0 * (1 + state.step)]
     clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
     monkeypatch.setattr(loop, "time", clock)
@@ -36,7 +36,7 @@ def train(run, machine, monkeypatch, step_seconds, num_steps, deadline=DEADLINE,
         now[0] += EVALUATION
         return real.evaluate()
 
-    job = replace(real, examples_at=examples_at, evaluate=evaluate, deadline_seconds=deadline)
+    job = replace(real, examples_at=examples_at, evaluate=evaluate)
     if state.step:
         load_weights(job, run, state)
     return fit(job, SETTINGS, run=run, state=state, num_steps=num_steps, machine=machine)

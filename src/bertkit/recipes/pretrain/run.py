@@ -1,7 +1,7 @@
 """Pre-train a BERT on shards: build the parts and hand them to the loop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.errors import ResumeError, pluralize
@@ -26,6 +26,7 @@ from bertkit.training.log import read_evaluation
 from bertkit.training.run import (
     Run,
     RunRecord,
+    RunState,
     describe_versions,
     has_same_budget,
     recognize_source,
@@ -85,10 +86,7 @@ def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings)
     record = run.write_record(record)
     job = join_phases(phases, record.num_steps)
     if settings.deadline:
-        job = replace(job, deadline_seconds=60.0 * (settings.minutes or DEFAULT_MINUTES))
-        if before is None or not has_same_budget(before, record):
-            num_steps = max(record.num_steps, state.step + 1)
-            state = state.model_copy(update={"num_steps": num_steps})
+        state = set_deadline(state, settings, record.num_steps)
     state = train_to_end(run, job, settings, record, state, context.machine)
     if state.step != record.num_steps:
         record = record.model_copy(update={"num_steps": state.step})
@@ -100,6 +98,15 @@ def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings)
         elapsed_seconds=state.elapsed_seconds,
         metrics=read_evaluation(run.log_path) or job.evaluate(),
     )
+
+
+def set_deadline(state: RunState, settings: PretrainSettings, num_steps: int) -> RunState:
+    """Return the state with the deadline; a new one, or one that was moved, has a new plan."""
+    seconds = 60.0 * (settings.minutes or DEFAULT_MINUTES)
+    if state.deadline_seconds == seconds:
+        return state
+    num_steps = max(num_steps, state.step + 1)
+    return state.model_copy(update={"deadline_seconds": seconds, "num_steps": num_steps})
 
 
 def describe_run(context: PretrainingContext, settings: PretrainSettings) -> RunRecord:

@@ -8,10 +8,10 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.pretrain.job import Phase, PretrainingContext, find_trained_length
-from bertkit.recipes.pretrain.run import decide_steps, describe_run, mix_steps
+from bertkit.recipes.pretrain.run import decide_steps, describe_run, mix_steps, set_deadline
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
-from bertkit.training.run import RunRecord, keep_versions
+from bertkit.training.run import RunRecord, RunState, keep_versions
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -47,6 +47,16 @@ def test_a_budget_pays_for_the_steps_of_each_phase(shares, expected):
     """Of 100 steps or 20 that fit: 64 short and 7 long ones."""
     phases = [Phase(None, share) for share in shares]
     assert mix_steps(phases, [100, 20][: len(shares)]) == expected
+
+
+def test_a_moved_deadline_has_a_new_plan_also_after_a_crash():
+    settings = PretrainSettings(minutes=2.0, deadline=True)
+    new = set_deadline(RunState(), settings, 40)
+    assert (new.deadline_seconds, new.num_steps) == (120.0, 40)
+    done = new.model_copy(update={"step": 55, "num_steps": 55, "evaluated_step": 55})
+    assert set_deadline(done, settings, 40) == done
+    moved = set_deadline(done, settings.model_copy(update={"minutes": 3.0}), 50)
+    assert (moved.num_steps, moved.is_done(50)) == (56, False)
 
 
 def test_the_same_budget_in_minutes_is_not_measured_again():

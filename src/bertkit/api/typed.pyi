@@ -121,6 +121,7 @@ def pretrain(
     long_share: float = 0.1,
     dropout: float = 0.1,
     checkpoint_activations: bool = False,
+    deadline: bool = False,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.run.PretrainResult: ...
 
@@ -1215,5 +1216,6 @@ def benchmark_pretrain(
     long_share: float = 0.1,
     dropout: float = 0.1,
     checkpoint_activations: bool = False,
+    deadline: bool = False,
     eval_sequences: int = 256,
 ) -> bertkit.recipes.pretrain.benchmark.PretrainBenchmark: ...

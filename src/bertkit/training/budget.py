@@ -1,4 +1,9 @@
-"""Converts a budget in tokens or minutes to a number of steps, once, before the first step."""
+"""Converts a budget in tokens or minutes to a number of steps.
+
+This is done once, before the first step. A run with a deadline is also planned anew while it
+trains. Its plan is part of its state, and changes only at evaluations and when the time is over: a
+step remains a function of seed, step and state, and a resumed run goes on with the same plan.
+"""
 
 import copy
 import math
@@ -12,13 +17,18 @@ from typing import TypeVar
 
 import torch
 
-from bertkit.training.deadline import CHECKPOINT_SHARE
 from bertkit.training.device import mixed_precision, synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
-from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.ranks import current_ranks
 from bertkit.training.replica import Replica
-from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, OptimizationSettings
+from bertkit.training.run import RunState
+from bertkit.training.settings import (
+    DEFAULT_MINUTES,
+    NUM_EVALUATIONS,
+    BudgetedSettings,
+    OptimizationSettings,
+    evaluation_interval,
+)
 from bertkit.training.step import take_step
 
 WARM_UP_STEPS = 2
@@ -26,6 +36,7 @@ MEASURED_STEPS = 48
 MEASURED_SECONDS = 8.0  # after so long no further step is measured
 SAMPLED_STEPS = 32
 LEAST_STEPS = WARM_UP_STEPS + 1
+CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmeasured work
 
 AnyStep = TypeVar("AnyStep")
 
@@ -144,6 +155,28 @@ def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: in
     """Return the total time of all steps and evaluations."""
     num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
+
+
+def plan_steps(
+    before: RunState, state: RunState, num_steps: int, deadline_seconds: float, steps_between: int
+) -> int:
+    """Return the number of steps of a run, after an evaluation, from the time that is left.
+
+    Steps are assumed to take as long as those since the previous evaluation, and evaluations as
+    long as this one. After the last of `num_steps` the run is over, also if time is left.
+
+    Args:
+        before: the state before the evaluation.
+        num_steps: the number of steps as planned before.
+        steps_between: number of steps between evaluations.
+    """
+    if not 0 < state.step < num_steps:
+        return num_steps
+    num_taken = state.step - (before.evaluated_step or 0)
+    pace = (before.elapsed_seconds - before.evaluated_seconds) / num_taken
+    evaluation = state.elapsed_seconds - before.elapsed_seconds
+    left = (1.0 - CHECKPOINT_SHARE) * deadline_seconds - state.elapsed_seconds - evaluation
+    return state.step + max(0, int(left / (pace + evaluation / steps_between)))
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -1,6 +1,8 @@
 """The interface between a recipe and the training loop: the job to train and the machine."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -12,7 +14,6 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.training.device import choose_device, choose_precision, measure_peak, prepare_memory
-from bertkit.training.lookahead import Lookahead
 from bertkit.training.settings import OptimizationSettings
 
 
@@ -81,6 +82,43 @@ class Watched:
     is_higher_better: bool
     patience: int | None = None
     is_tie_by_loss: bool = False
+
+
+class Lookahead:
+    """Calls a function of a step in one thread, one step ahead, while a GPU computes.
+
+    Everything is called in that thread, so the function needs no lock. An error is raised to the
+    caller that asks for the step.
+    """
+
+    def __init__(self, thread: ThreadPoolExecutor) -> None:
+        self._thread = thread
+        self._next: tuple[tuple[int, ...], Future[Any]] | None = None
+
+    def call(self, function: Callable[..., Any], step: int, *others: int) -> Any:
+        """Return what the function returns; if this step was expected, begin with the next one."""
+        wanted, expected = (step, *others), self._next
+        if expected is not None and expected[0] != wanted:  # such as an earlier step, for a message
+            return self._thread.submit(function, *wanted).result()
+        made = self._thread.submit(function, *wanted) if expected is None else expected[1]
+        self._next = None
+        result = made.result()
+        following = (step + 1, *others)
+        self._next = following, self._thread.submit(function, *following)
+        return result
+
+
+@contextmanager
+def open_lookahead(device: torch.device) -> Iterator[Lookahead | None]:
+    """Yield a lookahead whose thread ends with the block; None on a CPU.
+
+    There it would take its time from the cores that compute.
+    """
+    if device.type == "cpu":
+        yield None
+        return
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as thread:
+        yield Lookahead(thread)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,16 @@ from typing import Any, Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
-from bertkit.training.deadline import plan_steps
+from bertkit.training.budget import plan_steps
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
-from bertkit.training.job import AnyBatch, Job, Machine, Watched
+from bertkit.training.job import AnyBatch, Job, Machine, Watched, open_lookahead
 from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
-from bertkit.training.lookahead import open_lookahead
 from bertkit.training.ranks import Ranks
 from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState, describe_versions
-from bertkit.training.settings import OptimizationSettings, learning_rate_at
+from bertkit.training.settings import OptimizationSettings, evaluation_interval, learning_rate_at
 from bertkit.training.step import (
     DumpRecord,
     StepResult,
@@ -90,7 +89,6 @@ def describe_end(watched: Watched, state: RunState) -> str:
 
 
 CHECKPOINT_INTERVAL_SECONDS = 300.0
-NUM_EVALUATIONS = 10
 AFTER_DIVERGENCE = "lower --learning-rate and start again with another --output"
 
 
@@ -358,8 +356,3 @@ class _Loop(Generic[AnyBatch]):
         self.replica.update(self.job.model)
         self.run.save(state, self.replica.model, self.replica.optimizer, self.job.save_model)
         self.run.rotate(self.settings.keep, state.best_step, *self.job.needed_steps(state.step))
-
-
-def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
-    """Return the number of steps between evaluations."""
-    return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)

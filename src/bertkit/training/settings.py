@@ -47,6 +47,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 TrainingPrecision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 DEFAULT_MINUTES = 30.0
+NUM_EVALUATIONS = 10
 CHECKPOINTS = ("Evaluations and checkpoints", 6)  # a panel of the help
 # A resumed run may change these settings and no others.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
@@ -156,6 +157,11 @@ class OptimizationSettings(Settings):
         description="Mixed precision; auto takes bf16 on GPUs from Ampere on and on processors"
         " where training was measured to be faster, else fp32. A resumed run keeps its own.",
     )
+
+
+def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
+    """Return the number of steps between evaluations."""
+    return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
 
 
 class LoopSettings(OptimizationSettings):

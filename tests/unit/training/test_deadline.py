@@ -8,7 +8,7 @@ from tests.unit.training.jobs import build_job, load_weights
 
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
-from bertkit.training.deadline import plan_steps
+from bertkit.training.budget import plan_steps
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState

@@ -11,7 +11,7 @@ from tests.unit.training.jobs import build_job
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
-from bertkit.training.lookahead import Lookahead, open_lookahead
+from bertkit.training.job import Lookahead, open_lookahead
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings

@@ -30,7 +30,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
 from bertkit.training.budget import StepPace
 from bertkit.training.job import Job, Machine, Scores, Watched, save_whole, save_without_weights
-from bertkit.training.loop import NUM_EVALUATIONS as USUAL_EVALUATIONS
+from bertkit.training.settings import NUM_EVALUATIONS as USUAL_EVALUATIONS
 from bertkit.training.step import evaluate_batches
 
 NUM_EVALUATIONS = 20

@@ -119,19 +119,20 @@ class Muon(torch.optim.AdamW):
 def share_work(
     work: Callable[[Tensor], Tensor], matrices: Float[Tensor, "matrices rows columns"]
 ) -> Float[Tensor, "matrices rows columns"]:
-    """Return what `work` makes of each matrix; every rank computes some of them."""
+    """Return what `work` makes of each matrix; every rank computes some of them.
+
+    The results are summed with zeros, because gathering equal parts from all ranks would send more
+    the more ranks there are than matrices.
+    """
     ranks = current_ranks()
     if ranks.count == 1:
         return work(matrices)
-    num_own = -(-len(matrices) // ranks.count)
-    # The last ranks may have fewer; they compute some that others compute too.
-    first = min(ranks.rank * num_own, len(matrices) - num_own)
-    own = work(matrices[first : first + num_own]).contiguous()
-    found = own.new_empty(ranks.count * num_own, *own.shape[1:])
-    distributed.all_gather(list(torch.split(found, num_own)), own)
-    firsts = [min(rank * num_own, len(matrices) - num_own) for rank in range(ranks.count)]
-    owners = [number // num_own for number in range(len(matrices))]
-    return found[[rank * num_own + n - firsts[rank] for n, rank in enumerate(owners)]]
+    first, stop = (len(matrices) * (ranks.rank + end) // ranks.count for end in (0, 1))
+    own = work(matrices[first:stop])
+    found = own.new_zeros(matrices.shape)
+    found[first:stop] = own
+    distributed.all_reduce(found)
+    return found
 
 
 def to_whole(tensor: Tensor) -> Tensor:

@@ -46,6 +46,7 @@ NUM_CORES = 64
 # What nobody measured: operations per second of a GPU in training, tokens that it has at a time,
 # one hop of a message between two CPUs, and opening a file on a shared file system.
 ASSUMED = {"operations": 2e14, "tokens": 16_384, "hop_seconds": 3e-5, "open_seconds": 1e-3}
+NUM_EXCHANGES = 4  # of a few numbers in a step
 NUMS_SEQUENCES = (2, 4)
 GB = 1e9
 MARK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -203,15 +204,19 @@ def compute_on_cpu(sizes: Sizes) -> int:
 
 
 def count_sent(sizes: Sizes, num_gpus: int, *, is_divided: bool) -> float:
-    """Return the bytes that a GPU sends in a step, as rings do it.
+    """Return the bytes that a GPU sends in a step with Muon, as rings do it.
 
-    DDP sums gradients in float32. Divided, the weights of blocks are gathered twice, the other ones
-    once, and the sums of gradients are divided.
+    DDP sums gradients in float32. Divided, the weights of blocks are gathered twice and the other
+    ones once, the sums of gradients are divided, and what Muon makes orthogonal is gathered. What
+    it made is summed in bf16.
     """
-    share = (num_gpus - 1) / num_gpus
-    if not is_divided:
-        return 2 * share * 4 * sizes.num_parameters
-    return share * 4 * (2 * sizes.num_parameters + sizes.num_block_parameters)
+    orthogonal = 2 * 2 * sizes.num_matrix_parameters
+    if is_divided:
+        gathered = sizes.num_parameters + sizes.num_block_parameters + sizes.num_matrix_parameters
+        sent = 4 * (gathered + sizes.num_parameters)
+    else:
+        sent = 2 * 4 * sizes.num_parameters
+    return (num_gpus - 1) / num_gpus * (sent + orthogonal)
 
 
 def tabulate_communication() -> Iterator[str]:
@@ -326,7 +331,7 @@ def tabulate_waiting(simulated: dict[str, Any]) -> Iterator[str]:
             planning = WINDOW_TOKENS / planning_rate(simulated, length)
             training = WINDOW_TOKENS / (num_gpus * sizes.tokens_per_second(length))
             shares.append(f"{planning / (planning + training):.0%}")
-        ring = 3 * 2 * (num_gpus - 1) * ASSUMED["hop_seconds"]
+        ring = NUM_EXCHANGES * 2 * (num_gpus - 1) * ASSUMED["hop_seconds"]
         step = ASSUMED["tokens"] / sizes.tokens_per_second(128)
         yield join_cells(f"{num_gpus:,}", *shares, f"{ring / (ring + step):.0%}")
 

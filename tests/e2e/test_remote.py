@@ -15,12 +15,14 @@ from s3fs import S3FileSystem
 from tests.e2e.small import write_corpus
 from tests.faults.children import list_differences
 
+import bertkit
 from bertkit.base.remote_folder import fetch
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare import plan
+from bertkit.tokenization.tokenizer import Tokenizer
 
 NUMBERS = count()
 
@@ -300,6 +302,33 @@ def test_each_file_of_a_bucket_has_its_vectors_in_another(model, bucket, tmp_pat
     assert main([*words, "--output-format", "npy"]) == 0
     changed = {name for name in made if bucket[name] != before[name]}
     assert changed == {"vectors/b.txt.npy"}
+
+
+def test_python_takes_urls_as_the_command_line_does(workshop, bucket):
+    bucket["corpus.txt"] = (workshop / "corpus.txt").read_bytes()
+    texts, output = f"{bucket.url}/corpus.txt", f"{bucket.url}/shards"
+    shards = bertkit.prepare(
+        texts, Tokenizer.load(workshop / "tokenizer"), output=output, held_out=0.1, workers=1
+    )
+    assert shards.manifest.raw_bytes == ShardSet.open(workshop / "shards").manifest.raw_bytes
+    found = bertkit.pretrain(
+        Path(output),
+        output=f"{bucket.url}/run",
+        model=str(workshop / "nano.json"),
+        steps=2,
+        batch_size=4,
+        max_length=32,
+        device="cpu",
+    )
+    assert found.num_steps == 2
+    assert "run/checkpoints/step-00000002/manifest.json" in bucket.names()
+
+
+def test_other_commands_say_that_they_write_to_no_url(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", model, "s3://bucket/converted"]) == 2
+    assert "is a URL, to which this isn't written; name a path" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

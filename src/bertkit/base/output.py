@@ -74,9 +74,7 @@ def find_place(output: Path, flag: str = "--output") -> Path:
         SettingsError: it or a parent is a broken link, or it is a pipe, a device or a URL.
     """
     if is_remote(output):
-        raise SettingsError(
-            f"{flag} is a URL, to which only prepare, pretrain and embed write; name a path"
-        )
+        raise SettingsError(f"{flag} is a URL, to which this isn't written; name a path")
     with storage_errors(output, "written"):
         for path in (output, *output.parents):
             if path.is_symlink() and not path.exists():

@@ -59,7 +59,9 @@ def is_folder(output: Path | None) -> bool:
 def check_is_single(settings: FilesSettings) -> None:
     """Refuse settings that only many files have."""
     if settings != FilesSettings():
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in settings.model_fields_set)
+        flags = ", ".join(
+            f"--{name.replace('_', '-')}" for name in sorted(settings.model_fields_set)
+        )
         raise SettingsError(f"{flags} needs a folder as --output, with a file for each input")
 
 

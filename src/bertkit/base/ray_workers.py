@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -52,7 +53,8 @@ def run_on_ray(
             while True:
                 limit = settings.workers or _count_queued(ray, num_threads)
                 while len(pending) < limit and (entry := next(queue, None)) is not None:
-                    pending[run.remote(packed, entry[1], num_threads)] = entry[0]
+                    number, part = entry
+                    pending[run.remote(packed, part, num_threads, str(Path.cwd()))] = number
                 if not pending:
                     return
                 done, _ = ray.wait(list(pending), timeout=POLL_SECONDS)
@@ -66,9 +68,11 @@ def run_on_ray(
                     ray.cancel(reference, force=True)
 
 
-def run_task(packed: bytes, part: Any, num_threads: int) -> TaskOutcome:
-    """Run one part in a worker of the cluster."""
+def run_task(packed: bytes, part: Any, num_threads: int, folder: str) -> TaskOutcome:
+    """Run one part in a worker of the cluster, in the driver's current folder."""
     os.environ.update(thread_variables(num_threads))  # read when torch and tokenizers are loaded
+    with suppress(OSError):  # not shared; paths are absolute then, or the witness isn't found
+        os.chdir(folder)
     counts: list[int] = []
     try:
         job = _unpack(packed)
@@ -140,8 +144,9 @@ def _connected(ray: ModuleType, address: str) -> Iterator[None]:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(
-                f"there is no Ray cluster at --address {address} ({error}); start one with `ray"
-                " start --head`, or take --address local"
+                f"no Ray cluster answers at --address {address} ({error}); start one with `ray"
+                " start --head`, or take --address local; where a cluster asks for a token, set"
+                " RAY_AUTH_MODE=token"
             ) from None
     try:
         yield
@@ -158,7 +163,7 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except OSError as error:
         raise SettingsError(
-            f"there is no Ray cluster at --address {address} ({error.strerror or error}); it is"
+            f"no Ray cluster answers at --address {address} ({error.strerror or error}); it is"
             " the address that `ray start --head` prints, with the port 6379"
         ) from None
 

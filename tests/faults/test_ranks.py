@@ -60,7 +60,7 @@ def alone(workshop, tmp_path_factory):
     ("num_ranks", "changes"),
     [
         (2, {}),
-        (2, {"--fsdp": ""}),
+        (2, {"--fsdp": "", "--checkpoint-activations": ""}),
         (3, {"--dropout": "0"}),
         (3, {"--dropout": "0", "--accumulate": "1", "--batch-size": "4"}),
     ],
@@ -80,6 +80,26 @@ def test_the_same_steps_on_any_number_of_ranks(workshop, tmp_path, num_ranks, ch
     )
     for name, tensor in there.items():
         torch.testing.assert_close(here[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_all_ranks_keep_the_deadline_of_the_first(workshop, tmp_path):
+    """Each has a clock of its own; with other plans they would wait for each other forever."""
+    run = tmp_path / "run"
+    train([*workshop.words(run, "--minutes 0.05"), "--deadline"], 2, tmp_path)
+    (last,) = [row for row in read_log(run / "log.jsonl") if row["event"] == "eval"][-1:]
+    record = json.loads((run / "settings.json").read_text())
+    assert record["num_steps"] == last["step"] == len(losses(run)) > 0
+
+
+def test_a_benchmark_measures_the_steps_of_all_ranks(workshop, tmp_path):
+    words = f"benchmark pretrain --data {workshop.folder}/shards --device cpu --json --length 16"
+    words += f" --model {workshop.folder}/nano.json --batch-size 8"
+    (code, first), (_, second) = run_ranks(words.split(), 2, tmp_path)
+    assert code == 0
+    result = json.loads(first.splitlines()[-1])
+    assert result["num_processes"] == 2
+    assert 0.5 * 8 * 16 < result["rows"][0]["tokens_per_step"] <= 8 * 16
+    assert without_warnings(second) == ""
 
 
 def without_warnings(messages: str) -> str:

@@ -40,6 +40,8 @@ def benchmark_pretrain(
 
         bertkit benchmark pretrain --data shards/ --model base --precision bf16
 
+        torchrun --nproc-per-node 8 -m bertkit benchmark pretrain --model base --batch-size 256
+
     Args:
         length: Maximum lengths to measure; by default --max-length.
         data: Folder that `bertkit prepare` wrote; by default random text with 30,522 words.
@@ -60,8 +62,9 @@ def describe(result: "PretrainBenchmark") -> str:
     heads = ["length", "tokens/s", "half of the steps", "of the peak", "memory", *parts]
     cells = [heads, *map(list_cells, result.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    processes = f" in {result.num_processes} processes" * (result.num_processes > 1)
     title = (
-        f"{result.num_parameters:,} parameters on {result.device}, {result.precision};"
+        f"{result.num_parameters:,} parameters on {result.device}{processes}, {result.precision};"
         f" {pluralize(result.batch_size, 'sequence')} per step"
     )
     table = ("  ".join(map(str.rjust, row, widths)) for row in cells)

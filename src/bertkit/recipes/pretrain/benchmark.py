@@ -24,6 +24,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.budget import drop_warm_up, measure_steps, peak_memory_bytes
 from bertkit.training.device import synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.ranks import current_ranks, joined_ranks
 from bertkit.training.replica import Replica
 
 # Random text: words as frequent as Zipf's law says, about as many to a sentence and a document as
@@ -61,6 +62,7 @@ class PretrainBenchmark:
 
     num_parameters: int
     batch_size: int
+    num_processes: int
     device: str
     precision: str
     rows: tuple[LengthBenchmark, ...]
@@ -104,7 +106,8 @@ def benchmark(
 ) -> PretrainBenchmark:
     """Measure steps at each maximum length, on the shards in `data` or on random text.
 
-    A step that is too large for memory is measured in twice as many micro-batches.
+    A step that is too large for memory is measured in twice as many micro-batches, unless several
+    processes share it.
     """
     if settings.start_from is not None:
         raise SettingsError(
@@ -116,13 +119,15 @@ def benchmark(
         )
         for length in sorted({*(lengths or [settings.max_length, settings.longest])})
     ]
-    with open_random_shards() if data is None else nullcontext(data) as folder:
+    shards = open_random_shards() if data is None else nullcontext(data)
+    with joined_ranks() as ranks, shards as folder:
         contexts = [prepare_context(folder, each) for each in chosen]
         rows = tuple(map(measure_length, contexts, chosen))
     context = contexts[0]
     return PretrainBenchmark(
         num_parameters=sum(each.numel() for each in begin_model(context, chosen[0]).parameters()),
         batch_size=settings.batch_size,
+        num_processes=ranks.count,
         device=str(context.machine.device),
         precision=context.machine.precision,
         rows=rows,
@@ -160,7 +165,8 @@ def measure_length(context: PretrainingContext, settings: PretrainSettings) -> L
             return measure_settings(context, settings)
         except Exception as error:
             accumulate = 2 * settings.accumulate
-            if not is_out_of_memory(error) or accumulate > settings.batch_size:
+            is_alone = current_ranks().count == 1  # others wouldn't know of another attempt
+            if not (is_alone and is_out_of_memory(error) and accumulate <= settings.batch_size):
                 raise
         announce(f"length {settings.max_length}: out of memory; trying --accumulate {accumulate}")
         settings = settings.model_copy(update={"accumulate": accumulate})
@@ -194,7 +200,7 @@ def measure_settings(context: PretrainingContext, settings: PretrainSettings) ->
         tokens_per_second=median(rates),
         quartiles=(first, third),
         share_of_peak=machine.share_of_peak(
-            median(step.num_operations / step.seconds for step in counted)
+            median(step.num_operations / step.seconds for step in counted) / replica.ranks.count
         ),
         peak_memory_bytes=memory,
         shares=shares,

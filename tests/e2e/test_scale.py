@@ -138,9 +138,9 @@ def test_a_block_keeps_as_much_as_the_page_computes():
     assert row["bytes_per_token"] == tables.compute_on_cpu(tables.find_sizes("tiny"))
 
 
-@pytest.mark.usefixtures("ray_cluster")
-def test_two_replicas_answer_like_the_pipeline(tmp_path):
+def test_two_replicas_answer_like_the_pipeline(tmp_path, request):
     serve = pytest.importorskip("ray.serve")
+    request.getfixturevalue("ray_cluster")  # started only for what is installed
     save_sentence_encoder(tmp_path / "encoder")
     (block,) = (one for one in read_blocks(PAGE) if one.language == "python")
     names = {"__name__": "__main__"}

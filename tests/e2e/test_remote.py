@@ -139,9 +139,20 @@ def test_rows_of_a_bucket_are_embedded_as_on_the_disk(model, bucket, tmp_path, n
 @pytest.mark.parametrize("secret", ["s3://me:hush@bucket/x", "s3://bucket/x?X-Amz-Signature=hush"])
 def test_a_url_with_a_secret_is_refused_and_not_repeated(workshop, tmp_path, secret, capsys):
     assert prepare(workshop, tmp_path / "shards", secret) == 2
-    error = capsys.readouterr().err
-    assert "holds a password or a signature" in error
-    assert "hush" not in error
+    assert "holds a password or a signature" in capsys.readouterr().err
+    for words in (
+        ["embed", secret, str(tmp_path / "a.txt")],
+        ["embed", "s3://bucket/model", secret],
+        ["report", secret],
+        ["inspect", secret],
+        ["pretrain", "--data", secret, "--output", str(tmp_path / "run"), "--steps", "1"],
+        ["pretrain", "--data", str(tmp_path), "--output", secret, "--steps", "1"],
+    ):
+        assert main(words) == 2, words
+        error = capsys.readouterr().err
+        assert error.startswith("bertkit: ")
+        assert "hush" not in error
+    assert not [path for path in tmp_path.rglob("*") if "hush" in str(path)]
 
 
 def test_what_is_not_there_or_not_allowed_is_one_line(workshop, bucket, tmp_path, capsys):

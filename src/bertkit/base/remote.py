@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/+(?P<rest>[^/].*)", re.DOTALL)
 PASSWORD = re.compile(r"[^/]*:[^/]*@")  # at the beginning of what follows the scheme
 SIGNATURE = re.compile(r"\?[\w.~%-]+=")  # a ? in a glob has no name and = behind it
-SECRETS = re.compile(r"(?<=//)[^/@\s]+@|\?[\w.~%-]+=\S*")
+SECRETS = re.compile(r"(?<=://)[^/\s]*@|(?<=:/)[^/\s]+@|(?<=\S)\?[\w.~%-]+=\S*")
 BUFFER_BYTES = 1 << 14
 PIECE_BYTES = 8 << 20  # fetched at a time
 # What file systems call the version of a file, the most reliable first.
@@ -72,6 +72,11 @@ def show(path: Path) -> str:
     return to_url(path) if is_remote(path) else str(path)
 
 
+def hide_secrets(message: str) -> str:
+    """Leave passwords and signatures of URLs out of a message."""
+    return SECRETS.sub("…", message)
+
+
 @contextmanager
 def remote_errors(url: str, participle: str) -> Iterator[None]:
     """Turn any error of a file system into a bertkit error that names the URL and the cause.
@@ -92,7 +97,7 @@ def remote_errors(url: str, participle: str) -> Iterator[None]:
         advice = f'pip install "bertkit[{extra}]"' if extra else f"fsspec says: {error}"
         raise MissingExtraError(f"{url} needs a package that isn't installed; {advice}") from None
     except Exception as error:  # noqa: BLE001 - each file system has exceptions of its own
-        cause = SECRETS.sub("…", str(error) or type(error).__name__)
+        cause = hide_secrets(str(error)) or type(error).__name__
         raise RemoteError(
             f"{url} can't be {participle}: {cause}; once that is mended, the same command resumes"
         ) from None

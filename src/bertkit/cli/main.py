@@ -17,6 +17,7 @@ from bertkit._version import __version__
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
 from bertkit.base.files import read_text
 from bertkit.base.progress import Launch, announce
+from bertkit.base.remote import hide_secrets
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
 from bertkit.cli.output import (
@@ -252,8 +253,8 @@ def check_installed(names: Collection[str], app: App) -> None:
 
 
 def fail(message: str, exit_code: int) -> int:
-    """Print one line to standard error, without control characters."""
-    words = ("".join(filter(str.isprintable, word)) for word in message.split())
+    """Print one line to standard error, without control characters and secrets of URLs."""
+    words = ("".join(filter(str.isprintable, word)) for word in hide_secrets(message).split())
     launch = Launch.read()
     program = "bertkit:" if launch.is_first else f"bertkit (rank {launch.rank}):"
     announce(" ".join((program, *words)), by_first_rank=False)

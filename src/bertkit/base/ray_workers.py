@@ -18,6 +18,7 @@ from bertkit.base.signals import STOP_SIGNALS
 
 POLL_SECONDS = 0.5
 CONNECT_SECONDS = 10
+CANCEL_SECONDS = 10
 MAX_RETRIES = 3  # of a part whose process or node died
 QUEUED_PER_WORKER = 2
 IMPORT_FAILED = "failed to import on the worker"
@@ -63,9 +64,11 @@ def run_on_ray(
                     advance(outcome.num_bytes)
                     yield pending.pop(reference), outcome.result
         finally:
-            for reference in pending:
-                with suppress(Exception):  # the cluster may be gone
+            with suppress(ray.exceptions.RayError):  # the cluster may be gone
+                for reference in pending:
                     ray.cancel(reference, force=True)
+                if pending:  # the caller may remove what they write
+                    ray.wait(list(pending), num_returns=len(pending), timeout=CANCEL_SECONDS)
 
 
 def run_task(packed: bytes, part: Any, num_threads: int, folder: str) -> TaskOutcome:

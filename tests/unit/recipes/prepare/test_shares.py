@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.recipes.prepare.test_prepare import ONE, SETTINGS, TWO, contents
 
-from bertkit.base.errors import MissingFileError, ResumeError, SettingsError
+from bertkit.base.errors import InputError, MissingFileError, ResumeError, SettingsError
 from bertkit.base.parts import PartsSettings, WorkersSettings
 from bertkit.cli.main import main
 from bertkit.recipes.prepare import run, work_unit
@@ -124,3 +124,12 @@ def test_ray_writes_the_same_though_a_worker_is_killed(
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=RAY_TWO)
     assert contents(tmp_path / "out") == whole
     assert (tmp_path / "died").exists() == (job is DyingUnit)
+
+
+def test_strict_reading_stops_ray_too_and_leaves_nothing(corpus, tokenizer, tmp_path, ray_cluster):
+    (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
+    settings = SETTINGS.model_copy(update={"strict": True})
+    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict rejects"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=RAY_TWO)
+    assert not (tmp_path / "out" / "plan.json").exists()
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=RAY_TWO)

@@ -35,6 +35,8 @@ SMALLEST = {
     "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
     "bench_quality": "--data {shards} --model tiny --minutes 0.001 --turns 1",
     "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 0",
+    "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"
+    " --rounds 1",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
     "bench_seq2seq_step": "--data {data}/parallel/multi30k --layers 1 --hidden-size 32 --steps 1"

@@ -185,9 +185,10 @@ class Job(Generic[AnyBatch]):
             first, job = self.next_phase
             return job.share_at(step - first, rank, num_ranks)
         examples = self.examples_at(step)
-        wanted = min(self.num_micro_batches, len(examples))
-        own = -(-wanted // num_ranks)
-        borders = [len(examples) * n // (own * num_ranks) for n in range(own * num_ranks + 1)]
+        size = len(examples)
+        own = -(-min(self.num_micro_batches, size) // num_ranks)
+        total = own * num_ranks
+        borders = [min(n, size) if size < total else size * n // total for n in range(total + 1)]
         return [
             MicroBatch(
                 number=number,

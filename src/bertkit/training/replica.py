@@ -56,19 +56,20 @@ class Replica(Generic[AnyBatch]):
         ranks, model = current_ranks(), job.model
         if settings.fsdp and ranks.count == 1:
             raise SettingsError("--fsdp divides a model among processes; start several by torchrun")
-        scoring: nn.Module = ModelWithLoss(model, job.score)
+        scoring: nn.Module
         if settings.fsdp:
-            scoring = _divide(scoring, machine)
-            assert isinstance(scoring.model, nn.Module)
-            if not ranks.is_first:
-                model.cpu()  # only the first rank evaluates and saves it
+            scoring = _divide(job, machine)
             model = scoring.model
+            if not ranks.is_first:
+                job.model.cpu()  # only the first rank evaluates and saves it
         elif ranks.count > 1 and any(each.requires_grad for each in model.parameters()):
             scoring = DistributedDataParallel(
-                scoring,
+                ModelWithLoss(model, job.score),
                 find_unused_parameters=True,  # such as a pooler that an objective has no use for
                 gradient_as_bucket_view=True,
             )
+        else:
+            scoring = ModelWithLoss(model, job.score)
         optimizer = build_optimizer(
             model, settings, job.learning_rate_scale, job.muon_learning_rate
         )
@@ -102,12 +103,12 @@ def averaging(scoring: nn.Module, *, is_last: bool) -> Iterator[None]:
         yield
 
 
-def _divide(scoring: nn.Module, machine: Machine) -> nn.Module:
+def _divide(job: Job[AnyBatch], machine: Machine) -> ModelWithLoss:
     """Return a copy whose weights are divided among the ranks, block by block."""
     mesh = init_device_mesh(machine.device.type, (current_ranks().count,))
-    for parameter in scoring.parameters():
+    for parameter in job.model.parameters():
         torch.distributed.broadcast(parameter.data, src=0)
-    divided = copy.deepcopy(scoring)
+    divided = ModelWithLoss(copy.deepcopy(job.model), job.score)
     for module in divided.modules():
         if isinstance(module, nn.ModuleList):
             for block in module:

@@ -325,7 +325,7 @@ def test_a_benchmark_measures_each_length(workshop, monkeypatch, capsys):
         assert all(0 < share < 1 for share in row["shares"].values())
         assert sum(row["shares"].values()) == pytest.approx(1.0)
     again = bertkit.benchmark_pretrain(
-        model=str(workshop / "nano.json"), data=workshop / "shards", max_length=16, device="cpu"
+        model=str(workshop / "nano.json"), data=workshop / "shards", length=16, device="cpu"
     )
     assert "<th>tokens_per_second</th>" in again._repr_html_()
     assert main(words.split()) == 0

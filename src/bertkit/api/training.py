@@ -200,12 +200,12 @@ def _has_shards(name: str) -> bool:
 @ends_in_one_line
 @takes_settings(PretrainSettings)
 def benchmark_pretrain(
-    *, length: Sequence[int] = (), data: str | Path | None = None, **settings: Any
+    *, length: int | Sequence[int] = (), data: str | Path | None = None, **settings: Any
 ) -> PretrainBenchmark:
     """Measure how fast this machine pre-trains, as `bertkit benchmark pretrain`.
 
     Args:
-        length: maximum lengths to measure; by default `max_length`.
+        length: maximum lengths to measure, or one; by default `max_length`.
         data: a folder of shards; by default random text.
         settings: fields of `PretrainSettings`.
 
@@ -218,7 +218,8 @@ def benchmark_pretrain(
         2140.0
     """
     chosen = build(PretrainSettings, settings, "benchmark_pretrain")
-    return benchmark(chosen, length, None if data is None else Path(data))
+    lengths = [length] if isinstance(length, int) else length
+    return benchmark(chosen, lengths, None if data is None else Path(data))
 
 
 @overload

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def benchmark_pretrain(
     *,
-    length: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (),
+    length: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative=())] = (),
     data: Path | None = None,
     settings: Annotated[PretrainSettings, Parameter(name="*")] = PretrainSettings(),  # noqa: B008
     json: bool = False,
@@ -29,7 +29,7 @@ def benchmark_pretrain(
     values half of them are), their operations as a share of the fastest matrix product on this
     machine, and the peak of memory. Without --data the text is random.
 
-    If a step needs too much memory, it is measured in more micro-batches; the table says which
+    If a step needs too much memory, it is measured in more micro-batches, and a line says which
     --accumulate fits.
 
     **Examples**

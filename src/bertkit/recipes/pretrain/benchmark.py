@@ -14,6 +14,7 @@ import torch
 
 from bertkit.base.errors import SettingsError, is_out_of_memory
 from bertkit.base.progress import announce, show_progress
+from bertkit.base.settings import validate
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.job import PretrainingContext, begin_model, build_job, prepare_context
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -114,8 +115,10 @@ def benchmark(
             "--from has no effect on the speed; name a size or a config.json with --model"
         )
     chosen = [
-        PretrainSettings.model_validate(
-            {**dict(settings), "max_length": length, "long_length": None}
+        validate(
+            PretrainSettings,
+            {**dict(settings), "max_length": length, "long_length": None},
+            f"length {length}",
         )
         for length in sorted({*(lengths or [settings.max_length, settings.longest])})
     ]

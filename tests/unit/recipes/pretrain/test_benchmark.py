@@ -81,5 +81,5 @@ def test_a_source_of_weights_has_no_speed():
 
 def test_lengths_are_checked_before_anything_is_measured(monkeypatch):
     monkeypatch.setattr(budget, "take_step", None)
-    with pytest.raises(ValueError, match="less than or equal to 512"):
+    with pytest.raises(SettingsError, match=r"length 1024: max_length.* less than or equal to 512"):
         benchmark(PretrainSettings(model="tiny"), [128, 1024])

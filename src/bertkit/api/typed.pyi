@@ -1172,7 +1172,7 @@ def embed(
 
 def benchmark_pretrain(
     *,
-    length: collections.abc.Sequence[int] = (),
+    length: int | collections.abc.Sequence[int] = (),
     data: str | pathlib.Path | None = None,
     steps: int | None = None,
     tokens: int | None = None,

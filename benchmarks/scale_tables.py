@@ -8,144 +8,38 @@ bytes that a block keeps for the backward pass, the size of shards, opening them
 manifest of many. The second computes the tables from that and from the results of
 `simulated_ranks.py` and `bench_prepare.py`, and puts them between the marks on the page; without
 `--write` it prints them. Memory and communication are computed from the sizes of the models, and
-`ASSUMED` says what nobody measured.
+`ASSUMED` in `model_costs.py` says what nobody measured.
 """
 
 import argparse
 import json
 import re
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bertkit.base.checksums import record_file, verify_file
-from bertkit.data.shards import MANIFEST, PARTS, ShardRecord, ShardSet, ShardsManifest, SplitCounts
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder
-from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.pretrain.settings import RECIPES
+from model_costs import ASSUMED, compute_on_cpu, count_sent, find_sizes, list_fixed_bytes
 from program import build_parser, write_figures
+from scale_measures import (
+    measure_blocks,
+    measure_manifest,
+    measure_opening,
+    measure_shards,
+    measure_verifying,
+)
 from turns import begin_table
 
 RESULTS = Path(__file__).parent / "results"
 MODELS = ("base", "large")
 NUMS_GPUS = (1, 8, 64, 1024)
 LENGTHS = (128, 512)
-MASK_RATE: float = RECIPES["modern"]["mask_rate"]
 CORPORA = (10**9, 10**10, 10**11, 10**12)  # tokens
 BANDWIDTHS = (50, 100, 400)  # GB/s of bus bandwidth
 WINDOW_TOKENS = 100_000_000
 NUM_CORES = 64
-# What nobody measured: operations per second of a GPU in training, tokens that it has at a time,
-# one hop of a message between two CPUs, and opening a file on a shared file system.
-ASSUMED = {"operations": 2e14, "tokens": 16_384, "hop_seconds": 3e-5, "open_seconds": 1e-3}
 NUM_EXCHANGES = 4  # of a few numbers in a step
-NUMS_SEQUENCES = (2, 4)
 GB = 1e9
 MARK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of a model that memory and communication depend on."""
-
-    config: BertConfig
-    num_parameters: int
-    num_block_parameters: int  # of the Transformer blocks
-    num_matrix_parameters: int  # of those, in matrices, which Muon updates
-
-    @property
-    def block_bytes_per_token(self) -> int:
-        """What one block keeps of a token for the backward pass, on a GPU in bf16.
-
-        Inputs of the four products, queries, keys and values, and what GELU gets, in bf16; what
-        both layer norms get in float32, with a mean and a deviation; a number per head.
-        """
-        hidden, inner = self.config.hidden_size, self.config.intermediate_size
-        in_bf16 = hidden + 3 * hidden + hidden + hidden + inner + inner
-        in_float32 = 2 * (hidden + 2) + self.config.num_attention_heads
-        return 2 * in_bf16 + 4 * in_float32
-
-    @property
-    def bytes_per_token(self) -> float:
-        """The same of a model, with embeddings, and with the logits of masked words at their peak.
-
-        At the peak there are the logarithms of all words' probabilities and their gradient in
-        float32, and the latter in bf16.
-        """
-        embeddings = 4 * (self.config.hidden_size + 2) + 3 * 8
-        blocks = self.config.num_hidden_layers * self.block_bytes_per_token
-        return blocks + embeddings + self.words_bytes_per_token
-
-    @property
-    def recomputed_bytes_per_token(self) -> float:
-        """The same with --checkpoint-activations: the inputs of blocks, and all of one block."""
-        saved = self.block_bytes_per_token - 4 * self.config.hidden_size
-        return self.bytes_per_token - (self.config.num_hidden_layers - 1) * saved
-
-    @property
-    def words_bytes_per_token(self) -> float:
-        """What the masked words need at the peak, for each token, masked or not."""
-        return MASK_RATE * (10.0 * self.config.vocab_size + 14.0 * self.config.hidden_size)
-
-    @property
-    def bf16_bytes(self) -> int:
-        """Copies of the blocks' matrices and of the word embeddings that products use."""
-        words = self.config.vocab_size * self.config.hidden_size
-        return 2 * (self.num_matrix_parameters + words)
-
-    def state_bytes(self, optimizer: str) -> int:
-        """Return the size of the optimizer's state, in float32."""
-        saved = self.num_matrix_parameters if optimizer == "muon" else 0
-        return 4 * (2 * self.num_parameters - saved)
-
-    def operations_per_token(self, length: int) -> float:
-        """Count the operations of a training step, forward and backward."""
-        hidden = self.config.hidden_size
-        words = 6.0 * MASK_RATE * hidden * (hidden + self.config.vocab_size)
-        attention = 12.0 * self.config.num_hidden_layers * length * hidden
-        return 6.0 * self.num_matrix_parameters + attention + words
-
-    def tokens_per_second(self, length: int) -> float:
-        """Return the assumed speed of a GPU."""
-        return ASSUMED["operations"] / self.operations_per_token(length)
-
-
-@cache
-def find_sizes(name: str) -> Sizes:
-    """Build a model without memory, and count its parameters."""
-    config = BertConfig.preset(name)
-    with torch.device("meta"):
-        model = BertForMaskedLM(config)
-    blocks = list(model.encoder.layers.parameters())
-    return Sizes(
-        config,
-        num_parameters=sum(each.numel() for each in model.parameters()),
-        num_block_parameters=sum(each.numel() for each in blocks),
-        num_matrix_parameters=sum(each.numel() for each in blocks if each.dim() > 1),
-    )
-
-
-def list_fixed_bytes(sizes: Sizes, optimizer: str, num_gpus: int, *, is_divided: bool) -> list[int]:
-    """Return the bytes of weights, gradients and optimizer on each GPU.
-
-    Divided, a GPU has its share of each, and beside it the whole model that is evaluated and saved,
-    two blocks with their gradients, and the embeddings, whose weights stay whole in a step.
-    """
-    weights, state = 4 * sizes.num_parameters, sizes.state_bytes(optimizer)
-    if not is_divided:
-        return [weights + sizes.bf16_bytes, weights, state]
-    block = 4 * sizes.num_block_parameters // sizes.config.num_hidden_layers
-    rest = weights - 4 * sizes.num_block_parameters
-    whole = weights + 2 * block + rest + sizes.bf16_bytes
-    return [whole + weights // num_gpus, 2 * block + rest + weights // num_gpus, state // num_gpus]
 
 
 def tabulate_memory() -> Iterator[str]:
@@ -196,27 +90,6 @@ def tabulate_check(measured: dict[str, Any]) -> Iterator[str]:
         ratio = f"{kept / computed:.2f}"
         cells = (f"{computed:,} bytes", f"{kept:,.0f} bytes", ratio)
         yield join_cells(row["model"], str(row["length"]), *cells)
-
-
-def compute_on_cpu(sizes: Sizes) -> int:
-    """Return a block's bytes per token on a CPU, which has the contexts of heads twice."""
-    return sizes.block_bytes_per_token + 2 * sizes.config.hidden_size
-
-
-def count_sent(sizes: Sizes, num_gpus: int, *, is_divided: bool) -> float:
-    """Return the bytes that a GPU sends in a step with Muon, as rings do it.
-
-    DDP sums gradients in float32. Divided, the weights of blocks are gathered twice and the other
-    ones once, the sums of gradients are divided, and what Muon makes orthogonal is gathered. What
-    it made is summed in bf16.
-    """
-    orthogonal = 2 * 2 * sizes.num_matrix_parameters
-    if is_divided:
-        gathered = sizes.num_parameters + sizes.num_block_parameters + sizes.num_matrix_parameters
-        sent = 4 * (gathered + sizes.num_parameters)
-    else:
-        sent = 2 * 4 * sizes.num_parameters
-    return (num_gpus - 1) / num_gpus * (sent + orthogonal)
 
 
 def tabulate_communication() -> Iterator[str]:
@@ -471,109 +344,6 @@ def fill_in(page: str) -> str:
     """
     tables = build_tables()
     return MARK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
-
-
-def measure_blocks(models: tuple[str, ...], lengths: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Measure the bytes per token that a block keeps, on a CPU under autocast to bf16."""
-    rows = []
-    for name in models:
-        config = BertConfig.preset(name, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-        for length in lengths:
-            (one, more), (two, most) = (
-                [count_kept_bytes(config, layers, length, size) for size in NUMS_SEQUENCES]
-                for layers in (1, 2)
-            )
-            num_tokens = length * (NUMS_SEQUENCES[1] - NUMS_SEQUENCES[0])
-            kept = ((most - two) - (more - one)) / num_tokens  # without weights and embeddings
-            rows.append({"model": name, "length": length, "bytes_per_token": kept})
-    return rows
-
-
-def count_kept_bytes(config: BertConfig, num_layers: int, length: int, num_sequences: int) -> int:
-    """Count what autograd keeps of a pass through an encoder, weights included."""
-    encoder = BertEncoder(config.model_copy(update={"num_hidden_layers": num_layers}))
-    batch = PackedBatch.from_single([[1] * length] * num_sequences)
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with (
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-        torch.autocast("cpu", dtype=torch.bfloat16),
-    ):
-        held = encoder(batch)  # until all is counted, so that no memory is used twice
-    del held
-    return sum(kept.values())
-
-
-def measure_shards(folder: Path) -> dict[str, int]:
-    """Count the bytes of text, of shards, and tokens."""
-    manifest = ShardSet.open(folder).manifest
-    files = [file for shard in manifest.shards for file in shard.files.values()]
-    return {
-        "text_bytes": manifest.raw_bytes,
-        "tokens": manifest.train.tokens + manifest.held_out.tokens,
-        "bytes": sum(file.size_bytes for file in files),
-    }
-
-
-def measure_manifest(folder: Path, num_shards: int) -> dict[str, float]:
-    """Write a manifest of so many shards of 16 MiB of text, and read it."""
-    import tracemalloc
-
-    manifest = ShardSet.open(folder).manifest
-    shard = max(manifest.shards, key=lambda each: each.counts.tokens)
-    scale = (4 << 20) / shard.counts.tokens
-    files = {
-        part: file.model_copy(
-            update={"chunk_crc32": file.chunk_crc32[: max(1, round(scale * len(file.chunk_crc32)))]}
-        )
-        for part, file in shard.files.items()
-    }
-    counts = SplitCounts(documents=1, sentences=2, tokens=3)
-    shards = [
-        ShardRecord(name=f"train-{number:05d}-000", split="train", counts=counts, files=files)
-        for number in range(num_shards)
-    ]
-    total = SplitCounts(documents=num_shards, sentences=2 * num_shards, tokens=3 * num_shards)
-    update = {"shards": shards, "train": total, "held_out": SplitCounts()}
-    with tempfile.TemporaryDirectory() as other:
-        path = Path(other) / MANIFEST
-        manifest.model_copy(update=update).save(path)
-        started = time.process_time()
-        ShardsManifest.load(path)
-        seconds = time.process_time() - started
-        tracemalloc.start()
-        read = ShardsManifest.load(path)
-        held, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert len(read.shards) == num_shards
-        size = path.stat().st_size
-    return {"shards": num_shards, "bytes": size, "seconds": seconds, "memory_bytes": held}
-
-
-def measure_opening(folder: Path) -> dict[str, float]:
-    """Measure opening the files of shards, once they were read."""
-    times = []
-    for _ in range(3):
-        started = time.process_time()
-        opened = ShardSet.open(folder)
-        times.append(time.process_time() - started)
-    return {"files": len(PARTS) * len(opened.manifest.shards), "seconds": min(times)}
-
-
-def measure_verifying(num_bytes: int) -> dict[str, float]:
-    """Measure verifying the checksums of a file that is in memory."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
-        path.write_bytes(bytes(num_bytes))
-        record = record_file(path)
-        started = time.process_time()
-        verify_file(path, record)
-        return {"bytes_per_second": num_bytes / (time.process_time() - started)}
 
 
 def main() -> None:

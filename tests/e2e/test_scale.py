@@ -17,6 +17,7 @@ from bertkit.data.order import PlannedExample
 from bertkit.data.shards import ShardSet
 
 PAGE = "docs/scale.md"
+OF_BENCHMARKS = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
 RANKS = (1, 3, 8)
 BATCH_SIZE = 16
 
@@ -26,7 +27,7 @@ def benchmarks():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
         yield
-        for name in ("simulated_ranks", "scale_tables"):
+        for name in OF_BENCHMARKS:
             sys.modules.pop(name, None)
 
 

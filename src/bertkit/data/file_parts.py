@@ -132,9 +132,8 @@ class FilesJob:
 
     def is_done(self, part: FilePart) -> bool:
         """Whether the output is there, of the same content and settings."""
-        found = self._find_record(part)
-        is_same = found == self._describe(part, is_done=True)
-        return is_same and self._place(part).exists() and not self.restart
+        is_same = self._find_record(part) == self._describe(part, is_done=True)
+        return is_same and self._place(part).exists()
 
     def _make(self, part: FilePart) -> dict[str, int]:
         place, record = self._place(part), self._place(part, RECORDS, ".json")
@@ -198,33 +197,28 @@ def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings
         BertkitError: files failed; the error is the first one's, and the others are made.
     """
     parts = list_files(inputs)
-    own = parts[settings.share]
-    errors: list[BertkitError] = []
-    result = FilesResult(job.output, len(parts))
+    own, is_share = parts[settings.share], settings.shard is not None
 
     def describe_stop() -> str:
         num_done = sum(map(job.is_done, own))
         return f"stopped with {num_done} of {len(own)} files done; the same command resumes"
 
+    result, errors = FilesResult(job.output, len(parts)), list[BertkitError]()
+    lock = open_output(job.output, "writing into", inputs=inputs, is_workplace=True, waits=is_share)
     with stop_at_once(describe_stop), ExitStack() as stack:
-        is_share = settings.shard is not None
-        place = open_output(
-            job.output, "writing into", inputs=inputs, is_workplace=True, waits=is_share
-        )
-        stack.enter_context(place)
+        stack.enter_context(lock)
         make_folder(job.witness)
         if is_share:
             stack.close()  # others work beside this process, and each output has its own lock
-        to_do = [part for part in own if not job.is_done(part)]
+        to_do = [part for part in own if job.restart or not job.is_done(part)]
         total = sum(part.size_bytes for part in to_do)
         with show_progress(f"{len(to_do):,} files", total, is_bytes=True) as progress:
             for number, outcome in run_parts(job, to_do, settings, progress.advance):
                 _add(result, to_do[number], outcome, errors)
         result.num_missing = sum(not job.is_done(part) for part in parts)
     if errors:
-        kind, first = type(errors[0]), str(errors[0])
         failed = f"{len(errors):,} of {pluralize(len(own), 'file')} failed"
-        raise kind(f"{first} ({failed}; the same command makes only what is missing)")
+        raise type(errors[0])(f"{errors[0]} ({failed}; the same command makes what is missing)")
     return result
 
 

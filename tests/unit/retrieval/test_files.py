@@ -77,7 +77,7 @@ def test_a_bad_row_ends_its_file_alone_and_a_rerun_makes_the_rest(model, texts, 
     assert main(words) == 2
     told = capsys.readouterr().err
     assert f"bertkit: {texts}/b.jsonl, row 2 has a number where a text should be" in told
-    assert "(1 of 4 files failed; the same command makes only what is missing)" in told
+    assert "(1 of 4 files failed; the same command makes what is missing)" in told
     before = times(tmp_path / "out")
     assert len(before) == 3
     (texts / "b.jsonl").write_text('{"text": "a cat"}\n')
@@ -95,6 +95,8 @@ def test_a_changed_file_is_made_again_and_other_settings_are_refused(model, text
     other = settings(max_length=8, overwrite=True)
     assert embed_files(model, [str(texts)], tmp_path / "out", other).num_made == 3
     assert embed_files(model, [str(texts)], tmp_path / "out", other).num_made == 0
+    again = embed_files(model, [str(texts)], tmp_path / "out", settings(max_length=8, restart=True))
+    assert (again.num_made, again.num_missing) == (3, 0)
 
 
 def test_what_isnt_of_this_command_is_kept(model, texts, tmp_path):

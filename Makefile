@@ -35,8 +35,8 @@ test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto
 
 test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)
-	BERTKIT_NUM_KILLS=200 BERTKIT_FAULT_SEED=$(SEED) $(BIN)/python -m pytest tests/faults \
-	  $(PYTEST_FLAGS)
+	BERTKIT_NUM_KILLS=200 BERTKIT_NUM_RANK_KILLS=40 BERTKIT_FAULT_SEED=$(SEED) \
+	  $(BIN)/python -m pytest tests/faults $(PYTEST_FLAGS)
 
 fuzz: SECONDS ?= 600
 fuzz: SEED ?= $(shell date +%s)

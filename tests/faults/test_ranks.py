@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.faults.children import NUM_STEPS, list_differences
+from tests.faults.children import CHECKPOINT_EVERY, NUM_STEPS, list_differences
 from tests.faults.ranks import run_ranks
 from tests.waiting import TIMEOUT_SECONDS
 
@@ -202,9 +202,10 @@ def launched(words: list[str], messages: Path, *flags: str) -> Iterator[Launcher
 
 
 def test_a_killed_rank_is_started_again_and_the_end_is_the_same(workshop, tmp_path):
-    train(workshop.words(tmp_path / "undisturbed"), 2, tmp_path)
+    budget = f"--steps {CHECKPOINT_EVERY * (NUM_KILLS + 2)}"
+    train(workshop.words(tmp_path / "undisturbed", budget), 2, tmp_path)
     run = tmp_path / "run"
-    words, restarts = workshop.words(run), ("--max-restarts", str(NUM_KILLS))
+    words, restarts = workshop.words(run, budget), ("--max-restarts", str(NUM_KILLS))
     with launched(words, tmp_path / "messages", *restarts) as launcher:
         for number in range(NUM_KILLS):
             before = list_checkpoints(run)[-1:]

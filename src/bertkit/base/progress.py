@@ -40,9 +40,10 @@ class Launch:
     @classmethod
     def read(cls) -> Self:
         """Read the environment variables that torchrun sets."""
-        if os.environ.get("WORLD_SIZE", "1") == "1" or "MASTER_ADDR" not in os.environ:
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+        if not {*names, "MASTER_ADDR"} <= os.environ.keys() or os.environ["WORLD_SIZE"] == "1":
             return cls()
-        return cls(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
+        return cls(*(int(os.environ[name]) for name in names))
 
     @property
     def is_first(self) -> bool:

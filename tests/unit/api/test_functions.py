@@ -16,6 +16,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
 FUNCTIONS = {
+    "benchmark_pretrain",
     "embed",
     "evaluate",
     "export",

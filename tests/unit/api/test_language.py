@@ -17,15 +17,16 @@ from bertkit.inference.text_scorer import TextScorer
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
 LINES = "the cat saw a dog.\na dog lost the hat.\nthe hat lost a cat.\n"
+WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
     "benchmark-pretrain": {"from"},  # start_from
-    "embed": {"output", "overwrite", "restart", "id_column"},
+    "embed": {"output", "overwrite", "restart", "id_column", "output_format", *WORKERS},
     "evaluate": {"output"},
     "fill-mask": {"file"},
     "generate": {"file", "stream"},
     "pretrain": {"from", "dry_run"},  # start_from, and a list of what it would do
-    "prepare": {"held_out_inputs", "revision"},
+    "prepare": {"held_out_inputs", "revision", "shard"},
     "report": {"open"},
     "score": {"file"},
     "search": {"file"},

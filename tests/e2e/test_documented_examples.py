@@ -115,6 +115,7 @@ def _short_runs(monkeypatch):
 
 
 @pytest.mark.usefixtures("_short_runs")
+@pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`")  # Ray Serve's own
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
     given = GIVEN.get(page, Given())

@@ -168,6 +168,8 @@ class _Loop(Generic[AnyBatch]):
                 saved_step, saved_at = state.step, time.monotonic()
             if is_done:
                 return state
+            if saved_step == state.step:  # a signal may have come meanwhile
+                (is_stopped,) = self.replica.ranks.any(stop.is_set)
             if is_stopped:
                 raise StoppedError(self._describe_stop(state))
             state = self._step(state, log, display)

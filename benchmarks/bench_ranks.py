@@ -8,17 +8,14 @@ losses of its steps are compared with those of one process: the greatest relativ
 """
 
 import argparse
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertkit.training.log import read_log
-from program import build_parser, write_figures
+from program import build_parser, run_program, write_figures
 from turns import order_turn
 
 Rows = Sequence[Mapping[str, Any]]
@@ -80,15 +77,7 @@ def train(model: str, num_ranks: int, more: Sequence[str], arguments: argparse.N
             else []
         )
         threads = arguments.ranks // num_ranks
-        done = subprocess.run(
-            [sys.executable, *launcher, *words.split(), *more],
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise SystemExit(done.stderr[-2000:])
+        run_program(*launcher, *words.split(), *more, OMP_NUM_THREADS=str(threads))
         rows = read_log(Path(folder) / "run" / "log.jsonl")
         return [row for row in rows if row["event"] == "train"]
 

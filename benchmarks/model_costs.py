@@ -97,10 +97,11 @@ def find_sizes(name: str) -> Sizes:
 
 
 def list_fixed_bytes(sizes: Sizes, optimizer: str, num_gpus: int, *, is_divided: bool) -> list[int]:
-    """Return the bytes of weights, gradients and optimizer on each GPU.
+    """Return the bytes of weights, gradients and optimizer on the first GPU.
 
-    Divided, a GPU has its share of each, and beside it the whole model that is evaluated and saved,
-    two blocks with their gradients, and the embeddings, whose weights stay whole in a step.
+    Divided, it has its share of each, and beside it the whole model that is evaluated and saved,
+    which the others don't have, two blocks with their gradients, and the embeddings, whose weights
+    stay whole in a step.
     """
     weights, state = 4 * sizes.num_parameters, sizes.state_bytes(optimizer)
     if not is_divided:

@@ -82,14 +82,16 @@ def ask(side: subprocess.Popen[str], order: object = None) -> dict[str, Any]:
     return answer
 
 
-def run_program(*words: object) -> str:
+def run_program(*words: object, **variables: str) -> str:
     """Run a program of Python's to its end, and give what it prints.
+
+    `variables` are of its environment.
 
     Raises:
         RuntimeError: it failed.
     """
     command = [sys.executable, *map(str, words)]
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **variables}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[1:])} failed:\n{done.stderr[-2000:]}")

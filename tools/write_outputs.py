@@ -1,0 +1,185 @@
+"""Run the commands that pages show, and write their output below them.
+
+    python tools/write_outputs.py README.md docs/guide/explained/attention.md
+
+The lines of a ```console block that begin with `$` are run in order, a page in a folder of its own
+that holds copies of the files of examples/data (examples/README.md: of all of examples/). What a
+command writes to standard output stands below it. A line `…` stands for any lines; where a page has
+one, as many lines before and after it are shown as before. Tests compare pages with what is printed
+today (`find_differences`), so that no output can age.
+"""
+
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from bertkit.cli.main import main as run_bertkit
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+PROMPT, OMITTED = "$ ", "…"
+INSTALLERS = ("pip ", "make ", "git ", ". ")  # what a reader does once, and no test
+NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
+TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class ShownCommand:
+    """A command of a page, and what the page shows below it.
+
+    Attributes:
+        line: number of the command's first line, from 0.
+        text: the command as the shell gets it.
+        start: number of the first line of output.
+        output: the lines of output on the page.
+    """
+
+    line: int
+    text: str
+    start: int
+    output: tuple[str, ...]
+
+
+def list_shown(page: str) -> Iterator[ShownCommand]:
+    """The commands of a page's console blocks that are run."""
+    lines = page.splitlines()
+    is_console, command, is_open = False, None, False
+    for number, line in enumerate(lines):
+        if line.startswith("```"):
+            if command is not None:
+                yield command
+            is_console, command = line == "```console", None
+        elif not is_console:
+            continue
+        elif line.startswith(PROMPT):
+            if command is not None:
+                yield command
+            text = line.removeprefix(PROMPT)
+            command, is_open = ShownCommand(number, text, number + 1, ()), text.endswith("\\")
+            if text.startswith(INSTALLERS):
+                command = None
+        elif command is not None and is_open:
+            command = replace(command, text=f"{command.text}\n{line}", start=number + 1)
+            is_open = line.endswith("\\")
+        elif command is not None:
+            command = replace(command, output=(*command.output, line))
+
+
+def lay_out(page: Path, folder: Path) -> None:
+    """Copy the files that the page's commands read into an empty folder."""
+    source = EXAMPLES if page.parent == EXAMPLES else EXAMPLES / "data"
+    if source.exists():
+        ignored = shutil.ignore_patterns("demo", "README.md", "__pycache__", "test_*")
+        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=ignored)
+
+
+def run_command(text: str) -> str:
+    """Run a command in the working folder and return its standard output.
+
+    A line of bertkit's own runs in this process, which has loaded torch and keeps models.
+    """
+    words = shlex.split(text.replace("\\\n", " "), comments=True)
+    if words[0] == "bertkit" and not {"|", ">", "&&", ";", "<"} & set(words):
+        with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as printed:
+            status = run_bertkit(words[1:])
+        printed.flush()
+        output = printed.buffer.getvalue().decode()
+    else:
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        done = subprocess.run(
+            ["bash", "-c", text],
+            env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        status, output = done.returncode, done.stdout.decode()
+    if status:
+        raise RuntimeError(f"{text!r} ended with {status}")
+    return output
+
+
+def run_page(page: Path) -> Iterator[tuple[ShownCommand, tuple[str, ...]]]:
+    """The commands of a page, and the lines that each prints today."""
+    os.environ["BROWSER"] = "true"  # a page that is opened is shown to nobody
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        lay_out(page, Path(folder))
+        for command in list_shown(page.read_text(encoding="utf-8")):
+            output = run_command(command.text).expandtabs().splitlines()
+            yield command, tuple(line.rstrip() for line in output)
+
+
+def find_differences(shown: tuple[str, ...], printed: tuple[str, ...], tolerance: float) -> str:
+    """What differs between a page and what is printed, or "".
+
+    Args:
+        shown: the lines of the page; `…` stands for any number of lines.
+        printed: the lines of today.
+        tolerance: by how much numbers may differ, as a share of them, or of 1 below 1. Times and
+            speeds aren't compared.
+    """
+    if OMITTED in shown:
+        number = shown.index(OMITTED)
+        num_last = len(shown) - number - 1
+        if len(printed) < number + num_last:
+            return f"{len(printed)} lines, fewer than are shown"
+        shown = (*shown[:number], *shown[number + 1 :])
+        printed = (*printed[:number], *printed[len(printed) - num_last :])
+    for before, now in zip_longest(shown, printed, fillvalue="(nothing)"):
+        if not _agree(before, now, tolerance):
+            return f"shown:   {before}\nprinted: {now}"
+    return ""
+
+
+def _agree(shown: str, printed: str, tolerance: float) -> bool:
+    before, now = (DURATION.sub("0", line) for line in (shown, printed))
+    if NUMBER.sub("0", before).split() != NUMBER.sub("0", now).split():
+        return False
+    pairs = zip(NUMBER.findall(before), NUMBER.findall(now), strict=True)
+    return all(
+        abs(old - new) <= tolerance * max(1, abs(old))
+        for old, new in ((_to_number(one), _to_number(other)) for one, other in pairs)
+    )
+
+
+def _to_number(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+def elide(shown: tuple[str, ...], printed: tuple[str, ...]) -> tuple[str, ...]:
+    """What is printed, with `…` where the page has it."""
+    if OMITTED not in shown:
+        return printed
+    number = shown.index(OMITTED)
+    num_last = len(shown) - number - 1
+    return (*printed[:number], OMITTED, *printed[len(printed) - num_last :])
+
+
+def write_page(page: Path) -> None:
+    """Replace the output of each command by today's."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for command, printed in reversed(list(run_page(page))):
+        end = command.start + len(command.output)
+        lines[command.start : end] = elide(command.output, printed)
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Write the pages that are named."""
+    for name in sys.argv[1:]:
+        write_page(Path(name).resolve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,19 +1,20 @@
-"""`bertkit study <name>`: reproduce a published experiment."""
+"""`bertkit study <name>`: reproduce a published experiment, or train one of its baselines."""
 
 import json as json_module
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import ReaderGoneError
 from bertkit.cli.texts import legible
 from bertkit_studies.table import STUDIES, StudyEntry
+from bertkit_studies.vectors import skip_gram, skip_thought
 
 if TYPE_CHECKING:
     from bertkit_studies.outcome import Outcome
@@ -37,7 +38,14 @@ DOCSTRING = """{summary}
         settings: The settings of the command.
         json: Print the outcome as one JSON object.
     """
-HELP = "Reproduce a published experiment: `bertkit study <name>`."
+HELP = "Reproduce a published experiment, or train vectors from before BERT to compare it with."
+BASELINES = Group("Vectors from before BERT", sort_key=1)
+EXPERIMENTS = Group("Published experiments", sort_key=0)
+# The sentence vectors and word vectors of the study of features, as commands of their own.
+VECTORS: Mapping[str, Callable[..., None]] = {
+    "skip-gram": skip_gram,
+    "skip-thought": skip_thought,
+}
 
 
 class FailedRunsError(BertkitError, RuntimeError):
@@ -45,10 +53,13 @@ class FailedRunsError(BertkitError, RuntimeError):
 
 
 def build_study() -> App:
-    """The command, with one of its own for each study."""
+    """The command, with one of its own for each study and each kind of vectors."""
     app = App(name="study", help=HELP)
     for order, (name, entry) in enumerate(STUDIES.items()):
-        app.command(build_command(name, entry), name=name, sort_key=order)
+        command = build_command(name, entry)
+        app.command(command, name=name, sort_key=order, group=EXPERIMENTS)
+    for name, train_vectors in VECTORS.items():
+        app.command(train_vectors, name=name, group=BASELINES)
     return app
 
 

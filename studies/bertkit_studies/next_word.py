@@ -18,6 +18,7 @@ from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
 from bertkit_studies.baselines.settings import LanguageModelSettings
 
 if TYPE_CHECKING:
+    from bertkit_studies.baselines.run import RecurrentResult
     from bertkit_studies.recurrent.next_words import NextWord
 
 
@@ -66,15 +67,20 @@ def train(data: Path, output: Path, settings: LanguageModelSettings, *, json: bo
         from bertkit_studies.baselines.language_model import train_language_model
 
     result = train_language_model(data, output, settings)
+    trial = f'bertkit next-word {quote(str(output))} "She opened the"'
+    sys.stdout.write(describe_training(result, trial, json=json))
+
+
+def describe_training(result: "RecurrentResult", trial: str, *, json: bool) -> str:
+    """Format the result of a run, and a command to try the network with, as text or JSON."""
     if json:
         values = asdict(result) | {"checkpoint": str(result.checkpoint)}
-        sys.stdout.write(json_module.dumps(values) + "\n")
-        return
-    sys.stdout.write(
+        return json_module.dumps(values) + "\n"
+    return (
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
-        f'Try: bertkit next-word {quote(str(output))} "She opened the"\n'
+        f"Try: {trial}\n"
     )
 
 

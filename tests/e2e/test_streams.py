@@ -13,6 +13,7 @@ from bertkit.cli.main import COMMANDS, main
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.run import LOG_FILE
+from bertkit_studies.command import VECTORS
 from bertkit_studies.table import STUDIES
 
 # Commands that leave their result in files, and print what came of it.
@@ -25,13 +26,14 @@ WRITING = {
     "convert",
     "export",
     *(f"finetune {name}" for name in (*TASKS, *KINDS)),
-    *(f"study {name}" for name in STUDIES),
+    *(f"study {name}" for name in (*STUDIES, "skip-gram")),
 }
 # The others, with a model that isn't there: what is wrong with standard output is found before.
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
     "benchmark pretrain": "benchmark pretrain --data none",
     "next-word": "next-word none a",
+    "study skip-thought": "study skip-thought none a --file none.txt",
     "replay": "replay none",
     "fill-mask": "fill-mask --model none a[MASK]",
     "next-sentence": "next-sentence --model none a b",
@@ -82,7 +84,8 @@ def fill(workshop, model, tmp_path):
 def test_each_command_is_of_a_kind():
     of_tasks = {f"finetune {name}" for name in (*TASKS, *KINDS)}
     assert WRITING | PRINTING.keys() == {
-        "demo", "next-word", *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
+        "demo", "next-word", *COMMANDS, *TASKS, *of_tasks,
+        *(f"study {name}" for name in (*STUDIES, *VECTORS)),
     }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tasks.table import TASKS
+from bertkit_studies.command import VECTORS
 from bertkit_studies.table import STUDIES
 
 PUBLIC_NAMES = [
@@ -141,7 +142,7 @@ def test_each_task_is_a_folder_with_two_commands():
         assert kind.name == name
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
-    of_packages = {"demo", "next-word", *(f"study {name}" for name in STUDIES)}
+    of_packages = {"demo", "next-word", *(f"study {name}" for name in (*STUDIES, *VECTORS))}
     of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *KINDS))}
     assert commands.keys() == {*COMMANDS, *of_tasks, *of_packages}
 

@@ -73,10 +73,9 @@ def open_huggingface(folder: Path) -> Checkpoint:
     """Read the config and the headers of the weights."""
     config = read_config(folder)
     tensors, files = _open_weights(folder)
-    is_own = str(config.get("model_type")).startswith("bertkit-")
     if is_encoder_decoder(config):
         tensors = dict(remove_wrappers(tensors))
-    elif not is_own:
+    elif not is_own_network(config):
         tensors = unmark_own_head(rename_tensors(tensors))
     return Checkpoint(
         format="huggingface",
@@ -90,6 +89,11 @@ def open_huggingface(folder: Path) -> Checkpoint:
 def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
     """Whether the model is an encoder-decoder, whose tensor names begin with their side's name."""
     return config.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE)
+
+
+def is_own_network(config: Mapping[str, Any]) -> bool:
+    """Whether the model is of a type that only bertkit has, such as those of its studies."""
+    return str(config.get("model_type")).startswith("bertkit-")
 
 
 def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:

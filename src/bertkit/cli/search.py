@@ -102,6 +102,9 @@ def nearest(
     model alone, as [CLS] entry [SEP], which takes far longer; this is done once per call, for all
     words, and isn't cached.
 
+    The model may also be a folder of `bertkit study skip-gram` or another network of the studies,
+    which has word embeddings alone.
+
     A word of several pieces gets the mean of their vectors; the pieces are printed. The word itself
     and its pieces are excluded from the answer.
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bertkit.base.settings import Settings
 from bertkit.training.settings import BudgetedSettings, Count, Positive, TrainingSettings
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
@@ -52,6 +53,21 @@ class SkipThoughtSettings(NetSettings, TrainingSettings):
         " truncated.",
     )
     eval_sequences: Count = Field(256, description="Held-out sentences per evaluation.")
+
+
+class SkipGramSettings(Settings):
+    """Skip-gram vectors on shards; the defaults are gensim's, except the size."""
+
+    vector_size: Annotated[int, Field(ge=1, le=4096)] = Field(
+        128, description="Features of a word's vector."
+    )
+    window: Count = Field(5, description="Maximum number of words predicted on each side.")
+    negative: Count = Field(5, description="Negative samples for each predicted word.")
+    epochs: Count = Field(5, description="Passes over the text.")
+    min_count: Count = Field(5, description="Words that occur less often get no vector.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        0, description="Seed of initial vectors, windows and negative samples."
+    )
 
 
 class ClassifierSettings(ReaderSettings):

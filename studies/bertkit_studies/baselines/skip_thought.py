@@ -140,7 +140,7 @@ def train_skip_thought(data: Path, output: Path, settings: SkipThoughtSettings) 
         output: the run's folder.
         settings: model and training settings.
     """
-    return train(lambda: plan_skip_thought(data, settings), output, settings)
+    return train(lambda: plan_skip_thought(data, settings), output, settings, [data])
 
 
 def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan:

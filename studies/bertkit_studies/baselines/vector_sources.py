@@ -8,13 +8,12 @@ from bertkit.data.shards import ShardSet
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings, PoolingName
 from bertkit.training.settings import Count
-from bertkit_studies.baselines.settings import SkipThoughtSettings
+from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.baselines.skip_thought import train_skip_thought
 from bertkit_studies.baselines.text_vectors import TextEncoder, encode_texts
 from bertkit_studies.baselines.vector_classifier import Encode
 from bertkit_studies.baselines.word_vectors import train_word_vectors
 from bertkit_studies.recurrent.skip_thought import SkipThought
-from bertkit_studies.recurrent.word_vectors import SkipGramSettings
 
 SKIP_GRAM, SKIP_THOUGHT = "skip-gram", "skip-thought"
 READ_TOGETHER, SPECIAL_TOKENS = 3, 4  # of a skip-thought example: sentences, special tokens

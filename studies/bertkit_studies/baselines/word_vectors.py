@@ -1,19 +1,29 @@
-"""Learn static word vectors from shards; it takes minutes, so interrupted runs start over."""
+"""Learn static word vectors from shards: skip-gram with negative sampling, trained by gensim.
 
-from collections.abc import Callable, Iterator, Sequence
+It takes minutes, so interrupted runs start over.
+
+Source: Mikolov et al. 2013, "Distributed Representations of Words and Phrases and their
+Compositionality", sections 2.2 and 2.3.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.errors import InputError, ResumeError, storage_errors
-from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
+from bertkit.base.errors import InputError, MissingExtraError, ResumeError
+from bertkit.base.files import make_folder
+from bertkit.base.output import list_names
 from bertkit.base.progress import show_progress
 from bertkit.data.shards import Shard, ShardSet
-from bertkit_studies.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
+from bertkit_studies.baselines.settings import SkipGramSettings
+from bertkit_studies.recurrent.config import StaticVectorsConfig
+from bertkit_studies.recurrent.word_vectors import StaticVectors
 
 RECORD_FILE = "bertkit_vectors.json"  # written first, and again when the vectors are complete
 PROGRESS_SENTENCES = 1000
@@ -130,15 +140,66 @@ def write_record(output: Path, record: VectorsRecord) -> None:
 
 def read_record(output: Path) -> VectorsRecord | None:
     """Read the record of the vectors in a folder; None if the folder is new or empty."""
-    path = output / RECORD_FILE
-    with storage_errors(output, "read"):
-        if not output.exists():
-            return None
-        if not path.exists():
-            files = output.iterdir() if output.is_dir() else [output]
-            if all(file.suffix == TEMPORARY_SUFFIX for file in files):
-                return None
-            raise ResumeError(
-                f"{output} holds something that isn't word vectors; choose another folder"
-            )
-    return VectorsRecord.load(path)
+    if (output / RECORD_FILE).exists():
+        return VectorsRecord.load(output / RECORD_FILE)
+    if list_names(output) or output.is_file():
+        raise ResumeError(
+            f"{output} holds something that isn't word vectors; choose another folder"
+        )
+    return None
+
+
+def learn_vectors(
+    sentences: Iterable[Sequence[str]], vocab_size: int, settings: SkipGramSettings
+) -> StaticVectors:
+    """Learn vectors from sentences; deterministic for the same sentences and settings.
+
+    Args:
+        sentences: token ids as decimal strings; iterated once more than there are epochs.
+        vocab_size: entries of the vocabulary; entries that are too rare have zeros.
+        settings: how to learn them.
+
+    Raises:
+        InputError: no token occurs `min_count` times.
+        MissingExtraError: gensim isn't installed.
+    """
+    trained = load_word2vec()(
+        vector_size=settings.vector_size,
+        window=settings.window,
+        negative=settings.negative,
+        epochs=settings.epochs,
+        min_count=settings.min_count,
+        seed=settings.seed,
+        sg=1,
+        hs=0,
+        workers=1,  # several aren't deterministic
+    )
+    trained.build_vocab(sentences)
+    words = trained.wv.index_to_key
+    if not words:
+        raise InputError(
+            f"no token occurs {settings.min_count:,} times; provide more text, or lower min_count"
+        )
+    trained.train(sentences, total_examples=trained.corpus_count, epochs=settings.epochs)
+    net = StaticVectors(
+        StaticVectorsConfig(vocab_size=vocab_size, vector_size=settings.vector_size)
+    )
+    net.embeddings.weight.zero_()
+    net.embeddings.weight[[int(word) for word in words]] = torch.from_numpy(trained.wv.vectors)
+    return net.eval()
+
+
+def load_word2vec() -> Any:
+    """Import gensim's Word2Vec class.
+
+    Raises:
+        MissingExtraError: gensim isn't installed, or can't be loaded.
+    """
+    try:
+        from gensim.models import Word2Vec
+    except ImportError as error:
+        raise MissingExtraError(
+            f"gensim, which learns word vectors, can't be loaded ({error});"
+            " pip install 'bertkit-studies[vectors]'"
+        ) from None
+    return Word2Vec

@@ -15,12 +15,12 @@ from bertkit_studies.baselines.vector_sources import (
     Learning,
     freeze,
 )
+from bertkit_studies.baselines.word_vectors import load_word2vec
 from bertkit_studies.probes.downstream import MAX_LENGTH, FineTuning, LabeledTask
 from bertkit_studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit_studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
 from bertkit_studies.probes.probes import LABELED, LABELED_PROBE, PAIRS_PROBE, Probe
 from bertkit_studies.probes.text_tasks import PAIRS
-from bertkit_studies.recurrent.word_vectors import load_word2vec
 from bertkit_studies.study import Cell, Claim, Decision, Figure, Measure, Side
 
 FINE_TUNED, LAST_FOUR_READ = "fine-tuned", "last-four+bilstm"

@@ -8,13 +8,15 @@ import torch
 from bertkit.base.errors import InputError, MissingExtraError, ResumeError
 from bertkit.data.shards import ShardSet
 from bertkit.nn.packing import PackedBatch
+from bertkit_studies.baselines.settings import SkipGramSettings
 from bertkit_studies.baselines.word_vectors import (
     ShardSentences,
     draw_sentences,
+    learn_vectors,
     train_word_vectors,
 )
 from bertkit_studies.recurrent.config import StaticVectorsConfig
-from bertkit_studies.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
+from bertkit_studies.recurrent.word_vectors import StaticVectors
 
 SETTINGS = SkipGramSettings(vector_size=8, epochs=2, min_count=2)
 
@@ -23,14 +25,14 @@ def test_vectors_are_learned_kept_and_the_same_every_time(shards, tmp_path):
     pytest.importorskip("gensim")
     net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
     again = train_word_vectors(shards, tmp_path / "other", SETTINGS)
-    assert net.table.weight.equal(again.table.weight)
-    has_vector = net.table.weight.any(dim=1)
+    assert net.embeddings.weight.equal(again.embeddings.weight)
+    has_vector = net.embeddings.weight.any(dim=1)
     assert not has_vector[:5].any()  # special tokens are in no sentence
     assert has_vector[5:31].sum() >= 20
     kept = (tmp_path / "one" / "model.safetensors").stat().st_mtime_ns
     loaded = train_word_vectors(shards, tmp_path / "one", SETTINGS)
-    assert loaded.table.weight.equal(net.table.weight)
-    assert not loaded.table.weight.requires_grad
+    assert loaded.embeddings.weight.equal(net.embeddings.weight)
+    assert not loaded.embeddings.weight.requires_grad
     assert (tmp_path / "one" / "model.safetensors").stat().st_mtime_ns == kept
     with pytest.raises(ResumeError, match="vectors of other settings or data"):
         train_word_vectors(shards, tmp_path / "one", SkipGramSettings(vector_size=9))
@@ -64,7 +66,7 @@ def test_vectors_of_a_part_are_others_and_kept_apart(shards, tmp_path):
     pytest.importorskip("gensim")
     net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
     part = train_word_vectors(shards, tmp_path / "other", SETTINGS, drawn_tokens=60)
-    assert part.table.weight.any(dim=1).sum() < net.table.weight.any(dim=1).sum()
+    assert part.embeddings.weight.any(dim=1).sum() < net.embeddings.weight.any(dim=1).sum()
     with pytest.raises(ResumeError, match="vectors of other settings or data"):
         train_word_vectors(shards, tmp_path / "other", SETTINGS)
 
@@ -86,7 +88,7 @@ def test_vectors_that_were_interrupted_are_learned_anew(shards, tmp_path, monkey
         with pytest.raises(KeyboardInterrupt):
             train_word_vectors(shards, output, SETTINGS)
     net = train_word_vectors(shards, output, SETTINGS)
-    assert StaticVectors.from_pretrained(output).table.weight.equal(net.table.weight)
+    assert StaticVectors.from_pretrained(output).embeddings.weight.equal(net.embeddings.weight)
 
 
 def _interrupt(net, folder):
@@ -104,7 +106,7 @@ def test_words_that_are_used_alike_are_near_each_other():
         cue = 5 + 2 * kind + int(torch.randint(0, 2, (), generator=generator))
         sentences.append([str(word) for word in (*words[:2].tolist(), cue, *words[2:].tolist())])
     settings = SkipGramSettings(vector_size=8, epochs=20, min_count=1)
-    table = learn_vectors(sentences, 20, settings).table.weight
+    table = learn_vectors(sentences, 20, settings).embeddings.weight
     units = torch.nn.functional.normalize(table, dim=1)
     assert units[5] @ units[6] > units[5] @ units[7] + 0.1
     assert units[7] @ units[8] > units[6] @ units[8] + 0.1
@@ -124,9 +126,9 @@ def test_without_gensim_the_extra_is_named(monkeypatch):
 
 def test_a_text_is_the_mean_of_its_known_words():
     net = StaticVectors(StaticVectorsConfig(vocab_size=6, vector_size=2))
-    net.table.weight.zero_()
-    net.table.weight[4] = torch.tensor([1.0, 3.0])
-    net.table.weight[5] = torch.tensor([3.0, 5.0])
+    net.embeddings.weight.zero_()
+    net.embeddings.weight[4] = torch.tensor([1.0, 3.0])
+    net.embeddings.weight[5] = torch.tensor([3.0, 5.0])
     found = net.encode(PackedBatch.from_single([[2, 4, 5, 5, 3], [2, 3], [4]]))
     expected = torch.tensor([[7 / 3, 13 / 3], [0.0, 0.0], [1.0, 3.0]])
     torch.testing.assert_close(found, expected)

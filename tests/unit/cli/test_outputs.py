@@ -44,6 +44,8 @@ WORKPLACES = {
     "search": f"{MODEL} words --corpus {TEXTS} --index-folder {{output}}",
     "next-word": f"--data {MISSING} --output {{output}}",
     "study recurrent": "--output {output}",
+    "study skip-gram": f"--data {MISSING} --output {{output}}",
+    "study skip-thought": f"--data {MISSING} --output {{output}}",
     "finetune translate": PAIRS,
     "finetune summarize": PAIRS,
     **{

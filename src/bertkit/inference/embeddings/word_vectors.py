@@ -1,6 +1,7 @@
 """Vectors of single words without context: neighbors and analogies."""
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import InputError, NonFiniteError, pluralize
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, pluralize
 from bertkit.base.progress import show_progress
+from bertkit.checkpoints.huggingface import is_own_network
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.loading import LoadedModel
@@ -24,6 +26,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 UNUSED = re.compile(r"\[unused\d+\]")
 TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
 MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding error
+OWN_TABLE = "embeddings.weight"  # the word vectors of a network of bertkit's studies
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,37 @@ class Neighbors:
     neighbors: tuple[Neighbor, ...]  # the nearest first; ties by the lower id
 
 
+@dataclass(frozen=True)
+class WordTable:
+    """The word vectors of a network that isn't a BERT, with its tokenizer."""
+
+    vectors: Float[Tensor, "vocabulary features"]
+    tokenizer: Tokenizer
+    num_layers: int = 0  # that give further vectors
+    max_length: int = sys.maxsize
+
+    @classmethod
+    def load(cls, opened: OpenModel) -> Self:
+        """Read the table of a network of bertkit's studies, such as skip-gram vectors."""
+        tokenizer = Tokenizer.load(opened.tokenizer_folder)
+        table = opened.checkpoint.tensors.get(OWN_TABLE)
+        if table is None or len(table.shape) != 2 or table.shape[0] < tokenizer.vocab_size:
+            raise CheckpointError(
+                f"{opened.folder} has no vector for each of the {tokenizer.vocab_size:,} entries of"
+                f" its vocabulary (a tensor {OWN_TABLE}); choose another model"
+            )
+        return cls(table.read().float(), tokenizer)
+
+
 class WordVectors(Loadable):
     """A vector for each entry of a model's vocabulary.
 
     At layer 0 these are the word embeddings themselves. At a higher layer each is the hidden state
     of its entry alone, `[CLS] entry [SEP]`; the first query runs all entries through the model.
+    Skip-gram vectors have layer 0 alone, and entries without a vector aren't among the results.
 
     Args:
-        loaded: the model; its heads aren't used.
+        loaded: the model, whose heads aren't used; or word vectors alone.
         settings: layer, entries, and the engine for layers above 0.
 
     Raises:
@@ -78,22 +104,29 @@ class WordVectors(Loadable):
     loading_kind = WordVectorSettings
 
     def __init__(
-        self, loaded: LoadedModel[BertModel], settings: WordVectorSettings | None = None
+        self,
+        loaded: LoadedModel[BertModel] | WordTable,
+        settings: WordVectorSettings | None = None,
     ) -> None:
         settings = settings or WordVectorSettings()
-        config = loaded.model.config
-        self.layer = resolve_layers([settings.layer], config.num_hidden_layers)[0]
-        self._tokenizer = loaded.tokenizer
-        self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
-        self._table = loaded.model.encoder.embeddings.word.weight.detach()
-        self._entries = list_entries(loaded.tokenizer, whole_words=settings.whole_words)
+        table = loaded if isinstance(loaded, WordTable) else find_table(loaded)
+        self.layer = resolve_layers([settings.layer], table.num_layers)[0]
+        self._tokenizer = table.tokenizer
+        self._max_pieces = table.max_length - 2  # beside [CLS] and [SEP]
+        self._table = table.vectors
+        self._entries = list_entries(table.tokenizer, whole_words=settings.whole_words)
         self._engine: Engine | None = None
-        if self.layer:
+        if isinstance(loaded, WordTable):
+            has_vector = table.vectors.any(dim=1).tolist()
+            self._entries = [token_id for token_id in self._entries if has_vector[token_id]]
+        elif self.layer:
             self._engine = start_engine(loaded.model, settings, [self.layer])
 
     @classmethod
     def build(cls, opened: OpenModel, loading: WordVectorSettings) -> Self:
-        """Load the encoder of any checkpoint."""
+        """Load the encoder of any checkpoint, or the word vectors of a network of the studies."""
+        if is_own_network(opened.checkpoint.config):
+            return cls(WordTable.load(opened), loading)
         return cls(LoadedModel.load(BertModel, opened, loading.device), loading)
 
     def nearest(
@@ -217,6 +250,13 @@ class WordVectors(Loadable):
         batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
         states: Tensor = engine(batch)[0]
         return states
+
+
+def find_table(loaded: LoadedModel[BertModel]) -> WordTable:
+    """Return a model's word embeddings."""
+    table = loaded.model.encoder.embeddings.word.weight.detach()
+    num_layers = loaded.model.config.num_hidden_layers
+    return WordTable(table, loaded.tokenizer, num_layers, loaded.max_length)
 
 
 def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:

@@ -46,6 +46,7 @@ PRINTING = {
     "features": "features none none.txt",
     "nearest": "nearest none a",
     "analogy": "analogy none a",
+    "attention": "attention --model none a",
     "view": "view --model none a --json",
     "inspect": "inspect none",
     "devices": "devices",

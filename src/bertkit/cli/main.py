@@ -50,6 +50,7 @@ COMMANDS = {
     "features": "bertkit.cli.embed:features",
     "nearest": "bertkit.cli.search:nearest",
     "analogy": "bertkit.cli.search:analogy",
+    "attention": "bertkit.cli.attention:attention",
     "view": "bertkit.cli.view:view",
     "inspect": "bertkit.cli.model_files:inspect",
     "convert": "bertkit.cli.model_files:convert",

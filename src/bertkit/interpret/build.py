@@ -111,7 +111,11 @@ def draw_alignment(
 
 def find_token(encoded: EncodedText, token: str) -> int:
     """Return the position, from 0, of a token given by its text or its number from 1."""
-    tokens = encoded.tokens
+    return find_named(encoded.tokens, token)
+
+
+def find_named(tokens: Sequence[str], token: str) -> int:
+    """Return the position of a token among these; arguments as in `find_token`."""
     if token in tokens:
         return tokens.index(token)
     if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):

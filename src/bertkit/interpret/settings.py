@@ -1,10 +1,11 @@
-"""Settings of attention views."""
+"""Settings of attention views, and of the arithmetic of one head."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, in_panel
 
 
 class ViewSettings(Settings):
@@ -67,3 +68,53 @@ class ViewSettings(Settings):
         if self.head is not None and self.layer is None:
             raise ValueError(f"head {self.head} needs a layer; set layer as well")
         return self
+
+
+Matrix = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
+PROJECTED = ("query", "key", "value")
+
+
+@in_panel("Typed matrices", 2)
+class MatrixSettings(Settings):
+    """Matrices typed as rows of numbers: `1 0 1; 0 2 0`, or a row per line."""
+
+    x: Matrix = Field(
+        None,
+        description="The tokens' vectors X, a row per token: rows are separated by ; and numbers by"
+        " spaces, such as '1 0 1; 0 2 0'.",
+    )
+    query_weights: Matrix = Field(
+        None,
+        description="W_q, a row per feature of X: Q = X · W_q; by default Q = X.",
+    )
+    key_weights: Matrix = Field(None, description="W_k: K = X · W_k; by default K = X.")
+    value_weights: Matrix = Field(None, description="W_v: V = X · W_v; by default V = X.")
+    query: Matrix = Field(
+        None, description="Q itself, a row per token, in place of X; needs key and value as well."
+    )
+    key: Matrix = Field(None, description="K itself.")
+    value: Matrix = Field(None, description="V itself.")
+    tokens: str | None = Field(
+        None, description="Names of the tokens, such as 'cat mat it'; by default their numbers."
+    )
+
+
+class AttentionSettings(MatrixSettings):
+    """The head whose attention is computed step by step, and what is left out."""
+
+    layer: int = Field(1, ge=1, description="Layer of the model, from 1.")
+    head: int = Field(1, ge=1, description="Head of that layer, from 1.")
+    token: str | None = Field(
+        None,
+        description="Show only the attention of this token: its text (such as it or ##ing; the"
+        " first occurrence is taken) or its number, where 1 is [CLS].",
+    )
+    top_k: int = Field(8, ge=1, description="Number of weights of --token, the largest first.")
+    causal: bool = Field(
+        False,
+        description="Apply the left-to-right mask: no token attends to later ones. Of a model, in"
+        " this head alone; a left-to-right model always has it.",
+    )
+    scale: bool = Field(
+        True, description="Divide the scores by √d; --no-scale shows what happens without."
+    )

@@ -248,6 +248,7 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
         ["search", "the cat saw", "--corpus", "texts.txt"],
         ["embed", "texts.txt", "--output", "vectors.npy"],
         ["view", "the cat saw a dog"],
+        ["attention", "the cat saw a dog", "--token", "cat"],
         ["nearest", "cat"],
         ["analogy", "cat", "dog", "--minus", "saw"],
         ["features", "texts.txt", "--output", "features.jsonl"],
@@ -289,6 +290,7 @@ def test_a_view_is_of_the_words_only_if_it_needs_them(bundled, capsys, words, pa
         ["embed", "texts.txt"],
         ["features", "texts.txt"],
         ["view", "the cat saw a dog", "--json"],
+        ["attention", "the cat saw a dog"],
         ["nearest", "cat", "--layer", "1"],
         ["analogy", "cat", "dog", "--minus", "saw", "--layer", "1"],
     ],
@@ -318,6 +320,7 @@ def test_python_needs_no_name_either(bundled):
     [
         (["next-sentence", "only one text"], "got 1 text; give two"),
         (["view", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
+        (["attention", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
         (["embed", "a", "b", "c"], "b doesn't exist, and matches no file"),
         (["embed"], "give a file or folder of texts, or - for standard input"),
     ],

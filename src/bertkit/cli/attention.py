@@ -1,0 +1,234 @@
+"""`bertkit attention`: the attention of one head, step by step, as tables."""
+
+import json as json_module
+import math
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.settings import replace_surrogates
+from bertkit.cli.output import check_standard_output
+from bertkit.cli.texts import Model, Words, printable, take_model
+from bertkit.inference.settings import LoadingSettings
+from bertkit.interpret.settings import AttentionSettings, MatrixSettings
+
+if TYPE_CHECKING:
+    from bertkit.interpret.head_steps import HeadSteps
+
+GAP = "    "  # between tables
+MAX_COLUMNS = 24  # tokens of a table of a text
+SHOWN_NUMBERS = 6  # of a result
+MASKED = "·"
+
+
+def attention(
+    *texts: Words,
+    model: str | None = None,
+    settings: Annotated[AttentionSettings, Parameter(name="*")] = AttentionSettings(),  # noqa: B008
+    loading: Model = LoadingSettings(),  # noqa: B008
+    json: bool = False,
+) -> None:
+    """Compute the attention of one head step by step, with numbers to check by hand.
+
+    X is multiplied by three matrices, which gives query, key and value of each token; queries and
+    keys give scores, the softmax of the scores gives weights, and the weighted sum of the values is
+    the result. Without arguments, an example of three tokens is computed. For a text, query, key
+    and value are those of a head of a model.
+
+    **Examples**
+
+        bertkit attention
+
+        bertkit attention --causal
+
+        bertkit attention --x "1 0 1; 0 2 0" --query-weights "1 0; 0 1; 1 1"
+
+        bertkit attention --query "1 0; 0 1" --key "2 0; 0 1" --value "10; 20" --no-scale
+
+        bertkit attention "The cat sat because it was tired." --layer 4 --head 2 --token it
+
+        bertkit attention run/ "The door was open." --layer 2 --head 1 --causal
+
+    Args:
+        texts: A text, or two; the first argument may be the model. Not with matrices.
+        model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
+            Hub; by default the first argument, or else the model that comes with bertkit.
+        settings: The settings of the command.
+        loading: How the model is loaded.
+        json: Print one JSON object with all numbers, or with those of --token.
+    """
+    check_standard_output()
+    title, steps = _compute(texts, model, settings, loading)
+    token = None if settings.token is None else steps.find(settings.token)
+    if json:
+        print(json_module.dumps(steps.gather_numbers(token), ensure_ascii=False))
+        return
+    if token is not None:
+        lines = _list_token(steps, token, settings.top_k)
+    elif title:
+        lines = _list_weights(steps)
+    else:
+        lines = _list_steps(steps)
+    print(*filter(None, [title]), *lines, sep="\n")
+
+
+def _compute(
+    texts: tuple[str, ...],
+    model: str | None,
+    settings: AttentionSettings,
+    loading: LoadingSettings,
+) -> tuple[str, "HeadSteps"]:
+    """Return a title, empty for typed matrices, and the steps of one head."""
+    given = settings.model_fields_set
+    if texts or model is not None:
+        if typed := sorted(given & MatrixSettings.model_fields.keys()):
+            raise SettingsError(f"{typed[0]} is for typed matrices, not for a text; leave one out")
+        return _read(texts, model, settings, loading)
+    if needless := sorted(given & {"layer", "head"}):
+        raise SettingsError(f"{needless[0]} is of a model on a text; give a text as well")
+    from bertkit.interpret.head_steps import attend_typed
+
+    return "", attend_typed(settings)
+
+
+def _read(
+    texts: tuple[str, ...],
+    model: str | None,
+    settings: AttentionSettings,
+    loading: LoadingSettings,
+) -> tuple[str, "HeadSteps"]:
+    """Return a title, and the steps of one head of a model on a text."""
+    model, texts = take_model(texts, model, "vectors")
+    if not 1 <= len(texts) <= 2:
+        raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
+    from bertkit.interpret.head_steps import attend_text
+    from bertkit.interpret.inspected_model import InspectedModel
+
+    inspected = InspectedModel.load(model, **dict(loading))
+    text, pair = replace_surrogates((*texts, None)[:2])
+    steps = attend_text(inspected, text, pair, settings)
+    name = f"{printable(inspected.name)}, layer {settings.layer}, head {settings.head}"
+    mask = ", left to right" if steps.is_causal else ""
+    sizes = f"{pluralize(len(steps.tokens), 'token')}, {steps.query.shape[1]} features each"
+    return f"{name}{mask}: {sizes}", steps
+
+
+def _list_steps(steps: "HeadSteps") -> Iterator[str]:
+    """Yield the tables of all steps, with an empty line between them."""
+    yield from _list_projections(steps)
+    names = steps.tokens, steps.attended
+    tables = [_table("Q · Kᵀ", steps.products.tolist(), *names)]
+    if title := _name_scores(steps):
+        tables.append(_table(title, steps.scores.tolist(), *names))
+    yield from _beside(*tables, _table("softmax, in %", _percent(steps), *names, digits=1))
+    yield ""
+    yield from _table("Y = softmax · V", steps.result.tolist(), steps.tokens)
+
+
+def _list_projections(steps: "HeadSteps") -> Iterator[str]:
+    """Yield X, and query, key and value beside the weights that X is multiplied by."""
+    typed = dict(steps.typed)
+    if "x" in typed:
+        yield from _table("X", typed["x"].tolist(), steps.tokens)
+        yield ""
+    parts = {"query": steps.query, "key": steps.key, "value": steps.value}
+    for name, part in parts.items():
+        letter, rows = name[0].upper(), steps.tokens if name == "query" else steps.attended
+        weights = typed.get(f"{name}_weights")
+        if weights is not None:
+            matrix = _table(f"W_{name[0]}", weights.tolist())
+            yield from _beside(matrix, _table(f"{letter} = X · W_{name[0]}", part.tolist(), rows))
+        else:
+            yield from [f"{letter} = X"] if "x" in typed else _table(letter, part.tolist(), rows)
+        yield ""
+
+
+def _name_scores(steps: "HeadSteps") -> str:
+    """Return what is done to the products before the softmax."""
+    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
+    return ", ".join(filter(None, [divided, "masked" if steps.is_causal else ""]))
+
+
+def _percent(steps: "HeadSteps") -> list[list[float]]:
+    """Return the weights in percent; NaN where the mask hides a token."""
+    hidden = steps.scores == -math.inf
+    shares: list[list[float]] = (100 * steps.weights).masked_fill(hidden, math.nan).tolist()
+    return shares
+
+
+def _table(
+    title: str,
+    rows: Sequence[Sequence[float]],
+    names: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    digits: int | None = None,
+) -> list[str]:
+    """Return a title and aligned rows of numbers, whole ones without a point."""
+    if digits is None:
+        numbers = [number for row in rows for number in row if math.isfinite(number)]
+        digits = 0 if all(number == round(number) for number in numbers) else 3
+    cells = [[_write(number, digits) for number in row] for row in rows]
+    head = [list(map(printable, columns))] if columns else []
+    width = max(len(cell) for row in (*head, *cells) for cell in row)
+    labels = [*([""] if head else []), *map(printable, names or [""] * len(rows))]
+    label_width = max(map(len, labels)) + 2 if names else 0
+    return [title] + [
+        f"  {label:<{label_width}}{'  '.join(f'{cell:>{width}}' for cell in row)}".rstrip()
+        for label, row in zip(labels, (*head, *cells), strict=True)
+    ]
+
+
+def _write(number: float, digits: int) -> str:
+    if math.isnan(number):
+        return MASKED
+    return "-∞" if math.isinf(number) else f"{number + 0.0:.{digits}f}"
+
+
+def _beside(*tables: list[str]) -> Iterator[str]:
+    """Yield tables side by side."""
+    widths = [max(map(len, table)) for table in tables]
+    for lines in zip_longest(*tables, fillvalue=""):
+        padded = (f"{line:<{width}}" for line, width in zip(lines, widths, strict=True))
+        yield GAP.join(padded).rstrip()
+
+
+def _list_weights(steps: "HeadSteps") -> Iterator[str]:
+    """Yield the weights of all tokens of a text, in percent."""
+    num_tokens = len(steps.tokens)
+    if num_tokens > MAX_COLUMNS:
+        raise InputError(
+            f"a table has room for {MAX_COLUMNS} tokens, and the text has {num_tokens}; choose one"
+            " with --token, or write all numbers with --json"
+        )
+    names = [f"{number:>2} {token}" for number, token in enumerate(steps.tokens, 1)]
+    columns = [str(number) for number in range(1, num_tokens + 1)]
+    title = "softmax, in %: a row for each token, a column for each token that it attends to"
+    yield from _table(title, _percent(steps), names, columns, digits=1)
+
+
+def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
+    """Yield what one token attends to, the largest weight first."""
+    num_seen = token + 1 if steps.is_causal else len(steps.attended)
+    shares = steps.weights[token, :num_seen]
+    shown = shares.argsort(descending=True, stable=True)[:top_k].tolist()
+    names = {index: f"{index + 1:>3}  {printable(steps.attended[index])}" for index in shown}
+    width = max(map(len, (*names.values(), steps.tokens[token])))
+    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else "as it is"
+    yield f"{steps.tokens[token]:<{width}}  {'q · k':>9}  {divided:>9}  {'softmax':>9}"
+    for index in shown:
+        product, score = float(steps.products[token, index]), float(steps.scores[token, index])
+        share = f"{100 * float(shares[index]):.1f} %"
+        yield f"{names[index]:<{width}}  {product:>9.3f}  {score:>9.3f}  {share:>9}"
+    total = 100 * float(shares[shown].sum())
+    yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {total:.1f} %"
+    result = steps.result[token]
+    numbers = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
+    more = " …" if len(result) > SHOWN_NUMBERS else ""
+    yield (
+        f"result: {pluralize(len(result), 'number')} of length {float(result.norm()):.3f}:"
+        f" {numbers}{more}"
+    )

@@ -1,0 +1,150 @@
+"""One head's attention step by step is that of `nn/attention.py`, for matrices and for models."""
+
+import math
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.interpret.head_steps import EXAMPLE, attend_text, attend_typed
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.settings import AttentionSettings
+from bertkit.nn.attention import attend_spelled_out
+
+TEXT = "the cat saw a dog"
+RANDOM = {"query": (5, 8), "key": (5, 8), "value": (5, 8)}
+
+
+@pytest.fixture(scope="module")
+def inspected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return InspectedModel.load(folder, "cpu")
+
+
+def settle(**values):
+    return AttentionSettings(**values)
+
+
+def test_the_example_can_be_checked_by_hand():
+    steps = attend_typed(settle())
+    assert steps.tokens == ("cat", "mat", "it")
+    assert steps.query.tolist() == [[0, 2, 2, 0], [0, 0, 2, 2], [2, 2, 0, 0]]
+    assert steps.key.tolist() == [[2, 1, 0, 0], [2, 0, 0, 1], [0, 0, 1, 0]]
+    assert steps.products.tolist() == [[2, 0, 2], [0, 2, 2], [6, 4, 0]]
+    assert steps.scores.tolist() == [[1, 0, 1], [0, 1, 1], [3, 2, 0]]
+    total = math.e**3 + math.e**2 + 1
+    weights = [math.e**3 / total, math.e**2 / total, 1 / total]
+    assert steps.weights[2].tolist() == pytest.approx(weights, rel=1e-12)
+    assert weights[0] == pytest.approx(0.705, abs=5e-4)
+    cat, mat, it = weights
+    wanted = [10 * (cat + mat), 10 * cat, 10 * it, 10 * mat]
+    assert steps.result[2].tolist() == pytest.approx(wanted)
+
+
+def test_in_the_left_to_right_example_no_token_sees_a_later_one():
+    steps = attend_typed(settle(causal=True, tokens="a b c"))
+    assert steps.tokens == ("a", "b", "c")
+    assert steps.weights.triu(1).count_nonzero() == 0
+    assert steps.weights[0].tolist() == [1, 0, 0]
+    assert steps.gather_numbers()["scores"] == [[1, None, None], [0, 1, None], [3, 2, 0]]
+    assert torch.equal(steps.weights[2], attend_typed(settle()).weights[2])
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_typed_matrices_give_what_the_paper_equation_gives(is_causal):
+    generator = torch.Generator().manual_seed(7)
+    parts = {
+        name: torch.randn(shape, generator=generator, dtype=torch.float64)
+        for name, shape in RANDOM.items()
+    }
+    typed = {
+        name: "; ".join(" ".join(map(repr, row)) for row in part.tolist())
+        for name, part in parts.items()
+    }
+    steps = attend_typed(settle(**typed, causal=is_causal))
+    wanted = attend_spelled_out(
+        *(part[None, None] for part in parts.values()), None, 0.0, is_causal=is_causal
+    )
+    torch.testing.assert_close(steps.result, wanted[0, 0], rtol=1e-12, atol=0)
+    torch.testing.assert_close(steps.products, parts["query"] @ parts["key"].T)
+
+
+def test_without_scaling_the_softmax_is_of_the_products():
+    steps = attend_typed(settle(scale=False))
+    assert torch.equal(steps.scores, steps.products)
+    assert torch.equal(steps.weights, steps.products.softmax(dim=-1))
+
+
+def test_matrices_are_rows_by_semicolons_or_lines_and_weights_default_to_none():
+    steps = attend_typed(settle(x="\n 1, 0\n-1 2.5e0\n"))
+    assert steps.query.tolist() == [[1, 0], [-1, 2.5]]
+    assert torch.equal(steps.query, steps.value)
+    assert steps.tokens == ("1", "2")
+    halved = attend_typed(settle(x="1 0; -1 2.5", key_weights="0.5 0; 0 0.5"))
+    torch.testing.assert_close(halved.products, steps.products / 2)
+
+
+def test_keys_may_be_of_another_sequence():
+    steps = attend_typed(settle(query="1 0", key="1 0; 0 1; 0 0", value="1; 2; 3", tokens="q"))
+    assert (steps.tokens, steps.attended) == (("q",), ("1", "2", "3"))
+    assert steps.weights.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ({"x": "1; a"}, "x has 'a', which isn't a number; give rows such as '1 0 1; 0 2 0'"),
+        ({"x": "1; nan"}, "x has 'nan'; give numbers up to a million"),
+        ({"x": ";"}, "x has no numbers"),
+        ({"x": "1 2; 1"}, "row 2 of x has 1 number, and row 1 has 2"),
+        ({"x": ";".join(["1"] * 65)}, "x has 65 rows of 1 numbers; give at most 64 of each"),
+        ({"query": "1"}, "key is missing; give query, key and value, or x"),
+        ({"key_weights": "1"}, "key_weights multiplies x, which is missing"),
+        ({"x": "1", "key_weights": "1; 2"}, "key_weights has 2 rows, and the rows of x have 1"),
+        ({"x": "1", "query": "1"}, "query can't be given with x, which it is computed from"),
+        ({"query": "1", "key": "1 1", "value": "1"}, "a query has 1 number and a key 2"),
+        ({"query": "1", "key": "1; 1", "value": "1"}, "there are 2 keys and 1 value"),
+        ({"query": "1", "key": "1; 1", "value": "1; 1", "causal": True}, "1 queries and 2 keys"),
+        ({"x": "1; 1", "tokens": "a b c"}, "tokens has 3 names, and there are 2 rows"),
+    ],
+)
+def test_what_does_not_fit_is_told(typed, message):
+    with pytest.raises(SettingsError, match=message):
+        attend_typed(settle(**typed))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_head_of_a_model_gives_what_the_model_computed(inspected, is_causal):
+    steps = attend_text(inspected, TEXT, None, settle(layer=2, head=1, causal=is_causal))
+    observed = inspected.observe(inspected.read(TEXT)).layers[1]
+    if is_causal:
+        wanted = attend_spelled_out(
+            observed.query[None],
+            observed.key[None],
+            observed.value[None],
+            None,
+            0.0,
+            is_causal=True,
+        )[0, 0]
+    else:
+        wanted = observed.context[0]
+        torch.testing.assert_close(steps.weights, observed.weights[0])
+    torch.testing.assert_close(steps.result, wanted)
+    torch.testing.assert_close(steps.products / 2, observed.query[0] @ observed.key[0].T / 2)
+    assert steps.find("cat") == steps.find("3") == 2
+    one = steps.gather_numbers(2)
+    assert one["weights"] == steps.weights[2].tolist()
+    assert one["result"] == steps.result[2].tolist()
+
+
+def test_another_head_or_token_is_told(inspected):
+    with pytest.raises(SettingsError, match=r"no head 3\.1"):
+        attend_text(inspected, TEXT, None, settle(layer=3))
+    with pytest.raises(InputError, match="there is no token 'bird'; the tokens are cat mat it"):
+        attend_typed(settle()).find("bird")
+
+
+def test_the_example_is_typed_like_any_other():
+    assert attend_typed(settle(**EXAMPLE.model_dump())).result.equal(attend_typed(settle()).result)

@@ -134,9 +134,9 @@ def attend_text(
     observation = model.observe(model.read(text, pair))
     heads, head = observation.layers[settings.layer - 1], settings.head - 1
     tokens = tuple(observation.encoded.tokens)
-    parts = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
+    query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
     is_causal = settings.causal or heads.is_causal
-    return HeadSteps(tokens, tokens, *parts, is_causal, settings.scale)
+    return HeadSteps(tokens, tokens, query, key, value, is_causal, settings.scale)
 
 
 def read_matrices(settings: MatrixSettings) -> dict[str, Tensor]:

@@ -9,8 +9,12 @@ from bertkit_studies.study import FIRST, LAST, Claim, Side
 
 BOTH, LEFT_TO_RIGHT = "both-directions", "left-to-right"
 BILSTM = f"{LEFT_TO_RIGHT}+bilstm"
+WARM_BOTH, WARM_LEFT_TO_RIGHT = f"{BOTH}+warm", f"{LEFT_TO_RIGHT}+warm"
+MASK_RATE = 0.15
 ARMS = (
-    PretrainedArm(BOTH, "masked words; bidirectional attention", {"objective": "mlm"}),
+    PretrainedArm(
+        BOTH, "masked words; bidirectional attention", {"objective": "mlm", "mask_rate": MASK_RATE}
+    ),
     PretrainedArm(
         LEFT_TO_RIGHT,
         "the next word; causal attention",
@@ -22,8 +26,22 @@ ARMS = (
         shares=LEFT_TO_RIGHT,
         fine_tuning={"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
     ),
+    PretrainedArm(
+        WARM_BOTH,
+        f"goes on from {BOTH} in the same way",
+        {"objective": "mlm", "mask_rate": MASK_RATE},
+        starts_from=BOTH,
+    ),
+    PretrainedArm(
+        WARM_LEFT_TO_RIGHT,
+        f"goes on from {BOTH} with the next word, and predicts as many words",
+        {"objective": "causal"},
+        starts_from=BOTH,
+        token_share=MASK_RATE,  # each token is predicted, and not only those that are masked
+    ),
 )
 TABLE_5 = "Devlin et al. 2018, section 5.1, table 5"
+FROM_RANDOM = f"{TABLE_5}, where all models start from random weights"
 
 
 @final
@@ -40,14 +58,19 @@ class Bidirectional(PretrainingStudy):
         " slowly, but are better almost from the start."
     )
     budget = (
-        "All arms are pre-trained on the same number of tokens of the same text. The first two"
-        " are fine-tuned in the same way; the third is frozen, and a BiLSTM is trained on it."
+        "The first three arms are pre-trained on the same number of tokens of the same text. The"
+        " first two are fine-tuned in the same way; the third is frozen, and a BiLSTM is trained on"
+        f" it. The last two go on from the model of {BOTH}, and predict the same number of words:"
+        " as many tokens again with 15 % of them masked, and 15 % of these tokens left to right."
+        " They are measured at the end."
     )
     caution = (
         "A left-to-right model gets a loss for every token, a masked one for 15 % of them, which"
         " is an advantage when tokens are few; its pre-training on the same tokens also takes"
-        " longer. Here the BiLSTM is trained on a frozen model (in the paper both were trained),"
-        " and whether words are missing after a word is decided by what follows. " + BEST_EPOCH
+        " longer. The warm arms predict equally many words, but start from a model that read in"
+        " both directions, which favors the arm that still does. Here the BiLSTM is trained on a"
+        " frozen model (in the paper both were trained), and whether words are missing after a"
+        " word is decided by what follows. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
     parts = DOUBLING
@@ -89,5 +112,20 @@ class Bidirectional(PretrainingStudy):
             "gaps",
             Side(BOTH, FIRST),
             Side(LEFT_TO_RIGHT, FIRST),
+        ),
+        Claim(
+            "On words, both directions are better than left to right, also with as many predicted"
+            " words from one encoder",
+            FROM_RANDOM,
+            "gaps",
+            Side(WARM_BOTH, LAST),
+            Side(WARM_LEFT_TO_RIGHT, LAST),
+        ),
+        Claim(
+            "On pairs of sentences, the same",
+            FROM_RANDOM,
+            "pairs",
+            Side(WARM_BOTH),
+            Side(WARM_LEFT_TO_RIGHT),
         ),
     )

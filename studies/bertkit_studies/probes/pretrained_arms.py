@@ -15,11 +15,16 @@ class PretrainedArm(Arm):
     Attributes:
         changes: pre-training settings that differ from the study's.
         shares: the arm whose pre-trained model it uses; None if it pre-trains its own.
+        starts_from: the arm whose finished model it goes on from; None for random weights. It is
+            measured at the end only.
+        token_share: the share of the study's tokens that it reads.
         fine_tuning: fine-tuning settings that differ from the study's.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict)
     shares: str | None = None
+    starts_from: str | None = None
+    token_share: float = 1.0
     fine_tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property

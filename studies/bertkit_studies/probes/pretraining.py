@@ -122,13 +122,13 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
         """Pre-train, unless the arm shares another's model, and measure the checkpoints."""
-        tasks = self._list_tasks(folder, decision)
+        tasks, arm = self._list_tasks(folder, decision), self._find_arm(cell.arm)
         measures = {measure.name: measure for measure in self.measures}
         figures = []
         for part, checkpoint in self._pretrain(cell, folder, decision).items():
             place = folder / cell.place / f"part{part}"
             values = self._measure(cell, checkpoint, place, tasks, is_end=part == NUM_PARTS)
-            at = float(decision.values[TOKENS]) * part / NUM_PARTS
+            at = float(decision.values[TOKENS]) * arm.token_share * part / NUM_PARTS
             figures += [
                 Figure(name, value, None if measures[name].across is None else at)
                 for name, value in values.items()
@@ -137,47 +137,70 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     def _pretrain(self, cell: Cell, folder: Path, decision: Decision) -> dict[int, Path]:
         """Return the checkpoints to measure, by part; remove the others."""
-        arm = self._find_arm(cell.arm)
-        steps = int(decision.values[name_steps(arm.pretrained)])
-        run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
-        if not checkpoint_path(run, steps).exists():
-            pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
-        found = {
-            part: checkpoint_path(run, min(steps, part * _interval(steps))) for part in self.parts
-        }
+        arm = self._find_arm(self._find_arm(cell.arm).pretrained)
+        last = self._finish(arm, cell.seed, folder, decision)
+        parts = self.parts if arm.starts_from is None else WHOLE
+        run, steps = last.parents[1], int(decision.values[name_steps(arm.name)])
+        found = {part: checkpoint_path(run, min(steps, part * _interval(steps))) for part in parts}
         for path in set(list_checkpoints(run)) - set(found.values()):
             remove_folder(path)
         return found
 
-    def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
+    def _finish(self, arm: PretrainedArm, seed: int, folder: Path, decision: Decision) -> Path:
+        """Pre-train an arm's own model, after the one that it starts from; return the last step."""
+        steps = int(decision.values[name_steps(arm.name)])
+        run = folder / PRETRAINED_FOLDER / arm.name / f"seed{seed}"
+        if not checkpoint_path(run, steps).exists():
+            start = None
+            if arm.starts_from is not None:
+                start = self._finish(self._find_arm(arm.starts_from), seed, folder, decision)
+            pretrain(self.settings.data, run, self.choose(arm, seed, steps, start))
+        return checkpoint_path(run, steps)
+
+    def choose(
+        self,
+        arm: PretrainedArm,
+        seed: int,
+        steps: int | None = None,
+        start: Path | None = None,
+    ) -> PretrainSettings:
         """Return the settings of an arm's pre-training.
 
         Args:
             arm: the arm; one that shares a model gets the settings of its owner.
             seed: the seed of the run.
             steps: the budget in steps; None for the study's budget.
+            start: the model to start from; None for random weights.
         """
         owner = self._find_arm(arm.pretrained)
-        budget: dict[str, Any] = {"tokens": self._num_tokens}
-        if self.settings.minutes is not None:
-            budget = {"minutes": self.settings.minutes}
-        if steps is not None:
-            budget = {"steps": steps}
-            if len(self.parts) > 1:
-                budget |= {"checkpoint_every": _interval(steps), "keep": KEPT}
         # The figures of the papers are those of their recipe.
-        common = {
+        values = {
             "recipe": "paper",
             **self.scale.pretraining,
             "seed": seed,
             "device": self.settings.device,
+            **owner.changes,
+            **self._choose_budget(steps),
         }
-        values = {**common, **owner.changes, **budget}
+        if start is not None:
+            values |= {"model": None, "start_from": str(start)}
         return validate(PretrainSettings, values, f"arm {owner.name}")
+
+    def _choose_budget(self, steps: int | None) -> dict[str, Any]:
+        """Return the settings for a number of steps, or None for the study's budget."""
+        if steps is None:
+            minutes = self.settings.minutes
+            return {"tokens": self._num_tokens} if minutes is None else {"minutes": minutes}
+        if len(self.parts) == 1:
+            return {"steps": steps}
+        return {"steps": steps, "checkpoint_every": _interval(steps), "keep": KEPT}
 
     def _count_steps(self, plans: Mapping[str, DryRun], tokens: int) -> dict[str, int]:
         """Return the steps of each arm that pre-trains its own model."""
-        numbers = {name: tokens / plan.pace.tokens_per_step for name, plan in plans.items()}
+        numbers = {
+            name: tokens * self._find_arm(name).token_share / plan.pace.tokens_per_step
+            for name, plan in plans.items()
+        }
         if self.is_equal_time:
             first = self.arms[0].name
             seconds = numbers[first] * plans[first].pace.step_seconds

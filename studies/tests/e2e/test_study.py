@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.checkpoints.formats import hash_files, open_checkpoint
+from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
+from bertkit.training.run import STATE_FILE, Run
 from bertkit_studies.experiments.bidirectional import Bidirectional
 from bertkit_studies.experiments.next_sentence import NextSentence
 from bertkit_studies.experiments.steps import Steps
@@ -135,9 +138,36 @@ def test_an_arm_may_share_what_another_pretrained(shards, tmp_path, capsys, monk
     assert [path.name for path in (tmp_path / "study" / "pretrained").iterdir()] == [
         "left-to-right"
     ]
-    assert [cell["arm"] for cell in found["missing"]] == ["both-directions"]
+    assert [cell["arm"] for cell in found["missing"]] == [
+        "both-directions", "both-directions+warm", "left-to-right+warm"
+    ]  # fmt: skip
     checkpoints = list(tmp_path.glob("study/pretrained/left-to-right/seed0/checkpoints/step-*"))
     assert len(checkpoints) == 2  # what is measured, and no more
+
+
+def test_warm_arms_go_on_from_one_encoder_and_predict_as_many_words(
+    shards, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(Bidirectional, "probes", (GAPS_PROBE,))
+    monkeypatch.setattr(Bidirectional, "claims", ())
+    monkeypatch.setattr(Bidirectional, "parts", (4, 8))
+    study, arms = tmp_path / "study", ("both-directions+warm", "left-to-right+warm")
+    only = [word for arm in arms for word in ("--only", arm)]
+    assert run(shards, study, "bidirectional", "--tokens", "16000", *only, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    places = {arm["arm"]: [one["at"] for one in arm["measures"]["gaps"]] for arm in found["arms"]}
+    assert places == {arms[0]: [16_000.0], arms[1]: [2_400.0]}  # tokens since the start, at the end
+    pretrained = study / "pretrained"
+    source = max((pretrained / "both-directions" / "seed0" / "checkpoints").iterdir())
+    num_tokens = []
+    for arm in arms:
+        record = Run(pretrained / arm / "seed0").read_record()
+        assert record.settings["start_from"] == str(source)
+        assert record.source["sha256"] == hash_files(open_checkpoint(source))
+        [checkpoint] = list_checkpoints(pretrained / arm / "seed0")
+        num_tokens.append(json.loads((checkpoint / STATE_FILE).read_text())["tokens"])
+    masked, left_to_right = num_tokens
+    assert left_to_right == pytest.approx(0.15 * masked, rel=0.15)  # 15 % of words are masked
 
 
 def test_a_cell_that_fails_doesnt_stop_the_others(shards, tmp_path, capsys, monkeypatch):

@@ -38,10 +38,13 @@ def measure(data, settings) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("budget", "steps"),
-    [({"tokens": 4_910}, math.ceil(4_910 / TOKENS_PER_STEP)), ({"minutes": 10}, 600 // SLOW)],
+    ("budget", "steps", "warm_steps"),
+    [
+        ({"tokens": 4_910}, math.ceil(4_910 / TOKENS_PER_STEP), math.ceil(737 / TOKENS_PER_STEP)),
+        ({"minutes": 10}, 600 // SLOW, 600 // SLOW * 0.15),
+    ],
 )
-def test_arms_that_read_the_same_batches_take_as_many_steps(monkeypatch, budget, steps):
+def test_arms_take_as_many_steps_as_their_tokens_need(monkeypatch, budget, steps, warm_steps):
     monkeypatch.setattr(pretraining, "dry_run", measure)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
     monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {"gaps": 24})
@@ -49,6 +52,8 @@ def test_arms_that_read_the_same_batches_take_as_many_steps(monkeypatch, budget,
     assert {name: value for name, value in values.items() if name.startswith("steps of")} == {
         "steps of both-directions": steps,
         "steps of left-to-right": steps,
+        "steps of both-directions+warm": steps,
+        "steps of left-to-right+warm": warm_steps,
     }
     assert (values["tasks"], values["held-out examples of gaps"]) == ("gaps", 24)
     assert values["tokens of pre-training"] == budget.get("tokens", int(steps * TOKENS_PER_STEP))

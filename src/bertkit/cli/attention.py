@@ -217,18 +217,18 @@ def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
     shown = shares.argsort(descending=True, stable=True)[:top_k].tolist()
     names = {index: f"{index + 1:>3}  {printable(steps.attended[index])}" for index in shown}
     width = max(map(len, (*names.values(), steps.tokens[token])))
-    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else "as it is"
-    yield f"{steps.tokens[token]:<{width}}  {'q · k':>9}  {divided:>9}  {'softmax':>9}"
+    divided = [f"/ √{steps.query.shape[1]}"] if steps.is_scaled else []
+    heads = ("q · k", *divided, "softmax")
+    yield "".join((f"{steps.tokens[token]:<{width}}", *(f"  {head:>9}" for head in heads)))
     for index in shown:
-        product, score = float(steps.products[token, index]), float(steps.scores[token, index])
+        numbers = [float(steps.products[token, index]), float(steps.scores[token, index])]
+        cells = [f"  {number:>9.3f}" for number in numbers[: 1 + len(divided)]]
         share = f"{100 * float(shares[index]):.1f} %"
-        yield f"{names[index]:<{width}}  {product:>9.3f}  {score:>9.3f}  {share:>9}"
+        yield "".join((f"{names[index]:<{width}}", *cells, f"  {share:>9}"))
     total = 100 * float(shares[shown].sum())
     yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {total:.1f} %"
     result = steps.result[token]
-    numbers = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
+    first = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
     more = " …" if len(result) > SHOWN_NUMBERS else ""
-    yield (
-        f"result: {pluralize(len(result), 'number')} of length {float(result.norm()):.3f}:"
-        f" {numbers}{more}"
-    )
+    length = f"{pluralize(len(result), 'number')} of length {float(result.norm()):.3f}"
+    yield f"result: {length}: {first}{more}"

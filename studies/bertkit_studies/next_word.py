@@ -15,6 +15,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
+from bertkit.reports.text import format_percent
 from bertkit_studies.baselines.settings import LanguageModelSettings
 
 if TYPE_CHECKING:
@@ -105,5 +106,5 @@ def describe(text: str, words: "Sequence[NextWord]", *, json: bool) -> str:
     if json:
         values = {"text": text, "words": [asdict(word) for word in words]}
         return json_module.dumps(values, ensure_ascii=False) + "\n"
-    lines = [f"  {100 * word.probability:5.1f} % {printable(word.token)}" for word in words]
+    lines = [f"  {format_percent(word.probability):>7} {printable(word.token)}" for word in words]
     return "".join(f"{line}\n" for line in (printable(text), *lines))

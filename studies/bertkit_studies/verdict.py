@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bertkit.reports.text import MetricCell
 from bertkit_studies.study import FIRST, LAST, Claim, Measure, Side
 
 FEWEST_RUNS = 3  # per side; chance alone separates two runs from two in one of six comparisons
-SMALL = 0.1  # smaller numbers are shown with three significant digits
 
 
 class Standing(Enum):
@@ -185,22 +185,15 @@ class Verdict:
 
 
 def show_value(measure: Measure, value: float) -> str:
-    """Format a value of a measure: a percentage, or three digits; or "not measured"."""
-    if not math.isfinite(value):
-        return "not measured"
-    if measure.is_percent:
-        return f"{100 * value:.1f} %"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3f}" if abs(value) >= SMALL or value == 0 else f"{value:.3g}"
+    """Format a value of a measure, or "not measured"."""
+    return str(MetricCell(value, measure.is_percent)) if math.isfinite(value) else "not measured"
 
 
 def show_spread(measure: Measure, spread: Spread) -> str:
     """Format a median, with the range if there are several values."""
     if len(spread.values) < 2:
         return show_value(measure, spread.median)
-    low, high = (show_value(measure, value) for value in (spread.low, spread.high))
-    return f"{show_value(measure, spread.median)} ({low.removesuffix(' %')}–{high})"
+    return str(MetricCell(spread.median, measure.is_percent, (spread.low, spread.high)))
 
 
 def summarize(verdicts: Sequence[Verdict]) -> str:

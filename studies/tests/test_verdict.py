@@ -128,7 +128,7 @@ def test_numbers_as_people_read_them():
     assert show_value(ACCURACY, 0.1234) == "12.3 %"
     assert show_value(LOSS, 6.12345) == "6.123"
     assert show_value(LOSS, 12345.6) == "12,346"
-    assert (show_value(LOSS, 0.0), show_value(LOSS, 1.2345e-7)) == ("0.000", "1.23e-07")
+    assert (show_value(LOSS, 0.0), show_value(LOSS, 1.2345e-7)) == ("0", "1.23e-07")
     assert show_value(LOSS, math.nan) == "not measured"
     assert show_spread(LOSS, Spread.of([])) == "not measured"
     assert show_spread(LOSS, Spread.of([2.0])) == "2.000"

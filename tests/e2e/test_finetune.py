@@ -32,7 +32,7 @@ def test_a_classifier_learns_and_its_folder_is_whole(workshop, tmp_path, capsys)
     output = tmp_path / "model"
     assert main(words(workshop, output)) == 0
     shown = capsys.readouterr().out
-    assert "accuracy 1.0000" in shown
+    assert "accuracy 100.0 %" in shown
     found = json.loads((output / "metrics.json").read_text())["calibration"]
     assert found["low"] <= found["value"] <= found["high"]
     error = CalibrationError(**found).describe()

@@ -68,8 +68,8 @@ def test_minimal_pairs_are_counted_by_phenomenon(model, tmp_path, capsys):
     out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path)
     rows = {line.split()[0]: line.split() for line in out.splitlines()}
     assert list(rows) == ["number", "order", "all"]
-    assert rows["all"][1] == f"{sum(is_right) / 3:.1%}"
-    assert rows["order"][1] == f"{sum(is_right[:2]) / 2:.1%}"
+    assert rows["all"][1] == f"{100 * sum(is_right) / 3:.1f}"
+    assert rows["order"][1] == f"{100 * sum(is_right[:2]) / 2:.1f}"
     out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path, "--json")
     found = json.loads(out)
     assert found["whole"]["accuracy"] == pytest.approx(sum(is_right) / 3)

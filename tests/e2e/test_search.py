@@ -31,7 +31,7 @@ def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
 
 def test_two_texts_are_one_number(model, capsys):
     out, _ = run(capsys, "similarity", model, "a hat", "a hat")
-    assert out == "1.0000\n"
+    assert out == "1.000\n"
     far, _ = run(capsys, "similarity", model, "a hat", "the dog", "--similarity", "euclidean")
     assert float(far) < 0
 
@@ -78,7 +78,7 @@ def test_texts_are_found(model, corpus, capsys):
     out, _ = run(capsys, "search", model, "--corpus", corpus, "a hat", "the cat", "--top-k", 2)
     lines = out.splitlines()
     assert lines[0] == "a hat"
-    assert lines[1] == "   1.0000  row 1        a hat"
+    assert lines[1] == "    1.000  row 1        a hat"
     assert lines[3] == "the cat"
     assert len(lines) == 6
     again, err = run(capsys, "search", model, "--corpus", corpus, "a hat", "the cat", "--top-k", 2)
@@ -91,12 +91,12 @@ def test_texts_of_a_folder_are_found_with_their_file(model, tmp_path, capsys):
     docs.mkdir()
     (docs / "a.txt").write_text("the cat\n\na hat\n")
     out, err = run(capsys, "search", model, "--corpus", docs, "a hat", "--top-k", 1)
-    assert out.splitlines()[1] == "   1.0000  docs/a.txt:3 a hat"
+    assert out.splitlines()[1] == "    1.000  docs/a.txt:3 a hat"
     assert "1 empty row left out" in err
     faq = tmp_path / "faq.jsonl"
     faq.write_text('{"no": 7, "text": "a hat"}\n{"no": 8, "text": "the cat"}\n')
     words = ["search", model, "--corpus", faq, "--id-column", "no", "the cat", "--top-k", 1]
-    assert run(capsys, *words)[0].splitlines()[1] == "   1.0000  8            the cat"
+    assert run(capsys, *words)[0].splitlines()[1] == "    1.000  8            the cat"
     assert json.loads(run(capsys, *words, "--json")[0])["hits"][0]["id"] == "8"
     out, _ = run(capsys, "search", model, "--corpus", docs, "--corpus", faq, "a hat", "--top-k", 2)
     assert [line.split()[1] for line in out.splitlines()[1:]] == [

@@ -212,6 +212,15 @@ def test_no_clock_is_read_that_can_be_set_back():
     assert [path for path in list_sources() if clock.search(path.read_text("utf-8"))] == []
 
 
+def test_a_share_is_written_by_one_function():
+    """Otherwise 77.5 %, 0.775 and 77.5% stand side by side."""
+    share = re.compile(r"%\}|[0-9][fg]\} ?%|\.[0-9]%")
+    writers = {"text.py", "svg.py"}  # the function, and the short numbers at an axis
+    left_out = {path for path in list_sources() if path.parent.name == "views"}
+    sources = [path for path in list_sources() if path.name not in writers and path not in left_out]
+    assert [path for path in sources if share.search(path.read_text("utf-8"))] == []
+
+
 def test_strings_stand_alone_only_as_docstrings():
     """A wrapped string without parentheses loses its second line without an error."""
     lost = []

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertkit.recipes.pretrain.corpus import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
+from bertkit.reports.text import format_percent
 from bertkit.training.history import TrainingHistory
 from bertkit.training.sections import SPEED, draw_curves, tabulate_settings
 
@@ -124,10 +125,11 @@ def describe_result(accuracies: Accuracies) -> str:
         "The model is better than" if accuracies.model > accuracies.neighbors else "Still better is"
     )
     return (
-        f"On held-out packages it predicts {accuracies.model:.1%} of the blanks right,"
+        f"On held-out packages it predicts {format_percent(accuracies.model)} of the blanks right,"
         f" {ratio:.1f} times as many as always predicting “{accuracies.most_frequent_token}”"
-        f" ({accuracies.most_frequent:.1%}). {winner} the best guess from the two neighboring"
-        f" words ({accuracies.neighbors:.1%})."
+        f" ({format_percent(accuracies.most_frequent)}). {winner} the best guess from the two"
+        " neighboring"
+        f" words ({format_percent(accuracies.neighbors)})."
     )
 
 
@@ -140,7 +142,7 @@ def _accuracy_bars(accuracies: Accuracies) -> Bars:
     }
     return Bars(
         [
-            Bar(name, share, f"{share:.1%}", is_highlighted=number == 0)
+            Bar(name, share, format_percent(share), is_highlighted=number == 0)
             for number, (name, share) in enumerate(guessers.items())
         ],
         title="Correctly predicted masked words",

@@ -28,6 +28,7 @@ from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer import train_tokenizer
 from bertkit.reports.report import write_report
+from bertkit.reports.text import format_percent
 from bertkit.tasks.objectives.bert import PreTrainingBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.history import TrainingHistory
@@ -208,4 +209,4 @@ def count_neighbors(shards: Sequence[Shard], tokenizer: Tokenizer) -> NeighborGu
 
 
 def _show(candidates: Sequence[Candidate]) -> str:
-    return ", ".join(f"{each.token} {each.probability:.1%}" for each in candidates)
+    return ", ".join(f"{each.token} {format_percent(each.probability)}" for each in candidates)

@@ -46,9 +46,9 @@ def test_the_page_holds_the_result_the_examples_and_the_way_on():
     html = render_report(build_report(FACTS))
     for words in (
         "for 2.1 minutes",
-        "12.4%",
-        "10.1%",
-        "5.0%",
+        "12.4 %",
+        "10.1 %",
+        "5.0 %",
         "9,876 masked tokens",
         "Return the [MASK].",
         "value 20.0 %",

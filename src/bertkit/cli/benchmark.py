@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.benchmark import LengthBenchmark, PretrainBenchmark
@@ -83,7 +84,7 @@ def list_cells(row: "LengthBenchmark") -> list[str]:
         str(row.max_length),
         f"{row.tokens_per_second:,.0f}",
         f"{first:,.0f} to {third:,.0f}",
-        "" if row.share_of_peak is None else f"{row.share_of_peak:.0%}",
+        "" if row.share_of_peak is None else format_percent(row.share_of_peak),
         f"{row.peak_memory_bytes / 1e9:.2f} GB",
-        *(f"{share:.0%}" for share in row.shares.values()),
+        *(format_percent(share) for share in row.shares.values()),
     ]

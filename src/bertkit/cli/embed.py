@@ -23,6 +23,7 @@ from bertkit.cli.texts import (
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
+from bertkit.reports.text import format_number
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def similarity(
         found = {"similarity": chosen, "texts": given, "scores": scores}
         print(json_module.dumps(found, ensure_ascii=False))
     elif len(given) == 2:
-        print(f"{scores[0][1]:.4f}")
+        print(format_number(scores[0][1]))
     else:
         for row in scores:
-            print(" ".join(f"{score:8.4f}" for score in row))
+            print(" ".join(f"{format_number(score):>7}" for score in row))

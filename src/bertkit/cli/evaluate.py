@@ -13,6 +13,7 @@ from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Encoder, describe_metrics, legible, open_result
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
+from bertkit.reports.text import format_metric, format_number
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -130,9 +131,9 @@ def describe_pairs(result: "PairsResult", *, json: bool) -> str:
     width = max(map(len, ["all", *result.phenomena]))
 
     def describe_row(name: str, found: "PairAccuracy") -> str:
-        low, high = found.interval
         return (
-            f"{legible(name):<{width}}  {found.accuracy:6.1%}  ({low:.1%}–{high:.1%})"
+            f"{legible(name):<{width}} "
+            f" {format_metric('accuracy', found.accuracy, found.interval):>22}"
             f"  {pluralize(found.num_pairs, 'pair'):>12}"
         )
 
@@ -154,5 +155,5 @@ def describe_held_out(result: "HeldOutResult", *, json: bool) -> str:
     return (
         f"{counts}, up to {result.max_length} tokens at a time\n"
         f"{describe_metrics(result.metrics)}\n"
-        f"{result.metrics[f'{name}_bits_per_character']:.3f} bits per character"
+        f"{format_number(result.metrics[f'{name}_bits_per_character'])} bits per character"
     )

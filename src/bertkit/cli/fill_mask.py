@@ -23,6 +23,7 @@ from bertkit.cli.texts import (
     take_model,
 )
 from bertkit.inference.settings import EngineSettings, FillOptions
+from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -82,7 +83,9 @@ def describe(result: "FilledText", *, json: bool) -> str:
     for number, candidates in enumerate(result.blanks, start=1):
         if len(result.blanks) > 1:
             lines.append(f"  blank {number}")
-        lines += [f"  {100 * one.probability:5.1f} % {printable(one.token)}" for one in candidates]
+        lines += [
+            f"  {format_percent(one.probability):>7} {printable(one.token)}" for one in candidates
+        ]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -118,4 +121,4 @@ def next_sentence(
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))
     else:
-        print(f"{100 * probability:.1f} % probability that it follows")
+        print(f"{format_percent(probability)} probability that it follows")

@@ -30,7 +30,7 @@ from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.recipes.seq2seq.settings import KINDS, Kind
-from bertkit.reports.text import show
+from bertkit.reports.text import format_metric, show
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
@@ -120,7 +120,9 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
         told = {"signatures": saved.signatures, "warnings": saved.warnings}
         return json_module.dumps({**found, **told})
     shown = ", ".join(
-        f"{name} {value:.4g}" for name, value in saved.metrics.items() if value is not None
+        f"{name} {format_metric(name, value)}"
+        for name, value in saved.metrics.items()
+        if value is not None
     )
     line = (
         f"{result.output}: {pluralize(saved.num_steps, 'step')},"
@@ -183,7 +185,7 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
             found["search"] = comparison.to_json()
         return json_module.dumps(found)
     shown = ", ".join(
-        f"{show(name, SHOWN_COLUMNS)} {value:.4f}"
+        f"{show(name, SHOWN_COLUMNS)} {format_metric(name, value)}"
         for name, value in islice(metrics.items(), SHOWN_METRICS)
     )
     if len(metrics) > SHOWN_METRICS:  # one for each label

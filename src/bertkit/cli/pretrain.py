@@ -18,6 +18,7 @@ from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser,
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
+from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.replay import Replay
@@ -242,7 +243,8 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
     pace, name = estimate.pace, settings.model or settings.start_from
     share = ""
     if estimate.share_of_peak is not None:
-        share = f", {estimate.share_of_peak:.0%} of the speed of a matrix product on this machine"
+        share = format_percent(estimate.share_of_peak)
+        share = f", {share} of the speed of a matrix product on this machine"
     long = ""
     if estimate.long_pace is not None:
         long = f"a step with --long-length: {estimate.long_pace.step_seconds:.3f} s\n"

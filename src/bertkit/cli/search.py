@@ -12,6 +12,7 @@ from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import NamedModel, Words, gather_texts, printable, shorten, take_model
 from bertkit.inference.embeddings.settings import WordVectorSettings
+from bertkit.reports.text import format_number
 from bertkit.retrieval.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _show(query: str, hits: "list[Hit]") -> None:
     for hit in hits:
         shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
         name = f"row {hit.row}" if hit.id is None else printable(hit.id)
-        print(f"  {hit.score:7.4f}  {name:<12} {shown}")
+        print(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
 
 
 def nearest(
@@ -156,7 +157,7 @@ def _show_neighborhood(found: "Neighbors", *, json: bool) -> None:
         if len(word.pieces) > 1:
             print(f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}")
     for neighbor in found.neighbors:
-        print(f"  {neighbor.similarity:6.3f} {printable(neighbor.token)}")
+        print(f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}")
 
 
 def analogy(

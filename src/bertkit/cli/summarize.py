@@ -17,6 +17,7 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.generation.settings import SummarySettings
+from bertkit.reports.text import format_number
 
 if TYPE_CHECKING:
     from bertkit.inference.generation.extractive import ExtractiveSummary, SummaryCounts
@@ -155,10 +156,10 @@ def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
         return "".join(f"{one.text}\n" for one in (summary, *summary.others))
     lines = []
     for sentence in summary.sentences:
-        reasons = f"{sentence.number:6,} {sentence.rank:4,}. {sentence.score:8.4f}"
+        reasons = f"{sentence.number:6,} {sentence.rank:4,}. {format_number(sentence.score):>8}"
         if sentence.similar_to is None:
             reasons += " " * SIMILARITY_CHARS
         else:
-            reasons += f"{sentence.similarity:8.4f} to {sentence.similar_to:<6,}"
+            reasons += f"{format_number(sentence.similarity):>8} to {sentence.similar_to:<6,}"
         lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
     return "".join(f"{line}\n" for line in lines)

@@ -20,6 +20,7 @@ from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.reports.text import format_number, format_percent
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
@@ -243,14 +244,14 @@ def list_problems(
 
 def describe_metrics(metrics: Mapping[str, Any]) -> str:
     """Describe loss, accuracies and perplexity, those that exist."""
-    parts = [f"loss {metrics['loss']:.3f}"]
+    parts = [f"loss {format_number(metrics['loss'])}"]
     for name, words in METRIC_WORDS.items():
         if f"{name}_accuracy" in metrics:
             perplexity = metrics.get(f"{name}_perplexity")
             more = "" if perplexity is None else f" (perplexity {perplexity:,.1f})"
-            parts.append(f"{words} accuracy {metrics[f'{name}_accuracy']:.1%}{more}")
+            parts.append(f"{words} accuracy {format_percent(metrics[f'{name}_accuracy'])}{more}")
     if "nsp_accuracy" in metrics:
-        parts.append(f"next-sentence accuracy {metrics['nsp_accuracy']:.1%}")
+        parts.append(f"next-sentence accuracy {format_percent(metrics['nsp_accuracy'])}")
     return ", ".join(parts)
 
 

@@ -18,6 +18,7 @@ from bertkit.cli.texts import Model, Words, find_source, legible, list_problems,
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.settings import LoadingSettings
+from bertkit.reports.text import format_metric
 
 if TYPE_CHECKING:
     from bertkit.recipes.seq2seq.evaluation import GeneratedTexts
@@ -111,7 +112,8 @@ def translate(
                 print(json_module.dumps(asdict(scoring)))
             else:
                 for name, value in scoring.metrics.items():
-                    print(f"{name} {value:.2f}\t{scoring.signatures.get(name, '')}".rstrip())
+                    signature = scoring.signatures.get(name, "")
+                    print(f"{name} {format_metric(name, value)}\t{signature}".rstrip())
         else:
             write(work, place, json=json)
     if summary := describe_counts(work, is_file=source is not None):

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.base.settings import Settings, in_panel
+from bertkit.reports.text import format_percent
 
 BUFFER_BYTES = 1 << 18
 # A Zstandard bomb expands each byte to up to 32 KiB, so input is passed in small chunks.
@@ -206,7 +207,8 @@ class DecodingCounts:
                 f"{self.num_lines:,} lines" if is_whole else f"the first {self.num_lines:,} lines"
             )
             raise InputError(
-                f"{name}: {bad:,} of {read} ({share:.2%}) aren't UTF-8 and would lose characters,"
+                f"{name}: {bad:,} of {read} ({format_percent(share)}) aren't UTF-8 and would"
+                " lose characters,"
                 f" the first at {self.first_invalid}; {ADVICE}"
             )
 

@@ -4,7 +4,6 @@ Names of files and labels are untrusted: the header's YAML quotes them, and the 
 Markdown and HTML.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,11 +122,6 @@ def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Build a Markdown table."""
     lines = [columns, ["---"] * len(columns), *([plain(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def show_number(value: float | None) -> str:
-    """Format a metric, or "not defined"."""
-    return "not defined" if value is None or not math.isfinite(value) else f"{value:.4f}"
 
 
 def plain(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from markupsafe import Markup
 
-from bertkit.reports.text import format_cell
+from bertkit.reports.text import MetricCell, format_cell
 
 MAX_ROWS = 20
 Row = Mapping[str, Any]
@@ -17,7 +17,9 @@ Result = TypeVar("Result")
 def show_metrics(title: str, metrics: Mapping[str, float]) -> str:
     """Return metrics as an HTML table, escaped; at most `MAX_ROWS` of them."""
     rows = [
-        Markup("<tr><td>{}</td><td>{:.4g}</td></tr>").format(name, value)
+        Markup("<tr><td>{}</td><td>{}</td></tr>").format(
+            name, format_cell(MetricCell.of(name, value))
+        )
         for name, value in list(metrics.items())[:MAX_ROWS]
     ]
     if len(metrics) > MAX_ROWS:
@@ -31,7 +33,10 @@ def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
     A column that a row lacks is empty there; `num_left_out` counts rows that aren't among these.
     """
     columns = list(dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row))
-    body = [_show_row("td", [row.get(name) for name in columns]) for row in rows[:MAX_ROWS]]
+    body = [
+        _show_row("td", [_make_cell(name, row.get(name)) for name in columns])
+        for row in rows[:MAX_ROWS]
+    ]
     if num_left_out := num_left_out + len(rows[MAX_ROWS:]):
         more = Markup('<tr><td colspan="{}">and {:,} more</td></tr>')
         body.append(more.format(max(1, len(columns)), num_left_out))
@@ -44,6 +49,11 @@ def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
 def _show_row(tag: str, values: Iterable[object]) -> Markup:
     cells = (Markup("<{0}>{1}</{0}>").format(tag, _show_value(value)) for value in values)
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
+
+
+def _make_cell(name: str, value: object) -> object:
+    """Return a number as a cell of its column, whose name says whether it is a share."""
+    return MetricCell.of(name, value) if isinstance(value, float) else value
 
 
 def _show_value(value: Any) -> str:

@@ -54,18 +54,79 @@ def _picture(character: str) -> str:
 
 
 TEXT_COLUMNS = 400  # the longest text that a cell shows
+# Last words of the names of metrics that are shares of 1; others, such as losses, aren't.
+SHARES = frozenset(
+    {"accuracy", "confidence", "exact", "f1", "match", "precision", "probability", "recall"}
+    | {"calibration_error", "share_of_peak"}
+)
+SMALLEST = 0.0005  # smaller numbers would be 0.000
 
 
 @dataclass(frozen=True)
-class IntervalCell:
-    """A value and the confidence interval or spread around it, shown as 0.912 (0.897–0.926)."""
+class MetricCell:
+    """A value, with the interval or spread around it if there is one."""
 
     value: float
-    low: float
-    high: float
+    is_share: bool = False  # of 1, shown as a percentage
+    interval: tuple[float, float] | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, value: float | None, interval: tuple[float, float] | None = None
+    ) -> "MetricCell":
+        """Build the cell of a metric, whose name says whether it is a share."""
+        return cls(math.nan if value is None else value, is_share(name), interval)
+
+    def __str__(self) -> str:
+        """Format it, such as 77.5 % (70.1–83.0 %) or 0.775 (0.701–0.830)."""
+        if not math.isfinite(self.value):
+            return "not defined"
+        shown = format_percent(self.value) if self.is_share else format_number(self.value)
+        return f"{shown} ({self.show_interval()})" if self.show_interval() else shown
+
+    def show_interval(self) -> str:
+        """Format the interval alone; empty if there is none."""
+        if self.interval is None or not all(map(math.isfinite, self.interval)):
+            return ""
+        low, high = self.interval
+        if self.is_share:
+            return f"{100 * low:.1f}–{100 * high:.1f} %"
+        return f"{format_number(low)}–{format_number(high)}"
 
 
-Cell = str | int | float | IntervalCell
+Cell = str | int | float | MetricCell
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric is a share of 1: "macro_f1", "f1 sports", "mlm_accuracy", "recall@10"."""
+    kind = re.split("[ @]", name, maxsplit=1)[0]
+    return kind in SHARES or kind.rpartition("_")[2] in SHARES
+
+
+def format_metric(
+    name: str, value: float | None, interval: tuple[float, float] | None = None
+) -> str:
+    """Format a metric, whose name says whether it is a share; None isn't defined."""
+    return str(MetricCell.of(name, value, interval))
+
+
+def format_percent(share: float, num_decimals: int = 1) -> str:
+    """Format a share of 1, such as 77.5 %; one that rounds to 0 although it isn't is <0.1 %."""
+    if not math.isfinite(share):
+        return "not defined"
+    least = 10.0**-num_decimals
+    if 0 < 100 * share < least / 2:
+        return f"<{least:.{num_decimals}f} %"
+    return f"{100 * share:.{num_decimals}f} %"
+
+
+def format_number(value: float) -> str:
+    """Format a number that isn't a share, with at most three decimals."""
+    if math.isnan(value):
+        return "not defined"
+    if 1e3 <= abs(value) < 1e15 or value == 0:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if SMALLEST <= abs(value) < 1e3 else f"{value:.3g}"
 
 
 def format_cell(cell: Cell) -> str:
@@ -74,16 +135,9 @@ def format_cell(cell: Cell) -> str:
         return show(cell, TEXT_COLUMNS)
     if isinstance(cell, int):
         return f"{cell:,}"
-    if isinstance(cell, IntervalCell):
-        if math.isnan(cell.value):
-            return format_cell(cell.value)
-        digits = 0 if abs(cell.value) >= 1e3 else 3
-        return f"{cell.value:,.{digits}f} ({cell.low:,.{digits}f}–{cell.high:,.{digits}f})"
-    if math.isnan(cell):
-        return "not defined"
-    return f"{cell:,.0f}" if 1e3 <= abs(cell) < 1e15 else f"{cell:.4g}"
+    return str(cell) if isinstance(cell, MetricCell) else format_number(cell)
 
 
 def is_numeric(cell: Cell) -> bool:
-    """Whether a cell holds a number or an interval, which are right-aligned."""
+    """Whether a cell holds a number, which is right-aligned."""
     return not isinstance(cell, str)

@@ -20,6 +20,7 @@ from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsErr
 from bertkit.base.progress import announce, show_progress
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.similarity import LEAST_NORM
+from bertkit.reports.text import format_percent
 from bertkit.retrieval.exact_search import ExactSearch, SearchCandidates
 
 ROWS_OF_A_CELL = 40  # minimum average
@@ -120,7 +121,8 @@ class ApproximateSearch:
         search.cells = _tune(search, exact, vectors)
         if search.cells.recall < LEAST_RECALL:
             announce(
-                f"The approximate index finds only {search.cells.recall:.0%} of the true top ten,"
+                f"The approximate index finds only {format_percent(search.cells.recall)} of the"
+                " true top ten,"
                 " because one byte per number is too coarse for these vectors; an exact index"
                 " finds all"
             )

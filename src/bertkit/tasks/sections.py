@@ -7,7 +7,7 @@ from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import MarkedText, MistakeRow, Mistakes
 from bertkit.reports.report import Callout, Charts, Section, Table
-from bertkit.reports.text import Cell, IntervalCell
+from bertkit.reports.text import Cell, MetricCell
 from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.tasks.task import Evaluation
 
@@ -39,9 +39,7 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
     """Build a table of metrics, with intervals if there are any."""
     rows: list[list[Cell]] = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
-        low, high = evaluation.intervals.get(name, (math.nan, math.nan))
-        has_interval = math.isfinite(low) and math.isfinite(high)
-        rows.append([name, IntervalCell(value, low, high) if has_interval else value])
+        rows.append([name, MetricCell.of(name, value, evaluation.intervals.get(name))])
     notes = []
     if evaluation.intervals:
         notes.append("In parentheses: 95 % confidence intervals, by bootstrap over the examples.")

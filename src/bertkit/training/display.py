@@ -1,8 +1,9 @@
 """Progress display of a run: a live panel on a terminal, otherwise a line every few seconds."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from rich.console import Console, Group
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bertkit.base.progress import Launch, announce, estimate_seconds_left, open_console
+from bertkit.reports.text import format_metric, format_number, format_percent
 
 LINE_INTERVAL_SECONDS = 15.0
 SMOOTHING = 0.95
@@ -58,7 +60,7 @@ class _Column(NamedTuple):
 
     name: str
     heading: str
-    form: str
+    format: Callable[[float], str]
 
 
 class _Smoothed:
@@ -157,21 +159,20 @@ class _RunLines:
 
 def _list_columns(metrics: Mapping[str, str], watched: str | None) -> list[_Column]:
     columns = [
-        _Column("loss", "loss", ".3f"),
-        *(_Column(name, heading, ".1%") for name, heading in metrics.items()),
+        _Column("loss", "loss", format_number),
+        *(_Column(name, heading, format_percent) for name, heading in metrics.items()),
     ]
     if watched is not None and watched not in (column.name for column in columns):
-        columns.append(_Column(watched, watched, ".4f"))
+        columns.append(_Column(watched, watched, partial(format_metric, watched)))
     return [
         *columns,
-        _Column("tokens_per_second", "tokens/s", ",.0f"),
-        _Column("share_of_peak", "machine use", ".0%"),
+        _Column("tokens_per_second", "tokens/s", "{:,.0f}".format),
+        _Column("share_of_peak", "machine use", format_percent),
     ]
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[_Column]) -> tuple[str, ...]:
     """Return the formatted values, in column order; empty for unknown ones."""
     return tuple(
-        format(values[column.name], column.form) if column.name in values else ""
-        for column in columns
+        column.format(values[column.name]) if column.name in values else "" for column in columns
     )

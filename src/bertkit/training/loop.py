@@ -12,6 +12,7 @@ from typing import Any, Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
+from bertkit.reports.text import format_metric
 from bertkit.training.budget import plan_steps
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
@@ -81,7 +82,8 @@ def describe_end(watched: Watched, state: RunState) -> str:
     if state.best_step is None:
         history = "was not finite"
     else:
-        history = f"was not better than the {state.best_metric:.4f} of step {state.best_step:,}"
+        best = format_metric(watched.metric, state.best_metric)
+        history = f"was not better than the {best} of step {state.best_step:,}"
     return (
         f"step {state.step:,}: ended early, for {watched.metric} {history}"
         f" in {pluralize(state.num_not_better, 'evaluation')}"

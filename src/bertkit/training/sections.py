@@ -8,7 +8,7 @@ from typing import Any
 
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Paragraph, Section, Table
-from bertkit.reports.text import Cell, IntervalCell, shorten
+from bertkit.reports.text import Cell, MetricCell, format_number, shorten
 from bertkit.training.history import Columns, TrainingHistory, average
 
 VALUE_COLUMNS = 1000  # width at which a value from a record is shortened
@@ -125,7 +125,12 @@ def tabulate_speed(history: TrainingHistory) -> Table:
         if values:
             tenth = len(values) // 10
             middle, low, high = median(values), values[tenth], values[-1 - tenth]
-            rows.append([f"{curve.title.lower()}, {curve.unit}", IntervalCell(middle, low, high)])
+            rows.append(
+                [
+                    f"{curve.title.lower()}, {curve.unit}",
+                    MetricCell(middle, curve.is_percent, (low, high)),
+                ]
+            )
     return Table(
         ["What", "Number"],
         rows,
@@ -201,4 +206,4 @@ def _show(value: Any) -> str:
 
 def _show_loss(value: Any) -> str:
     """Format a loss from a log, which may be of any type."""
-    return f"{value:.4g}" if isinstance(value, float) else _show(value)
+    return format_number(value) if isinstance(value, float) else _show(value)

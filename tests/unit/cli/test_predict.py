@@ -18,6 +18,7 @@ from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.reports.text import format_percent
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Evaluation
 
@@ -34,7 +35,7 @@ RESULT = SimpleNamespace(
 
 def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
     assert describe(RESULT, json=False).splitlines() == [
-        "out: best after step 1,200 of 3,000: pearson nan, mse 0.2500",
+        "out: best after step 1,200 of 3,000: pearson not defined, mse 0.250",
         "WARNING: every prediction is 'x'",
     ]
 
@@ -43,14 +44,14 @@ def test_a_label_steers_no_terminal():
     found = Evaluation({"f1 a\nb\x1b[31m": 1.0})
     result = SimpleNamespace(**{**vars(RESULT), "evaluation": found})
     (line,) = describe(result, json=False).splitlines()
-    assert line.endswith("f1 a b␛[31m 1.0000")
+    assert line.endswith("f1 a b␛[31m 100.0 %")
 
 
 def test_metrics_of_many_labels_stay_a_line():
     metrics = {"accuracy": 0.5, **{f"f1 {number} {'x' * 99}": 0.25 for number in range(100)}}
     found = SimpleNamespace(**{**vars(RESULT), "evaluation": Evaluation(metrics)})
     (line,) = describe(found, json=False).splitlines()
-    assert line.endswith(f"f1 10 {'x' * 33}… 0.2500 and 89 more in metrics.json")
+    assert line.endswith(f"f1 10 {'x' * 33}… 25.0 % and 89 more in metrics.json")
 
 
 def test_what_is_not_defined_is_null_in_json():
@@ -146,7 +147,7 @@ def test_texts_are_answered_a_line_each(run, model, classify):
     found = run("classify", model, "the cat", "a\ndog")
     answers = classify(["the cat", "a\ndog"])
     assert found.out.splitlines() == [
-        f"{answer.label}\t{answer.probability:.4f}\t{text}"
+        f"{answer.label}\t{format_percent(answer.probability)}\t{text}"
         for answer, text in zip(answers, ["the cat", "a dog"], strict=True)
     ]
     engine = classify.engine

@@ -70,7 +70,7 @@ def test_a_text_in_another_encoding_is_refused_and_named(folder):
     book = "Plain prose, line after line.\n" * 500 + "Ein König.\n" * 3
     path = write(folder / "a.txt", book.encode("latin-1"))
     message = (
-        r"^in/a\.txt: 3 of 503 lines \(0\.60%\) aren't UTF-8 and would lose characters, the first"
+        r"^in/a\.txt: 3 of 503 lines \(0\.6 %\) aren't UTF-8 and would lose characters, the first"
         r" at in/a\.txt:501, byte 6 \(0xF6\); name its encoding, such as --encoding latin-1"
     )
     with pytest.raises(InputError, match=message):

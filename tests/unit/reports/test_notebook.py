@@ -28,7 +28,7 @@ def test_a_list_is_a_table_and_a_list():
     assert found == [Finding("one", 0.123456, True), Finding("two", 1234.0, False, "b")]
     html = found._repr_html_()
     assert "<th>text</th><th>share</th><th>is_good</th><th>id</th></tr>" in html
-    assert "<td>0</td><td>one</td><td>0.1235</td><td>yes</td><td></td>" in html
+    assert "<td>0</td><td>one</td><td>0.123</td><td>yes</td><td></td>" in html
     assert "<td>1</td><td>two</td><td>1,234</td><td>no</td><td>b</td>" in html
 
 
@@ -53,17 +53,17 @@ def test_only_so_many_rows_are_shown():
 def test_hits_of_several_queries_have_the_number_of_theirs():
     hits = [Hit(0.9, 3, "a cat", "x"), Hit(0.5, 1, "a dog")]
     html = ResultList([ResultList(hits), ResultList(hits[:1])])._repr_html_()
-    assert "<td>0</td><td>0.9</td><td>3</td><td>a cat</td><td>x</td>" in html
-    assert "<td>1</td><td>0.9</td><td>3</td><td>a cat</td>" in html
+    assert "<td>0</td><td>0.900</td><td>3</td><td>a cat</td><td>x</td>" in html
+    assert "<td>1</td><td>0.900</td><td>3</td><td>a cat</td>" in html
 
 
 def test_one_result_shows_what_is_in_it():
     blanks = [[Candidate("hat", 5, 0.75)], [Candidate("##s", 9, 0.5), Candidate("dog", 4, 0.25)]]
     html = FilledText("a [MASK] [MASK]", blanks, "a hats")._repr_html_()
-    assert "<td>2</td><td>##s</td><td>9</td><td>0.5</td>" in html
+    assert "<td>2</td><td>##s</td><td>9</td><td>50.0 %</td>" in html
     both = Classification("b", 0.7, {"a": 0.6, "b": 0.7, "c": 0.1}, ("a", "b"))
-    assert "<td>b</td><td>0.7</td><td>yes</td></tr><tr><td>a</td>" in both._repr_html_()
-    assert "<td>a, b</td><td>0.7</td>" in ResultList([both])._repr_html_()
+    assert "<td>b</td><td>70.0 %</td><td>yes</td></tr><tr><td>a</td>" in both._repr_html_()
+    assert "<td>a, b</td><td>70.0 %</td>" in ResultList([both])._repr_html_()
 
 
 def test_a_tagging_shows_its_words():
@@ -71,7 +71,7 @@ def test_a_tagging_shows_its_words():
         (TaggedWord("Ada", "B-PER", 0.9), TaggedWord("left", "O", 0.8)),
         (NamedEntity("PER", "Ada", 0, 1, 0.9),),
     )
-    assert "<td>left</td><td>O</td><td>0.8</td>" in tagged._repr_html_()
+    assert "<td>left</td><td>O</td><td>80.0 %</td>" in tagged._repr_html_()
     assert "<td>Ada left</td><td>PER: Ada</td>" in ResultList([tagged])._repr_html_()
 
 

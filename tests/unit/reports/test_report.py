@@ -21,7 +21,7 @@ from bertkit.reports.report import (
     render_report,
     write_report,
 )
-from bertkit.reports.text import IntervalCell
+from bertkit.reports.text import MetricCell
 
 HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
 
@@ -116,7 +116,9 @@ def test_what_is_negative_or_not_defined_has_no_length(share):
 
 
 def test_intervals_stand_right():
-    html = render_report(Report("t", "s", [Table(["f1"], [[IntervalCell(0.912, 0.897, 0.926)]])]))
+    html = render_report(
+        Report("t", "s", [Table(["f1"], [[MetricCell(0.912, interval=(0.897, 0.926))]])])
+    )
     assert '<td class="number">0.912 (0.897–0.926)</td>' in html
     assert '<th scope="col" class="number">f1</th>' in html
 
@@ -127,7 +129,7 @@ def test_every_picture_has_its_legend_and_its_table():
     assert '<figcaption>Loss <span class="unit">nats</span></figcaption>' in html
     assert 'class="series series-0"><line x1="1" y1="5" x2="25" y2="5"/></svg>dev</li>' in html
     assert "<summary>In numbers</summary>" in html
-    assert '<tr><td class="number">1</td><td class="number">0.5</td></tr>' in html
+    assert '<tr><td class="number">1</td><td class="number">0.500</td></tr>' in html
 
 
 def test_a_matrix_of_many_labels_is_a_table_that_needs_no_unfolding():

@@ -6,9 +6,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bertkit.reports.text import (
-    IntervalCell,
+    MetricCell,
     count_columns,
     format_cell,
+    format_metric,
+    format_percent,
     is_numeric,
     make_legible,
     shorten,
@@ -75,22 +77,55 @@ def test_a_long_name_is_cut_to_its_columns(text, short):
     [
         ("12", "12"),
         (1234567, "1,234,567"),
-        (0.123456, "0.1235"),
+        (0.123456, "0.123"),
         (1e-4, "0.0001"),
         (12345.6, "12,346"),
         (1e20, "1e+20"),
         (math.nan, "not defined"),
         (math.inf, "inf"),
-        (IntervalCell(0.912, 0.8971, 0.926), "0.912 (0.897–0.926)"),
-        (IntervalCell(-1234.5, -2000, 0), "-1,234 (-2,000–0)"),
-        (IntervalCell(math.nan, 0.1, 0.2), "not defined"),
+        (MetricCell(0.775, is_share=True), "77.5 %"),
+        (MetricCell(0.775, True, (0.7012, 0.83)), "77.5 % (70.1–83.0 %)"),
+        (MetricCell(0.775, interval=(math.nan, 1.0)), "0.775"),
+        (MetricCell(0.912, interval=(0.8971, 0.926)), "0.912 (0.897–0.926)"),
+        (MetricCell(-1234.5, interval=(-2000, 0)), "-1,234 (-2,000–0)"),
+        (MetricCell(math.nan, interval=(0.1, 0.2)), "not defined"),
     ],
 )
 def test_each_kind_of_cell_is_readable(cell, text):
     assert format_cell(cell) == text
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("accuracy", "50.0 %"),
+        ("macro_f1", "50.0 %"),
+        ("f1 my label", "50.0 %"),
+        ("exact_match", "50.0 %"),
+        ("HasAns_f1", "50.0 %"),
+        ("recall@10", "50.0 %"),
+        ("mlm_accuracy", "50.0 %"),
+        ("calibration_error", "50.0 %"),
+        ("loss", "0.500"),
+        ("mean_squared_error", "0.500"),
+        ("matthews", "0.500"),
+        ("rouge2", "0.500"),
+    ],
+)
+def test_the_name_of_a_metric_says_whether_it_is_a_share(name, text):
+    assert format_metric(name, 0.5) == text
+    assert format_metric(name, None) == "not defined"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0.0 %"), (1e-9, "<0.1 %"), (0.0005, "0.1 %"), (1, "100.0 %"), (-0.25, "-25.0 %")],
+)
+def test_a_share_is_a_percentage_with_one_decimal(share, text):
+    assert format_percent(share) == text
+
+
 def test_numbers_and_intervals_are_numeric_and_text_is_not():
-    assert [is_numeric(cell) for cell in (1, 1.0, IntervalCell(1, 0, 2), "1")] == [True] * 3 + [
-        False
-    ]
+    assert [is_numeric(cell) for cell in (1, 1.0, MetricCell(1, interval=(0, 2)), "1")] == [
+        True
+    ] * 3 + [False]

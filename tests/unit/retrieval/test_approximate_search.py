@@ -58,7 +58,7 @@ def test_vectors_for_which_bytes_are_too_coarse_are_told(vectors, capsys):
     assert "finds only" not in capsys.readouterr().err
     recall = VectorIndex(vectors + 100).approximate().cells.recall
     assert recall < 0.99
-    assert f"finds only {recall:.0%} of the true top ten" in capsys.readouterr().err
+    assert f"finds only {100 * recall:.1f} % of the true top ten" in capsys.readouterr().err
 
 
 def test_where_too_little_is_found_all_are_compared(vectors, index):

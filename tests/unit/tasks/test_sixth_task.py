@@ -125,7 +125,7 @@ def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys):
         " --max-length 16 --epochs 20 --batch-size 16 --learning-rate 1e-2 --dropout 0 --device cpu"
     )
     assert main(words.split()) == 0
-    assert "accuracy 1.0000" in capsys.readouterr().out
+    assert "accuracy 100.0 %" in capsys.readouterr().out
     assert json.loads((output / "task.json").read_text())["task"] == "count"
 
     assert main(["count", str(output), "the cat saw a cat", "a", "--engine", "torch"]) == 0

@@ -14,9 +14,9 @@ def test_without_a_terminal_it_writes_plain_lines(capsys):
         shown.show_evaluation(10, {"loss": 2.0, "hits": 0.5})
         shown.say("careful [bold]")
     last_step, evaluation, event = capsys.readouterr().err.splitlines()
-    beginning = "step 10/10  loss 2.500  right 25.0%  tokens/s 1,234  machine use 50%"
+    beginning = "step 10/10  loss 2.500  right 25.0 %  tokens/s 1,234  machine use 50.0 %"
     assert last_step.startswith(beginning)
-    assert evaluation == "step 10/10  loss 2.000  right 50.0%  held-out"
+    assert evaluation == "step 10/10  loss 2.000  right 50.0 %  held-out"
     assert event == "careful [bold]"
 
 
@@ -29,7 +29,7 @@ def test_on_a_terminal_it_shows_a_table_and_the_time_left(monkeypatch):
         shown.show_evaluation(3, {"loss": 2.0, "hits": 0.5})
         shown.say("careful [bold]")
     text = output.getvalue()
-    for expected in ("3/10", "left", "right", "25.0%", "1,234", "held-out", "careful [bold]"):
+    for expected in ("3/10", "left", "right", "25.0 %", "1,234", "held-out", "careful [bold]"):
         assert expected in text
 
 
@@ -38,15 +38,15 @@ def test_a_watched_metric_has_a_column_and_the_best_is_marked(capsys):
         shown.show_evaluation(4, {"loss": 2.0, "matthews": -0.25}, is_best=True)
         shown.show_evaluation(8, {"loss": 2.0, "matthews": float("nan")})
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "step 4/10  loss 2.000  matthews -0.2500  held-out, best so far"
-    assert second == "step 8/10  loss 2.000  matthews nan  held-out"
+    assert first == "step 4/10  loss 2.000  matthews -0.250  held-out, best so far"
+    assert second == "step 8/10  loss 2.000  matthews not defined  held-out"
 
 
 def test_a_watched_metric_that_is_shown_already_has_no_second_column(capsys):
     for watched in ("hits", "loss"):
         with show_training(10, 0, {"hits": "right"}, watched) as shown:
             shown.show_evaluation(4, {"loss": 2.0, "hits": 0.5})
-        assert capsys.readouterr().err == "step 4/10  loss 2.000  right 50.0%  held-out\n"
+        assert capsys.readouterr().err == "step 4/10  loss 2.000  right 50.0 %  held-out\n"
 
 
 def test_the_best_evaluation_stays_on_a_terminal(monkeypatch):
@@ -57,7 +57,7 @@ def test_the_best_evaluation_stays_on_a_terminal(monkeypatch):
         shown.show_evaluation(4, {"loss": 2.0, "hits": 0.75}, is_best=True)
         shown.show_evaluation(8, {"loss": 3.0, "hits": 0.5})
     rows = [line for line in output.getvalue().splitlines() if "best, step 4" in line]
-    assert "75.0%" in rows[-1]
+    assert "75.0 %" in rows[-1]
 
 
 def test_what_is_shown_is_smoothed(capsys):

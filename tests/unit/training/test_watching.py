@@ -139,9 +139,9 @@ def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, mac
     state = train(run, machine, curve=(0.9, *[0.1] * 8), patience=3)
     assert (state.best_step, state.best_metric, state.step) == (2, 0.1, 8)
     said = capfd.readouterr().err.splitlines()
-    assert "quality 0.9000  held-out" in said[0]
+    assert "quality 0.900  held-out" in said[0]
     assert said[0].endswith("held-out")
-    assert "quality 0.1000  held-out, best so far" in said[1]
+    assert "quality 0.100  held-out, best so far" in said[1]
 
 
 def test_a_run_ends_early_when_nothing_gets_better(run, machine, capfd):
@@ -159,8 +159,7 @@ def test_a_run_ends_early_when_nothing_gets_better(run, machine, capfd):
     }
     (ended,) = [line for line in capfd.readouterr().err.splitlines() if "early" in line]
     assert ended == (
-        "step 12: ended early, for quality was not better than the 0.7000 of step 8"
-        " in 2 evaluations"
+        "step 12: ended early, for quality was not better than the 0.700 of step 8 in 2 evaluations"
     )
     assert train(run, machine, patience=2) == run.newest_state()
     assert list(read_log(run.log_path)) == rows

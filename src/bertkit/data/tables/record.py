@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bertkit.base.errors import InputError
 from bertkit.data.encodings import DecodingCounts
+from bertkit.reports.text import format_percent
 
 NUM_SHOWN_BROKEN = 5
 PLAIN = (str, int, bool)
@@ -138,11 +139,12 @@ class RowReport:
             first = [*self.first_broken, "…"][: min(self.num_broken, NUM_SHOWN_BROKEN + 1)]
             raise InputError(
                 f"{self._share(self.num_broken)} are broken, and at most"
-                f" {max_broken * 100:.3g}% may be (max_broken): {'; '.join(first)}"
+                f" {format_percent(max_broken)} may be (max_broken): {'; '.join(first)}"
             )
 
     def _share(self, count: int) -> str:
-        return f"{self.name}: {count:,} of {self.num_rows:,} rows ({count / self.num_rows:.2%})"
+        share = format_percent(count / self.num_rows)
+        return f"{self.name}: {count:,} of {self.num_rows:,} rows ({share})"
 
 
 class Rows(NamedTuple):

@@ -14,7 +14,7 @@ from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
 from bertkit.recipes.pretrain.job import evaluate_words, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
-from bertkit.reports.text import show
+from bertkit.reports.text import format_metric, format_percent, show
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tasks.task import Evaluation
@@ -33,18 +33,15 @@ def render(result: EvaluateResult) -> Iterator[str]:
     shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}
     width = max(map(len, shown.values()), default=0)
     for name, shown_name in shown.items():
-        line = f"  {shown_name:<{width}}  {evaluation.metrics[name]:.4f}"
-        if name in evaluation.intervals:
-            low, high = evaluation.intervals[name]
-            line += f"  ({low:.4f}–{high:.4f})"
-        yield line
+        value = format_metric(name, evaluation.metrics[name], evaluation.intervals.get(name))
+        yield f"  {shown_name:<{width}}  {value}"
     if (num_more := len(evaluation.metrics) - SHOWN_METRICS) > 0:  # one for each label
         yield f"  … and {num_more:,} more; --json has all"
     yield from render_confusion(evaluation)
     calibration, values = evaluation.calibration, describe_calibration(evaluation)
     if calibration is not None and values is not None:
-        means = "mean confidence {confidence:.4f}, accuracy {accuracy:.4f}; ".format(**values)
-        yield means + calibration.describe()
+        means = (f"{name} {format_percent(values[name])}" for name in ("confidence", "accuracy"))
+        yield f"mean {', '.join(means)}; {calibration.describe()}"
     yield from render_mistakes(evaluation)
     for warning in evaluation.warnings:
         yield f"warning: {warning}"
@@ -67,7 +64,7 @@ def render_confusion(evaluation: Evaluation) -> Iterator[str]:
     for confusion in most_confused(counts, names, SHOWN_CONFUSIONS):
         yield (
             f"  {confusion.count:,} of {show(confusion.true, TEXT_COLUMNS)} for"
-            f" {show(confusion.predicted, TEXT_COLUMNS)} ({confusion.share:.1%})"
+            f" {show(confusion.predicted, TEXT_COLUMNS)} ({format_percent(confusion.share)})"
         )
 
 

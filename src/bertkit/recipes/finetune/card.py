@@ -14,7 +14,7 @@ from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
-from bertkit.reports.text import make_legible
+from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
 
@@ -124,11 +124,10 @@ def describe_result(facts: FineTuningFacts) -> str:
     evaluation = facts.final.evaluation
     rows = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
-        low, high = evaluation.intervals.get(name, (math.nan, math.nan))
-        extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
-        baseline = facts.final.baseline.get(name)
-        shown = "" if baseline is None or math.isnan(baseline) else f"{baseline:.4f}"
-        rows.append([name, model_card.show_number(value), extent, shown])
+        interval = MetricCell.of(name, value, evaluation.intervals.get(name)).show_interval()
+        baseline = facts.final.baseline.get(name, math.nan)
+        shown = "" if math.isnan(baseline) else format_metric(name, baseline)
+        rows.append([name, format_metric(name, value), interval, shown])
     number = facts.counts["dev"].num_examples
     columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
     selected = ", which also selected the best epoch" if facts.num_steps else ""
@@ -148,7 +147,7 @@ def describe_result(facts: FineTuningFacts) -> str:
 def describe_search(comparison: Comparison) -> str:
     """Build the section on the search that selected this run."""
     rows = [
-        [outcome.cell.describe(), str(len(outcome.values)), show_spread(outcome)]
+        [outcome.cell.describe(), str(len(outcome.values)), show_spread(comparison.metric, outcome)]
         for outcome in comparison.outcomes
     ]
     made = f"## Search\n\n{comparison.summarize()}. {SELECTION_BIAS}."

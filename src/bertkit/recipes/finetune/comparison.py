@@ -12,7 +12,7 @@ from bertkit.base.settings import validate
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.reports.report import Bar, Bars, Section, Table
 from bertkit.reports.text import Cell as TableCell
-from bertkit.reports.text import IntervalCell
+from bertkit.reports.text import MetricCell, format_metric
 from bertkit.training.lifecycle import to_json_number, to_json_numbers
 
 # Source: Devlin et al. 2018, appendix A.3.
@@ -169,7 +169,7 @@ class Comparison:
         for outcome in self.outcomes:
             mark = "*" if outcome is self.best else " "
             words = f"{mark} {outcome.cell.describe():<{width}}  {self.metric}"
-            lines.append(f"{words} {show_spread(outcome)}")
+            lines.append(f"{words} {show_spread(self.metric, outcome)}")
         return [*lines, f"{self.summarize()}. {SELECTION_BIAS}."]
 
     def summarize(self) -> str:
@@ -179,7 +179,7 @@ class Comparison:
         among = f", the best median of {num_cells:,} choices" if num_cells > 1 else ""
         return (
             f"Best of {self.num_runs:,} runs: {best.cell.describe()}, seed {best.best_seed}{among}"
-            f" ({self.metric} {show_spread(best)} over {seeds})"
+            f" ({self.metric} {show_spread(self.metric, best)} over {seeds})"
         )
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -209,15 +209,17 @@ class Comparison:
                     "as decided" if cell.learning_rate is None else f"{cell.learning_rate:g}",
                     cell.batch_size,
                     "as decided" if cell.epochs is None else f"{cell.epochs:g}",
-                    IntervalCell(outcome.median, *spread),
-                    ", ".join(f"{value:.4f}" for value in outcome.values.values()),
+                    MetricCell.of(self.metric, outcome.median, spread),
+                    ", ".join(
+                        format_metric(self.metric, value) for value in outcome.values.values()
+                    ),
                 ]
             )
             bars.append(
                 Bar(
                     cell.describe(),
                     outcome.median,
-                    show_spread(outcome),
+                    show_spread(self.metric, outcome),
                     is_highlighted=outcome is self.best,
                     extent=spread if math.isfinite(spread[0]) else None,
                 )
@@ -230,14 +232,10 @@ class Comparison:
         ]
 
 
-def show_spread(outcome: CellOutcome) -> str:
+def show_spread(metric: str, outcome: CellOutcome) -> str:
     """Format the median, with the range if there are several seeds."""
-    if not math.isfinite(outcome.median):
-        return "not defined"
-    if len(outcome.values) == 1:
-        return f"{outcome.median:.4f}"
-    low, high = outcome.spread
-    return f"{outcome.median:.4f} ({low:.4f}–{high:.4f})"
+    spread = outcome.spread if len(outcome.values) > 1 else None
+    return format_metric(metric, outcome.median, spread)
 
 
 def _rank(value: float) -> float:

@@ -13,7 +13,7 @@ from bertkit.recipes.finetune.job import (
     decode_all,
     held_out_logits,
 )
-from bertkit.reports.text import show
+from bertkit.reports.text import format_metric, show
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.task import Evaluation, Task
 from bertkit.training.device import mixed_precision
@@ -102,8 +102,10 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
     if value > least or math.isnan(least) or least >= 1.0:
         return None
     return (
-        f"{metric} ({value:.4f}) isn't above that of always predicting the most frequent label"
-        f" ({least:.4f}): the model has learned nothing; try more examples, more epochs, another"
+        f"{metric} ({format_metric(metric, value)}) isn't above that of always predicting the"
+        " most frequent label"
+        f" ({format_metric(metric, least)}): the model has learned nothing; try more examples,"
+        " more epochs, another"
         " learning rate or another seed"
     )
 

@@ -26,6 +26,7 @@ from bertkit.recipes.pretrain.corpus import (
 )
 from bertkit.recipes.report.facts import RunFacts
 from bertkit.reports.report import Charts, Command, Paragraph, Report, Section, Table
+from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.sections import tabulate_metrics
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -133,7 +134,7 @@ def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
 
 
 def _show(candidates: Sequence[Candidate]) -> str:
-    return ", ".join(f"“{each.token}” {each.probability:.1%}" for each in candidates)
+    return ", ".join(f"“{each.token}” {format_percent(each.probability)}" for each in candidates)
 
 
 MAX_METRICS = 6  # a task may have one metric per label
@@ -214,7 +215,8 @@ def summarize(facts: RunFacts) -> str:
         f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
     )
     last = ", ".join(
-        f"{SHOWN.get(name, name)} {value:.4g}" for name, value in last_metrics(facts).items()
+        f"{SHOWN.get(name, name)} {format_metric(name, value)}"
+        for name, value in last_metrics(facts).items()
     )
     return f"{text} Latest on held-out data: {last}." if last else text
 
@@ -265,7 +267,8 @@ def show_result(result: SavedFineTuning) -> list[Section]:
     sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
     sections.append(tabulate_metrics(recall_evaluation(result)))
     if (baseline := result.baseline.get(result.metric)) is not None:
-        text = f"Always predicting the most frequent label has {result.metric} {baseline:.4f}."
+        least = format_metric(result.metric, baseline)
+        text = f"Always predicting the most frequent label has {result.metric} {least}."
         sections.append(Paragraph(text))
     return sections
 

@@ -10,13 +10,13 @@ from bertkit.data.tables.parallel import Pair
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.recipes import model_card
-from bertkit.recipes.model_card import ModelFacts, plain, show_number
+from bertkit.recipes.model_card import ModelFacts, plain
 from bertkit.recipes.seq2seq.examples import PairSetCounts
 from bertkit.recipes.seq2seq.settings import Kind
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
-from bertkit.reports.text import Cell, make_legible, shorten
+from bertkit.reports.text import Cell, MetricCell, format_metric, make_legible, shorten
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import FinishedRecord, MaybeNumber, from_json_number
+from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
 from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
 
 # The descriptions of a set's counts; those that aren't 0 are shown.
@@ -112,7 +112,8 @@ def summarize(facts: Seq2SeqFacts) -> str:
     ending = ", and ended early" if saved.has_ended_early else ""
     return (
         f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
-        f" {show_number(value)} on {saved.dev.num_pairs:,} held-out pairs. It trained for"
+        f" {format_metric(saved.metric, value)} on {saved.dev.num_pairs:,} held-out pairs. It"
+        " trained for"
         f" {pluralize(saved.num_steps, 'step')},"
         f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is {facts.weights}."
     )
@@ -122,7 +123,11 @@ def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
     """Tabulate the held-out metrics beside those of the copying baseline."""
     saved = facts.saved
     rows: list[list[Cell]] = [
-        [name, from_json_number(value), from_json_number(saved.baseline.get(name))]
+        [
+            name,
+            MetricCell.of(name, value),
+            MetricCell.of(name, saved.baseline.get(name)),
+        ]
         for name, value in saved.metrics.items()
     ]
     signatures = "; ".join(f"{name}: {text}" for name, text in saved.signatures.items())
@@ -177,8 +182,8 @@ def describe_result(facts: Seq2SeqFacts) -> str:
     rows = [
         [
             name,
-            show_number(value),
-            show_number(saved.baseline[name]) if name in saved.baseline else "",
+            format_metric(name, value),
+            format_metric(name, saved.baseline[name]) if name in saved.baseline else "",
         ]
         for name, value in saved.metrics.items()
     ]

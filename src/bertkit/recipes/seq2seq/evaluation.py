@@ -31,6 +31,7 @@ from bertkit.recipes.seq2seq.job import (
     write_held_out,
 )
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings, load_address
+from bertkit.reports.text import format_metric
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.device import mixed_precision
 from bertkit.training.lifecycle import load_checkpoint
@@ -178,8 +179,9 @@ def choose_weights(
     watched, single = watch(context.kind, settings), state.best_metric
     is_mean = is_better(watched, metrics, state)
     announce(
-        f"the mean of {len(steps)} checkpoints has {watched.metric} {metrics[watched.metric]:.4f},"
-        f" and the best one {'none' if single is None else f'{single:.4f}'}:"
+        f"the mean of {len(steps)} checkpoints has {watched.metric}"
+        f" {format_metric(watched.metric, metrics[watched.metric])},"
+        f" and the best one {format_metric(watched.metric, single)}:"
         f" {'the mean' if is_mean else 'the best one'} becomes the model"
     )
     return (

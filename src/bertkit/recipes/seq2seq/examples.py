@@ -21,7 +21,7 @@ from bertkit.data.tables.rows import Table
 from bertkit.inference.generation.seq2seq_generator import GenerationCounts
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
-from bertkit.reports.text import make_legible
+from bertkit.reports.text import format_metric, format_percent, make_legible
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -50,8 +50,10 @@ def warn_of_metric(
         )
         return
     yield (
-        f"{metric} ({model_metrics[metric]:.4f}) isn't above that of copying the beginning of the"
-        f" source ({copy_metrics[metric]:.4f}): the model has learned little; give more pairs or a"
+        f"{metric} ({format_metric(metric, model_metrics[metric])}) isn't above that of copying"
+        " the beginning of the"
+        f" source ({format_metric(metric, copy_metrics[metric])}): the model has learned little;"
+        " give more pairs or a"
         f" larger budget"
     )
 
@@ -61,7 +63,8 @@ def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
     trained = values[1:]
     if len(trained) > 1 and min(trained) == max(trained):
         yield (
-            f"{metric} was {trained[0]:.4f} at each of {len(trained)} evaluations, so the"
+            f"{metric} was {format_metric(metric, trained[0])} at each of {len(trained)}"
+            " evaluations, so the"
             f" held-out loss selected the best step"
         )
 
@@ -323,6 +326,7 @@ def describe_set(counts: PairSetCounts) -> Sequence[str]:
     if counts.num_unknown:
         share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)
         lines.append(
-            f"{name}: {pluralize(counts.num_unknown, 'token')} ({share:.2%}) not in the vocabulary"
+            f"{name}: {pluralize(counts.num_unknown, 'token')} ({format_percent(share)}) not in"
+            " the vocabulary"
         )
     return lines

@@ -25,6 +25,7 @@ from bertkit.recipes.seq2seq.settings import (
     Seq2SeqSettings,
 )
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
+from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
@@ -86,7 +87,8 @@ def tell_share(
     whole = budget.seconds_of_run(pace, scheduled, num_steps) + evaluation_seconds
     if learning < whole / 2:
         announce(
-            f"held-out texts take about {1 - learning / whole:.0%} of {whole / 60:,.1f} minutes;"
+            f"held-out texts take about {format_percent(1 - learning / whole)} of"
+            f" {whole / 60:,.1f} minutes;"
             " fewer of them, or fewer --eval-pairs, leave more time for training"
         )
 

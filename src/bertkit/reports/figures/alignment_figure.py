@@ -15,7 +15,7 @@ from bertkit.reports.figures.attention_figure import (
 )
 from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
-from bertkit.reports.text import Cell, count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, format_percent, shorten
 
 MAX_TOKENS = 64
 CELL_WIDTH, CELL_HEIGHT = 34, 24
@@ -103,7 +103,9 @@ class AlignmentFigure(WritablePicture):
         ET.SubElement(box, "title").text = self._say(row, column)
         if weight >= MIN_PRINTED:
             base = y + CELL_HEIGHT / 2 + 4
-            add_text(parent, x + CELL_WIDTH / 2, base, f"{100 * weight:.0f} %", style="count small")
+            add_text(
+                parent, x + CELL_WIDTH / 2, base, format_percent(weight, 0), style="count small"
+            )
 
 
 def _room(tokens: Sequence[str]) -> float:

@@ -17,7 +17,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     series_style,
 )
-from bertkit.reports.text import Cell, count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, format_percent, shorten
 
 MAX_TOKENS = 128
 MIN_WEIGHT = 0.01  # the smallest weight that is drawn as a line
@@ -84,7 +84,7 @@ class AttentionFigure(WritablePicture):
 
     def legend(self) -> list[tuple[str, str]]:
         """Return one entry, which explains the opacity of the lines."""
-        least = f"{100 * MIN_WEIGHT:.0f} %"
+        least = format_percent(MIN_WEIGHT, 0)
         return [(series_style(0), f"more attention, stronger line; none under {least}")]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
@@ -204,8 +204,3 @@ def name_largest(weights: Sequence[float], tokens: Sequence[str]) -> str:
 def describe_link(query: str, key: str, weight: float) -> str:
     """Describe one weight, such as “it → cat: 45 %”."""
     return f"{shorten(query)} → {shorten(key)}: {format_percent(weight)}"
-
-
-def format_percent(weight: float) -> str:
-    """Format a weight from 0 to 1 as a percentage."""
-    return f"{100 * weight:.{1 if weight < 0.0995 else 0}f} %"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
 from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
-from bertkit.reports.text import Cell, count_columns, show
+from bertkit.reports.text import Cell, count_columns, format_percent, show
 
 MAX_LABELS = 30
 MAX_ROOMY_LABELS = 8
@@ -94,7 +94,7 @@ class ConfusionMatrix:
             ]
             return ["true ↓ predicted →", *names], table
         rows: list[list[Cell]] = [
-            [show(each.true), show(each.predicted), each.count, f"{100 * each.share:.1f} %"]
+            [show(each.true), show(each.predicted), each.count, format_percent(each.share)]
             for each in most_confused(self.counts, self.names, MAX_PAIRS)
         ]
         return ["True", "Wrongly predicted", "Examples", "Share of the true label's"], rows
@@ -124,7 +124,7 @@ class ConfusionMatrix:
             return
         add_text(parent, middle, base - 6, f"{count:,}", style="count")
         if total:
-            add_text(parent, middle, base + 8, f"{100 * share:.0f} %", style="count small")
+            add_text(parent, middle, base + 8, format_percent(share, 0), style="count small")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,9 @@ def _add_labels(svg: ET.Element, names: Sequence[str], layout: _MatrixLayout) ->
 
 def _say(confusion: Confusion) -> str:
     true, predicted = show(confusion.true), show(confusion.predicted)
-    return f"{true} predicted as {predicted}: {confusion.count:,} ({100 * confusion.share:.0f} %)"
+    return (
+        f"{true} predicted as {predicted}: {confusion.count:,} ({format_percent(confusion.share)})"
+    )
 
 
 def _shorten_count(count: int) -> str:

@@ -25,7 +25,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     series_style,
 )
-from bertkit.reports.text import Cell, IntervalCell, shorten
+from bertkit.reports.text import Cell, MetricCell, format_percent, shorten
 
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 12, 46
@@ -97,7 +97,7 @@ class LineChart:
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the values, at a subset of the points of each series."""
-        columns = [_values_at(series) for series in self.series]
+        columns = [_values_at(series, is_share=self.is_percent) for series in self.series]
         places = sorted({x for column in columns for x in column if math.isfinite(x)})
         rows: list[list[Cell]] = [
             [int(x) if float(x).is_integer() else x, *(column.get(x, "") for column in columns)]
@@ -146,7 +146,7 @@ class LineChart:
             ET.SubElement(circle, "title").text = words
 
     def _show(self, value: float) -> str:
-        return f"{100 * value:.4g} %" if self.is_percent else format_tick(value)
+        return format_percent(value) if self.is_percent else format_tick(value)
 
     def _is_drawable(self, values: tuple[float, ...]) -> bool:
         is_on_axis = not self.is_logarithmic or values[0] >= SMALLEST
@@ -156,13 +156,10 @@ class LineChart:
         return [values for values in all_values if self._is_drawable(values)]
 
 
-def _values_at(series: Series) -> dict[float, Cell]:
+def _values_at(series: Series, *, is_share: bool) -> dict[float, Cell]:
     """Map x to the value of a series, as an interval where the series has a band."""
     extents = {x: (low, high) for x, low, high in series.band}
-    return {
-        x: IntervalCell(y, *extents[x]) if x in extents else y
-        for x, y in _thin(series.points, MAX_ROWS)
-    }
+    return {x: MetricCell(y, is_share, extents.get(x)) for x, y in _thin(series.points, MAX_ROWS)}
 
 
 def _thin(values: Sequence[Values], limit: int = MAX_POINTS) -> Sequence[Values]:

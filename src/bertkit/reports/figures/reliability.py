@@ -18,7 +18,7 @@ from bertkit.reports.figures.svg import (
     serialize,
     series_style,
 )
-from bertkit.reports.text import Cell, shorten
+from bertkit.reports.text import Cell, MetricCell, format_percent, shorten
 
 WIDTH, HEIGHT = 388, 464
 LEFT, TOP, SIDE = 52, 12, 312
@@ -84,7 +84,8 @@ class ReliabilityDiagram:
                 parts.append(
                     f"{shorten(curve.name)}: of {sum(each.count for each in filled):,} examples"
                     f" {most.count:,} in one bin, with a mean confidence of"
-                    f" {most.confidence:.1%} and an accuracy of {most.accuracy:.1%}"
+                    f" {format_percent(most.confidence)} and an accuracy of"
+                    f" {format_percent(most.accuracy)}"
                 )
         return "Accuracy over confidence. " + ("; ".join(parts) or "No data yet")
 
@@ -103,8 +104,12 @@ class ReliabilityDiagram:
             for index, each in enumerate(curve.bins):
                 if each.is_drawable:
                     low, high = index / len(curve.bins), (index + 1) / len(curve.bins)
-                    bounds = f"{100 * low:.0f}–{100 * high:.0f} %"
-                    rows.append([name, bounds, each.confidence, each.accuracy, each.count])
+                    bounds = f"{100 * low:.0f}–{format_percent(high, 0)}"
+                    shares = (
+                        MetricCell(each.confidence, is_share=True),
+                        MetricCell(each.accuracy, is_share=True),
+                    )
+                    rows.append([name, bounds, *shares, each.count])
         return ["Curve", "Bin", "Mean confidence", "Accuracy", "Examples"], rows
 
     def _add_counts(self, svg: ET.Element) -> None:
@@ -142,6 +147,7 @@ def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards
     for (x, y), each in zip(places, filled, strict=True):
         circle = ET.SubElement(group, "circle", {"cx": str(x), "cy": str(y), "r": "3"})
         ET.SubElement(circle, "title").text = (
-            f"{name}: {each.accuracy:.1%} accuracy at a confidence of {each.confidence:.1%},"
+            f"{name}: {format_percent(each.accuracy)} accuracy at a confidence of"
+            f" {format_percent(each.confidence)},"
             f" {pluralize(each.count, 'example')}"
         )

@@ -18,7 +18,7 @@ from bertkit.reports.figures.svg import (
     series_style,
     turn,
 )
-from bertkit.reports.text import Cell, count_columns, shorten
+from bertkit.reports.text import Cell, count_columns, format_percent, shorten
 
 WIDTH, HEIGHT, MARGIN = 560, 420, 40
 RADIUS = 4
@@ -50,7 +50,7 @@ class Scatter(WritablePicture):
     @property
     def unit(self) -> str:
         """The share of the variance that both axes explain together."""
-        return f"{100 * sum(self.shares):.0f} % of the variance"
+        return f"{format_percent(sum(self.shares))} of the variance"
 
     def draw(self) -> str | None:
         """Return the drawing as an SVG element; None if there are over 500 points."""
@@ -58,7 +58,7 @@ class Scatter(WritablePicture):
             return None
         svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
         _add_frame(svg)
-        across, upwards = (f"{100 * share:.0f} % of the variance" for share in self.shares)
+        across, upwards = (f"{format_percent(share)} of the variance" for share in self.shares)
         add_text(svg, WIDTH / 2, HEIGHT - 5, across)
         turn(add_text(svg, 14, HEIGHT / 2, upwards), -90)
         self._add_points(svg, _fit(self.points))

@@ -14,6 +14,7 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import NUM_SPECIAL, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import (
@@ -202,7 +203,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
 
     def describe(self, prediction: Answer) -> str:
         """Return the answer and its probability."""
-        return f"{prediction.text or scoring.NO_ANSWER}\t{prediction.probability:.4f}"
+        return f"{prediction.text or scoring.NO_ANSWER}\t{format_percent(prediction.probability)}"
 
 
 def pad_with_nothing(

@@ -20,6 +20,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice
 from bertkit.reports.notebook import Tabular
+from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
@@ -242,7 +243,8 @@ def _warn(
     chance = float(np.mean([1.0 / len(example.choices) for example in examples]))
     if is_right.mean() <= chance:
         warnings.append(
-            f"accuracy ({is_right.mean():.4f}) isn't above that of guessing ({chance:.4f}): the"
+            f"accuracy ({format_percent(is_right.mean())}) isn't above that of guessing"
+            f" ({format_percent(chance)}): the"
             " model has learned nothing; try more epochs, another learning rate or another seed"
         )
     return tuple(warnings)
@@ -351,4 +353,4 @@ class Choose(Task[ChooseExample, Choice]):
 
     def describe(self, prediction: Choice) -> str:
         """Return the choice and its probability."""
-        return f"{prediction.text}\t{prediction.probability:.4f}"
+        return f"{prediction.text}\t{format_percent(prediction.probability)}"

@@ -13,7 +13,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.reports.text import show
+from bertkit.reports.text import format_percent, show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.classify import ClassifySettings, joint_scoring, scoring
 from bertkit.tasks.classify import examples as records
@@ -264,10 +264,12 @@ class Classify(Task[ClassifyExample, Classification]):
     def describe(self, prediction: Classification) -> str:
         """Return the label and its probability, or each of several labels with its own."""
         if not self.settings.multi_label and self.top_k is None:
-            return f"{show(prediction.label, LABEL_COLUMNS)}\t{prediction.probability:.4f}"
+            return (
+                f"{show(prediction.label, LABEL_COLUMNS)}\t{format_percent(prediction.probability)}"
+            )
         shares = prediction.probabilities
         names = prediction.labels if self.top_k is None else shares
-        given = [f"{show(label, LABEL_COLUMNS)} {shares[label]:.4f}" for label in names]
+        given = [f"{show(label, LABEL_COLUMNS)} {format_percent(shares[label])}" for label in names]
         return ", ".join(given) or joint_scoring.NO_LABEL
 
     def to_row(self, prediction: Classification) -> dict[str, Any]:

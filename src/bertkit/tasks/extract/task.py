@@ -18,6 +18,7 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
+from bertkit.reports.text import format_number
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.extract import ExtractSettings
@@ -200,8 +201,9 @@ def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
     if own > first:
         return ()
     warning = (
-        f"rouge2 ({own:.4f}) isn't above that of the first {pluralize(num_sentences, 'sentence')}"
-        f" ({first:.4f}); take those, or train on more texts"
+        f"rouge2 ({format_number(own)}) isn't above that of the first"
+        f" {pluralize(num_sentences, 'sentence')}"
+        f" ({format_number(first)}); take those, or train on more texts"
     )
     return (warning,)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
+from bertkit.reports.text import MetricCell, format_percent
 from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_labels, read_numbers
 from bertkit.tasks.metrics.correlation import BOOTSTRAP_SEED, CONFIDENCE, NUM_RESAMPLES, resample
 
@@ -50,10 +51,11 @@ class CalibrationError:
         """Describe the error in one line."""
         parts = [f"{self.num_bins} bins"]
         if self.low is not None and self.high is not None and self.if_calibrated is not None:
-            least = f"{100 * self.if_calibrated:.1f} %"
-            parts.append(f"95 % interval {100 * self.low:.1f}–{100 * self.high:.1f} %")
+            least = format_percent(self.if_calibrated)
+            cell = MetricCell(self.value, is_share=True, interval=(self.low, self.high))
+            parts.append(f"95 % interval {cell.show_interval()}")
             parts.append(f"a perfectly calibrated model would show {least} at this size")
-        return f"calibration error {100 * self.value:.1f} % ({'; '.join(parts)})"
+        return f"calibration error {format_percent(self.value)} ({'; '.join(parts)})"
 
 
 def find_reliability(

@@ -18,6 +18,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.notebook import Tabular
+from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
 from bertkit.tasks.metrics.correlation import (
@@ -104,7 +105,7 @@ def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
     numbers = np.array([example.number for example in examples], dtype=np.float64)
     mean, spread = float(numbers.mean()), float(numbers.std())
     extent = f"numbers from {numbers.min():g} to {numbers.max():g}"
-    lines = [f"{extent}, mean {mean:.4g}, standard deviation {spread:.4g}"]
+    lines = [f"{extent}, mean {format_number(mean)}, standard deviation {format_number(spread)}"]
     if abs(mean) > FAR_MEAN or not SMALL_SPREAD <= spread <= LARGE_SPREAD:
         lines.append(
             "numbers of this scale are learned slowly or not at all, because the head starts near"
@@ -152,7 +153,9 @@ def evaluate(examples: Sequence[RegressExample], predictions: Sequence[Regressio
             for name, score in SCORES.items()
         },
         mistakes=_list_mistakes(examples, guess, np.abs(guess - truth)),
-        warnings=(f"every prediction is about {guess.mean():.4g}",) if is_same else (),
+        warnings=(f"every prediction is about {format_number(float(guess.mean()))}",)
+        if is_same
+        else (),
     )
 
 
@@ -171,7 +174,7 @@ def _list_mistakes(
             place=examples[number].place,
             text=examples[number].texts.show()[:MISTAKE_CHARS],
             expected=f"{examples[number].number:.6g}",
-            predicted=f"{guess[number]:.4f}",
+            predicted=format_number(guess[number]),
             badness=float(errors[number]),
         )
         for number in rank_mistakes(errors)
@@ -256,4 +259,4 @@ class Regress(Task[RegressExample, Regression]):
 
     def describe(self, prediction: Regression) -> str:
         """Return the number."""
-        return f"{prediction.value:.4f}"
+        return format_number(prediction.value)

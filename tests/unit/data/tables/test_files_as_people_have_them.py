@@ -73,7 +73,7 @@ def test_a_file_of_json_in_another_encoding_is_refused(tmp_path):
 def test_many_damaged_rows_end_the_reading_early(tmp_path):
     rows = "Schön ist es auf der Welt zu sein.\n" * 5000
     path = write(tmp_path, "a.txt", rows.encode("latin-1"))
-    with pytest.raises(InputError, match=r"100 of the first 100 lines \(100\.00%\) aren't UTF-8"):
+    with pytest.raises(InputError, match=r"100 of the first 100 lines \(100\.0 %\) aren't UTF-8"):
         texts(path)
 
 

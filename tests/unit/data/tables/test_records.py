@@ -194,7 +194,7 @@ def test_what_is_not_unicode_is_replaced_and_counted_once_a_row(tmp_path):
         assert texts == ["a\ufffdb\ufffd", "good", "\ufffdt\ufffd"]
         assert report.num_undecodable == 2
         assert report.summary_lines() == [
-            f"{name}: 2 of 3 rows (66.67%) with invalid UTF-8, replaced by \ufffd"
+            f"{name}: 2 of 3 rows (66.7 %) with invalid UTF-8, replaced by \ufffd"
         ]
 
 
@@ -320,7 +320,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     assert examples == [number for number in range(1000) if number % 100 != 99]
     assert (report.num_rows, report.num_broken) == (1000, 10)
     lines = report.summary_lines()
-    assert lines[0] == "a.csv: 10 of 1,000 rows (1.00%) broken and left out:"
+    assert lines[0] == "a.csv: 10 of 1,000 rows (1.0 %) broken and left out:"
     assert lines[1:] == [
         *(f"  {path}, line {number * 100 + 1} is no number" for number in range(1, 6)),
         "  …",
@@ -330,7 +330,9 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     with pytest.raises(InputError) as caught:
         read_examples(table, parse, RowReport("a.csv"))
     message = str(caught.value)
-    assert message.startswith("a.csv: 11 of 1,001 rows (1.10%) are broken, and at most 1% may be (")
+    assert message.startswith(
+        "a.csv: 11 of 1,001 rows (1.1 %) are broken, and at most 1.0 % may be ("
+    )
     assert f"{path}, line 2 is no number; {path}, line 102 is no number" in message
     assert message.endswith("line 402 is no number; …")
     assert "\n" not in message
@@ -342,7 +344,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
 def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):
     table = open_records(write(tmp_path, "a.csv", "n\nx\n"), RecordSettings(max_broken=1.0))
     with pytest.raises(
-        InputError, match=r"1 of 1 rows \(100\.00%\) are broken, .*line 2 is no num"
+        InputError, match=r"1 of 1 rows \(100\.0 %\) are broken, .*line 2 is no num"
     ):
         read_examples(table, parse, RowReport("a.csv"))
 
@@ -364,4 +366,4 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
 
 def test_empty_texts_are_told():
     report = RowReport("a.csv", num_rows=8, num_empty=2)
-    assert report.summary_lines() == ["a.csv: 2 of 8 rows (25.00%) without text, kept"]
+    assert report.summary_lines() == ["a.csv: 2 of 8 rows (25.0 %) without text, kept"]

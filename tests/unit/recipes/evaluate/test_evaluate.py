@@ -61,7 +61,7 @@ def test_metrics_and_mistakes_are_told(run, model, rows):
     lines = found.out.splitlines()
     assert lines[0] == f"{model} on {rows}: 5 examples"
     (accuracy,) = [line for line in lines if line.split()[0] == "accuracy"]
-    assert accuracy.split()[1] == "0.8000"
+    assert accuracy.split()[1] == "80.0"
     assert accuracy.endswith(")")
     assert any(line.startswith(f"  {rows}, line 1: expected ") for line in lines)
     assert "  the cat" in "\n".join(lines)
@@ -219,7 +219,7 @@ def test_many_labels_are_told_by_their_mistakes():
     evaluation = Evaluation({}, labels=tuple("abcdefghi"), confusion=counts)
     title, *lines = render_confusion(evaluation)
     assert title == "most frequent confusions"
-    assert lines == ["  3 of c for f (100.0%)"]
+    assert lines == ["  3 of c for f (100.0 %)"]
     assert list(render_confusion(Evaluation({}))) == []
 
 
@@ -233,7 +233,7 @@ def test_of_very_many_labels_only_what_came_is_told():
     lines = list(render(result))
     assert len(lines) == 104
     assert "  … and 49,900 more; --json has all" in lines
-    assert lines[-1] == "  3 of 7 for 9 (100.0%)"
+    assert lines[-1] == "  3 of 7 for 9 (100.0 %)"
 
 
 def test_a_mistake_without_a_text_is_one_line():
@@ -253,8 +253,8 @@ def test_a_label_of_two_lines_is_one():
     counts.name = "t.csv"
     assert list(render(result)) == [
         "m on t.csv: 1 example",
-        "  f1 a b    0.5000",
-        "  accuracy  1.0000  (0.0000–1.0000)",
+        "  f1 a b    50.0 %",
+        "  accuracy  100.0 % (0.0–100.0 %)",
     ]
 
 

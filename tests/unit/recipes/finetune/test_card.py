@@ -81,7 +81,7 @@ def test_a_model_of_the_hub_is_named_as_there():
 
 def test_the_card_tells_what_was_met_and_what_came_of_it():
     text = build_card(make_facts())
-    assert "| accuracy | 0.7500 | 0.5000–0.9000 | 0.5000 |" in text
+    assert "| accuracy | 75.0 % | 50.0–90.0 % | 50.0 % |" in text
     assert "| odd | not defined |  |  |" in text
     assert "| broken rows, left out | 1 | 1 |" in text
     assert "| texts that were truncated | 2 | 2 |" in text

@@ -90,13 +90,13 @@ def test_a_run_without_a_number_is_the_worst(odd):
 
 def test_lines_name_each_choice_and_mark_the_best():
     lines = compare((LOW, [0.5, 0.25, 1.0]), (HIGH, [0.75, 0.7, 0.8])).describe()
-    assert lines[0] == "  learning rate 2e-05, batch 16, epochs 2  accuracy 0.5000 (0.2500–1.0000)"
-    assert lines[1] == "* learning rate 5e-05, batch 32, epochs 3  accuracy 0.7500 (0.7000–0.8000)"
+    assert lines[0] == "  learning rate 2e-05, batch 16, epochs 2  accuracy 50.0 % (25.0–100.0 %)"
+    assert lines[1] == "* learning rate 5e-05, batch 32, epochs 3  accuracy 75.0 % (70.0–80.0 %)"
     assert "Best of 6 runs" in lines[2]
     assert "seed 2, the best median of 2 choices" in lines[2]
     assert "test set" in lines[2]
     (line, last) = compare((ODD, [0.5])).describe()
-    assert line == "* learning rate 3e-05, batch 32  accuracy 0.5000"
+    assert line == "* learning rate 3e-05, batch 32  accuracy 50.0 %"
     assert "over one seed" in last
     assert "choices" not in last
 
@@ -104,5 +104,5 @@ def test_lines_name_each_choice_and_mark_the_best():
 def test_the_page_shows_all_runs():
     found = compare((LOW, [0.5, 0.25]), (ODD, [math.nan, math.nan]))
     page = render_report(Report("title", "", found.sections()))
-    for words in ("accuracy of the runs", "0.3750 (0.2500–0.5000)", "as decided", "not defined"):
+    for words in ("accuracy of the runs", "37.5 % (25.0–50.0 %)", "as decided", "not defined"):
         assert words in page, words

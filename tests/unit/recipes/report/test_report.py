@@ -55,7 +55,7 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
     for words in (
         "<h1>mine</h1>",
         "A BERT pre-trained from random weights (tiny): 40 of 40 steps, 40,000 tokens, ",
-        "It is finished. Latest on held-out data: loss 5.1, masked accuracy 0.3636,",
+        "It is finished. Latest on held-out data: loss 5.100, masked accuracy 36.4 %,",
         "Masked words, accuracy",
         "minutes of training",
         "Learning rate",
@@ -184,7 +184,7 @@ def test_spikes_and_skipped_steps_are_listed_with_the_way_to_see_them_again(tmp_
     run = write_run(tmp_path / "run", [train_row(7), spike, *skipped])
     dump_path(run, 8).mkdir(parents=True)
     html = render(run)
-    row = "<td>7</td><td>loss far above recent losses</td><td>11.5</td><td>8.25</td>"
+    row = "<td>7</td><td>loss far above recent losses</td><td>11.500</td><td>8.250</td>"
     assert f"{row}<td>0/1/2</td>" in html
     assert "1 × loss far above recent losses" in html
     assert "30 × loss or gradient not finite: step skipped" in html
@@ -199,8 +199,8 @@ def test_a_fine_tuned_model_is_shown_by_epochs_with_its_worth(tmp_path):
         "<h1>mood</h1>",
         "MiniLM, fine-tuned for the task classify: 40 of 40 steps",
         "every prediction is &#39;good&#39;",
-        "0.900 (0.850–0.950)",
-        "Always predicting the most frequent label has accuracy 0.5000.",
+        "90.0 % (85.0–95.0 %)",
+        "Always predicting the most frequent label has accuracy 50.0 %.",
         "over epoch. training: from 8.9 at 0.05 to 5 at 2",
         "broken rows, left out",
         "<td>bad</td>",

@@ -89,7 +89,7 @@ def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
     assert decide(given, 70.0) == int((600 - 30 - 70) * 0.98 - 22 * 2)
     assert "held-out texts" not in capsys.readouterr().err
     assert decide(given, 250.0) == int((600 - 30 - 250) * 0.98 - 22 * 2)
-    assert "held-out texts take about 52% of 9.3 minutes; fewer of" in capsys.readouterr().err
+    assert "held-out texts take about 52.0 % of 9.3 minutes; fewer of" in capsys.readouterr().err
     assert decide(given, 4000.0) == 1
     told = capsys.readouterr().err
     assert "at the end takes about 66.7 minutes, and the budget is 10; hold out fewer pairs" in told

@@ -43,8 +43,8 @@ def test_each_pair_is_a_square_as_strong_as_its_weight():
 def test_squares_say_what_they_are_and_large_shares_are_written():
     svg = draw()
     titles = [box.find("title").text for box in find_squares(svg, "frame")]
-    assert titles[1] == "a → Ein: 90 %"
-    assert titles[7] == "bike → ##rad: 45 %"
+    assert titles[1] == "a → Ein: 90.0 %"
+    assert titles[7] == "bike → ##rad: 45.0 %"
     texts = [text.text for text in svg.iter("text")]
     assert texts[:2] == ["source", "target"]
     assert texts[2:9] == [*WRITTEN, *READ]
@@ -53,10 +53,10 @@ def test_squares_say_what_they_are_and_large_shares_are_written():
 
 def test_it_is_said_in_words_and_in_numbers():
     figure = AlignmentFigure("Cross", WRITTEN, READ, WEIGHTS)
-    assert "a → Ein: 90 %. bike → Fahr: 50 %." in figure.describe()
+    assert "a → Ein: 90.0 %. bike → Fahr: 50.0 %." in figure.describe()
     columns, rows = figure.tabulate()
     assert columns == ["Number", "Target", "Attends most to"]
-    assert rows[1] == [2, "bike", "Fahr 50 %, ##rad 45 %, Ein 5.0 %"]
+    assert rows[1] == [2, "bike", "Fahr 50.0 %, ##rad 45.0 %, Ein 5.0 %"]
 
 
 def test_a_file_of_its_own_has_its_title(tmp_path):

@@ -64,8 +64,8 @@ def test_one_token_can_be_shown_alone_with_its_numbers():
     svg = draw(focus=1)
     assert find_lines(svg).keys() == {(middle(1), middle(0)), (middle(1), middle(2))}
     texts = {text.text: text for text in svg.iter("text")}
-    assert texts.keys() >= {"4.0 %", "96 %"}
-    assert float(texts["96 %"].get("y")) == middle(2) + 4
+    assert texts.keys() >= {"4.0 %", "96.0 %"}
+    assert float(texts["96.0 %"].get("y")) == middle(2) + 4
     shades = {float(box.get("y")): box.get("opacity") for box in svg.iter("rect")}
     assert shades == {TOP: "0.040", TOP + 2 * ROW_HEIGHT: "0.960"}
     [bold] = [text.text for text in svg.iter("text") if text.get("class") == "heading"]
@@ -75,15 +75,18 @@ def test_one_token_can_be_shown_alone_with_its_numbers():
 
 def test_words_and_numbers_say_the_same():
     figure = AttentionFigure("Layer 1", TOKENS, WEIGHTS)
-    assert figure.describe().endswith("[SEP] → [CLS]: 100 %. it → [SEP]: 96 %. [CLS] → it: 74 %.")
+    assert figure.describe().endswith(
+        "[SEP] → [CLS]: 100.0 %. it → [SEP]: 96.0 %. [CLS] → it: 74.5 %."
+    )
     assert figure.tabulate()[1] == [
-        [1, "[CLS]", "it 74 %, [CLS] 25 %, [SEP] 0.5 %"],
-        [2, "it", "[SEP] 96 %, [CLS] 4.0 %, it 0.0 %"],
-        [3, "[SEP]", "[CLS] 100 %, it 0.0 %, [SEP] 0.0 %"],
+        [1, "[CLS]", "it 74.5 %, [CLS] 25.0 %, [SEP] 0.5 %"],
+        [2, "it", "[SEP] 96.0 %, [CLS] 4.0 %, it 0.0 %"],
+        [3, "[SEP]", "[CLS] 100.0 %, it 0.0 %, [SEP] 0.0 %"],
     ]
     alone = AttentionFigure("Layer 1", TOKENS, WEIGHTS, focus=1)
     assert (
-        alone.describe() == "The tokens that “it” attends to. it → [SEP]: 96 %. it → [CLS]: 4.0 %."
+        alone.describe()
+        == "The tokens that “it” attends to. it → [SEP]: 96.0 %. it → [CLS]: 4.0 %."
     )
     assert [row[0] for row in alone.tabulate()[1]] == [2]
     assert figure.legend()[0][1].endswith("none under 1 %")
@@ -151,7 +154,7 @@ def test_one_text_can_look_at_another():
         *((middle(1), middle(1)), (middle(2), middle(0))),
     }
     assert [text.text for text in svg.iter("text")][2:] == [*TOKENS, "le", "chat"]
-    assert "[SEP] → le: 100 %." in figure.describe()
-    assert figure.tabulate()[1][1] == [2, "it", "chat 100 %, le 0.0 %"]
+    assert "[SEP] → le: 100.0 %." in figure.describe()
+    assert figure.tabulate()[1][1] == [2, "it", "chat 100.0 %, le 0.0 %"]
     with pytest.raises(InputError, match="3 tokens to 2 must have"):
         AttentionFigure("Cross", TOKENS, WEIGHTS, attended_tokens=["le", "chat"])

@@ -58,8 +58,8 @@ def test_rows_are_true_and_columns_predicted():
     assert words(svg)[:2] == ["predicted", "true"]
     titles = [title.text for title in svg.iter("title")]
     assert titles[0] == "Animals"
-    assert "dog predicted as cat: 2 (20 %)" in titles
-    assert "cat predicted as dog: 5 (50 %)" in titles
+    assert "dog predicted as cat: 2 (20.0 %)" in titles
+    assert "cat predicted as dog: 5 (50.0 %)" in titles
 
 
 def test_every_count_of_few_labels_is_written_with_its_share():
@@ -102,7 +102,7 @@ def is_slanted(text: ET.Element) -> bool:
 def test_the_description_says_what_is_right_and_what_is_confused_most():
     description = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).describe()
     assert "12 of 20 examples are on the diagonal" in description
-    assert "cat predicted as dog: 5 (50 %). dog predicted as cat: 2 (20 %)." in description
+    assert "cat predicted as dog: 5 (50.0 %). dog predicted as cat: 2 (20.0 %)." in description
 
 
 def test_the_most_confused_pairs_come_first_and_ties_in_the_order_of_the_labels():

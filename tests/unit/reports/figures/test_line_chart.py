@@ -18,7 +18,7 @@ from bertkit.reports.figures.line_chart import (
     LineChart,
     Series,
 )
-from bertkit.reports.text import IntervalCell
+from bertkit.reports.text import MetricCell
 
 
 def draw(*series: Series, **options) -> ET.Element:
@@ -113,7 +113,7 @@ def test_long_series_are_thinned_and_keep_their_last_point():
 def test_percentages_are_shown_as_such():
     svg = draw(Series("a", [(0, 0.0), (1, 1.0)]), is_percent=True)
     assert {"0 %", "20 %", "100 %"} <= set(words(svg))
-    assert "from 0 % at 0 to 100 % at 1" in svg.find("desc").text
+    assert "from 0.0 % at 0 to 100.0 % at 1" in svg.find("desc").text
 
 
 def test_the_axis_begins_at_zero_where_asked():
@@ -175,13 +175,16 @@ def test_the_table_has_a_row_for_each_place_and_the_spread_where_there_is_one():
     )
     columns, rows = chart.tabulate()
     assert columns == ["step", "train", "dev"]
-    assert rows[1:] == [[1, 4.0, ""], [2.5, 3.0, IntervalCell(3.5, 3.25, 3.75)]]
+    assert rows[1:] == [
+        [1, MetricCell(4.0), ""],
+        [2.5, MetricCell(3.0), MetricCell(3.5, interval=(3.25, 3.75))],
+    ]
     assert rows[0][:2] == [0, ""]
-    assert math.isnan(rows[0][2])
+    assert math.isnan(rows[0][2].value)
 
 
 def test_the_table_of_a_long_series_is_short_and_ends_where_the_series_does():
     chart = LineChart("t", "x", "y", [Series("a", [(x, x) for x in range(100_003)])])
     _, rows = chart.tabulate()
     assert MAX_ROWS / 2 < len(rows) <= MAX_ROWS
-    assert rows[-1] == [100_002, 100_002]
+    assert rows[-1] == [100_002, MetricCell(100_002)]

@@ -15,6 +15,7 @@ from bertkit.reports.figures.reliability import (
     ReliabilityCurve,
     ReliabilityDiagram,
 )
+from bertkit.reports.text import format_cell
 
 EMPTY = Bin(math.nan, math.nan, 0)
 ZERO = Bin(0.0, 0.0, 0)
@@ -56,14 +57,14 @@ def test_words_and_numbers_say_the_same():
     diagram = ReliabilityDiagram("Reliability", [BEFORE, AFTER])
     assert diagram.describe() == (
         "Accuracy over confidence. before: of 50 examples 40 in one bin, with a mean confidence of"
-        " 100.0% and an accuracy of 50.0%; after: of 50 examples 50 in one bin, with a mean"
-        " confidence of 25.0% and an accuracy of 25.0%"
+        " 100.0 % and an accuracy of 50.0 %; after: of 50 examples 50 in one bin, with a mean"
+        " confidence of 25.0 % and an accuracy of 25.0 %"
     )
     _, rows = diagram.tabulate()
-    assert rows == [
-        ["before", "25–50 %", 0.375, 0.25, 10],
-        ["before", "75–100 %", 1.0, 0.5, 40],
-        ["after", "0–25 %", 0.25, 0.25, 50],
+    assert [list(map(format_cell, row)) for row in rows] == [
+        ["before", "25–50 %", "37.5 %", "25.0 %", "10"],
+        ["before", "75–100 %", "100.0 %", "50.0 %", "40"],
+        ["after", "0–25 %", "25.0 %", "25.0 %", "50"],
     ]
     assert [name for _, name in diagram.legend()] == ["before", "after", "perfect calibration"]
 

@@ -44,9 +44,9 @@ def test_without_points_there_is_an_empty_frame():
 def test_the_axes_say_how_much_they_show():
     scatter = build()
     texts = [text.text for text in ET.fromstring(scatter.draw()).iter("text")]
-    assert texts[:2] == ["50 % of the variance", "25 % of the variance"]
-    assert scatter.unit == "75 % of the variance"
-    assert "75 % of the variance" in render_svg(scatter)
+    assert texts[:2] == ["50.0 % of the variance", "25.0 % of the variance"]
+    assert scatter.unit == "75.0 % of the variance"
+    assert "75.0 % of the variance" in render_svg(scatter)
 
 
 def test_names_lie_on_no_name_and_no_point():

@@ -9,6 +9,7 @@ from tests.unit.tasks.small import train
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.config import BertConfig
+from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
@@ -63,7 +64,7 @@ def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     assert (found.text, found.start, found.stop) == ("bob", 12, 15)
     assert none.is_null
     assert answer.task.describe(none).startswith("(no answer)\t")
-    assert answer.task.describe(found) == f"bob\t{found.probability:.4f}"
+    assert answer.task.describe(found) == f"bob\t{format_percent(found.probability)}"
     assert json.loads(json.dumps(answer.task.to_json(found)))["n_best"][0]["text"] == "bob"
 
 

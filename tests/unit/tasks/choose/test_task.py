@@ -12,6 +12,7 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError
 from bertkit.inference.predictor import Chooser
 from bertkit.models.bert.config import BertConfig
+from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.choose.task import Choose, ChooseExample, build_parser, make_example
@@ -165,7 +166,7 @@ def test_it_learns_which_animal_goes_on_and_is_saved(tmp_path):
     )
     assert (one.index, one.text, two.index) == (1, "a dog lost", 0)
     assert sum(two.probabilities) == pytest.approx(1)
-    assert choose.task.describe(one) == f"a dog lost\t{one.probability:.4f}"
+    assert choose.task.describe(one) == f"a dog lost\t{format_percent(one.probability)}"
     assert json.loads(json.dumps(choose.task.to_json(one)))["index"] == 1
     (tmp_path / "task.json").unlink()  # what another tool writes
     assert isinstance(Chooser.load(tmp_path, device="cpu", engine="torch").task, Choose)
@@ -233,7 +234,7 @@ def test_mistakes_and_models_that_have_learned_nothing_are_told():
     always = [TASK.decode(examples[0], None, np.array([1.0, 0.0]))] * 2
     found = TASK.evaluate(examples, always)
     assert found.warnings[0] == "every prediction is choice 0"
-    assert "accuracy (0.5000) isn't above that of guessing (0.5000)" in found.warnings[1]
+    assert "accuracy (50.0 %) isn't above that of guessing (50.0 %)" in found.warnings[1]
     (mistake,) = found.mistakes
     assert (mistake.place, mistake.text, mistake.expected, mistake.predicted) == (
         "line 1",

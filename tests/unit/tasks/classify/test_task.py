@@ -10,6 +10,7 @@ from tests.unit.tasks.small import TOKENIZER, decode, score, train
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.config import BertConfig
+from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
@@ -67,11 +68,11 @@ def test_it_learns_animals_and_is_saved(settings, tmp_path):
     shown = json.loads(json.dumps(classify.task.to_json(found[0])))
     if settings.multi_label:
         assert shown.keys() == {"labels", "probabilities"}
-        assert classify.task.describe(found[0]).startswith("cat 0.9")
+        assert classify.task.describe(found[0]).startswith("cat 9")
         assert classify.task.describe(classify("the hat")) == "(no label)"
     else:
         assert shown.keys() == {"label", "probability", "probabilities"}
-        assert classify.task.describe(found[0]) == f"cat\t{found[0].probability:.4f}"
+        assert classify.task.describe(found[0]) == f"cat\t{format_percent(found[0].probability)}"
         assert sum(shown["probabilities"].values()) == pytest.approx(1.0)
 
 
@@ -158,7 +159,7 @@ def test_a_label_is_shown_in_a_line_and_told_to_programs_as_it_is():
     task = Classify(ONE, ("a\nb\u202e", "c"))
     example = ClassifyExample(Texts("the cat"))
     found = task.decode(example, Encoded(()), np.array([[1.0, -1.0]], dtype=np.float32))
-    assert task.describe(found) == f"a b�\t{found.probability:.4f}"
+    assert task.describe(found) == f"a b�\t{format_percent(found.probability)}"
     assert task.to_json(found)["label"] == "a\nb\u202e"
 
 
@@ -274,5 +275,5 @@ def test_the_likeliest_of_several_labels_are_shown_whether_given_or_not():
     found = decode(task, [None], [None], [np.array([[-1.0, -3.0, 2.0]])])[0]
     assert found.labels == ("c",)
     assert list(found.probabilities) == ["c", "a"]
-    assert task.describe(found) == "c 0.8808, a 0.2689"
+    assert task.describe(found) == "c 88.1 %, a 26.9 %"
     assert task.to_row(found)["probabilities"] == found.probabilities

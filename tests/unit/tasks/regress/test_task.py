@@ -101,7 +101,7 @@ def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
     assert regress.task == task
     cat, dog = regress(["the cat saw a hat", "the dog saw a hat"])
     assert (cat.value, dog.value) == (pytest.approx(2, abs=0.3), pytest.approx(-1, abs=0.3))
-    assert regress.task.describe(dog) == f"{dog.value:.4f}"
+    assert regress.task.describe(dog) == f"{dog.value:.3f}"
     assert json.loads(json.dumps(regress.task.to_json(dog))) == {"value": dog.value}
 
     (tmp_path / "task.json").unlink()  # what another tool writes
@@ -143,7 +143,7 @@ def test_evaluation_tells_correlation_error_and_the_worst():
 def test_one_prediction_for_all_is_told():
     examples = [RegressExample(Texts("a"), number) for number in (0.0, 1.0)]
     found = Regress(SETTINGS).evaluate(examples, [Regression(0.5), Regression(0.5)])
-    assert found.warnings == ("every prediction is about 0.5",)
+    assert found.warnings == ("every prediction is about 0.500",)
     assert math.isnan(found.metrics["pearson"])
     exact = Regress(SETTINGS).evaluate(examples, [Regression(0.0), Regression(1.0)])
     assert exact.mistakes == ()

@@ -14,6 +14,7 @@ from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Model, Words, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import AttentionSettings, MatrixSettings
+from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.interpret.head_steps import HeadSteps
@@ -223,10 +224,10 @@ def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
     for index in shown:
         numbers = [float(steps.products[token, index]), float(steps.scores[token, index])]
         cells = [f"  {number:>9.3f}" for number in numbers[: 1 + len(divided)]]
-        share = f"{100 * float(shares[index]):.1f} %"
+        share = format_percent(float(shares[index]))
         yield "".join((f"{names[index]:<{width}}", *cells, f"  {share:>9}"))
-    total = 100 * float(shares[shown].sum())
-    yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {total:.1f} %"
+    total = float(shares[shown].sum())
+    yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {format_percent(total)}"
     result = steps.result[token]
     first = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
     more = " …" if len(result) > SHOWN_NUMBERS else ""

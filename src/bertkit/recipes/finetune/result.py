@@ -18,7 +18,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
-from bertkit.reports.text import Cell
+from bertkit.reports.text import Cell, format_metric
 from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.sections import build_sections, draw_confusion
@@ -62,7 +62,9 @@ def summarize(facts: FineTuningFacts) -> str:
     value = facts.final.evaluation.metrics[task.metric]
     baseline = facts.final.baseline.get(task.metric)
     beside = (
-        "" if baseline is None else f" (always predicting the most frequent label: {baseline:.4f})"
+        ""
+        if baseline is None
+        else f" (always predicting the most frequent label: {format_metric(task.metric, baseline)})"
     )
     ending = ", and ended early" if facts.has_ended_early else ""
     how = "The last layer was solved on the frozen encoder."
@@ -70,7 +72,8 @@ def summarize(facts: FineTuningFacts) -> str:
         steps = pluralize(facts.num_steps, "step")
         how = f"It trained for {steps}{ending}; the best epoch was {facts.best_epoch:.4g}."
     return (
-        f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
+        f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric}"
+        f" {format_metric(task.metric, value)}"
         f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. {how}"
     )
 

@@ -24,6 +24,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from bertkit.cli.main import main as run_bertkit
+from bertkit.training import processor
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -32,6 +33,7 @@ INSTALLERS = ("pip ", "make ", "git ", ". ")  # what a reader does once, and no 
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
 TIMEOUT_SECONDS = 120
+PROCESSORS = ROOT / "tests" / "processors"
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,12 @@ def list_shown(page: str) -> Iterator[ShownCommand]:
             command = replace(command, output=(*command.output, line))
 
 
-def lay_out(page: Path, folder: Path) -> None:
-    """Copy the files that the page's commands read into an empty folder."""
+def lay_out(page: Path, folder: Path) -> Path:
+    """Copy what the page's commands read into a folder of the same name, by which `prepare` draws."""
     source = EXAMPLES if page.parent == EXAMPLES else EXAMPLES / "data"
-    if source.exists():
-        ignored = shutil.ignore_patterns("demo", "README.md", "__pycache__", "test_*")
-        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=ignored)
+    ignored = shutil.ignore_patterns("demo", "README.md", "__pycache__", "test_*")
+    shutil.copytree(source, folder / source.name, ignore=ignored)
+    return folder / source.name
 
 
 def run_command(text: str) -> str:
@@ -113,8 +115,7 @@ def run_command(text: str) -> str:
 def run_page(page: Path) -> Iterator[tuple[ShownCommand, tuple[str, ...]]]:
     """The commands of a page, and the lines that each prints today."""
     os.environ["BROWSER"] = "true"  # a page that is opened is shown to nobody
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        lay_out(page, Path(folder))
+    with tempfile.TemporaryDirectory() as folder, chdir(lay_out(page, Path(folder))):
         for command in list_shown(page.read_text(encoding="utf-8")):
             output = run_command(command.text).expandtabs().splitlines()
             yield command, tuple(line.rstrip() for line in output)
@@ -175,8 +176,18 @@ def write_page(page: Path) -> None:
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def take_plain_processor() -> None:
+    """Take the precision that `auto` takes where nothing but float32 is fast, as tests do."""
+    chosen = str(PROCESSORS / "plain.txt")
+    path = filter(None, [str(PROCESSORS), os.environ.get("PYTHONPATH")])
+    os.environ.update(BERTKIT_TEST_PROCESSOR=chosen, PYTHONPATH=os.pathsep.join(path))
+    processor.CPU_INFO = Path(chosen)
+    processor.read_processor.cache_clear()
+
+
 def main() -> None:
     """Write the pages that are named."""
+    take_plain_processor()
     for name in sys.argv[1:]:
         write_page(Path(name).resolve())
 

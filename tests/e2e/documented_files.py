@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.e2e.documentation import list_pages, read_blocks
+from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.small import write_corpus
 from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
@@ -144,43 +144,6 @@ def write_reviews(path: Path) -> None:
     write_rows(path, [f"{text},{labels[label]}" for text, _, label in rows])
 
 
-def write_mine(path: Path) -> None:
-    """The same texts in what each task is trained on."""
-    texts = [row.rpartition(",") for row in make_rows(40, 2)]
-    path.write_text(TRAINING_FILES[path.name]([(text, label) for text, _, label in texts]))
-
-
-def build_pairs(rows: Rows) -> str:
-    records = [{"premise": text, "hypothesis": "a cat", "label": label} for text, label in rows]
-    return "\n".join(map(json.dumps, records))
-
-
-def build_scores(rows: Rows) -> str:
-    lines = (f"{text}\tthe cat\t{number % 5}" for number, (text, _) in enumerate(rows))
-    return "\n".join(["sentence1\tsentence2\tscore", *lines])
-
-
-def build_tags(rows: Rows) -> str:
-    tags = {"cat": "B-ANIMAL", "dog": "B-ANIMAL"}
-    sentences = ([f"{word} {tags.get(word, 'O')}" for word in text.split()] for text, _ in rows)
-    return "\n\n".join(map("\n".join, sentences))
-
-
-def build_questions(rows: Rows) -> str:
-    paragraphs = []
-    for number, (text, label) in enumerate(rows):
-        animal = "cat" if label == "good" else "dog"
-        answers = [{"text": animal, "answer_start": text.index(animal)}]
-        question = {"id": str(number), "question": "who?", "answers": answers}
-        paragraphs.append({"context": text, "qas": [{**question, "is_impossible": False}]})
-    return json.dumps({"version": "v2.0", "data": [{"title": "", "paragraphs": paragraphs}]})
-
-
-def build_endings(rows: Rows) -> str:
-    lines = (f"{text},It,was,is,{int(label == 'good')}" for text, label in rows)
-    return "\n".join(["sent1,sent2,ending0,ending1,label", *lines])
-
-
 def write_vectors(path: Path) -> None:
     np.save(path, np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32))
 
@@ -189,16 +152,7 @@ def run(words: str) -> None:
     assert main(words.split()) == 0
 
 
-TRAINING_FILES: Mapping[str, Callable[[Rows], str]] = {
-    "pairs.jsonl": build_pairs,
-    "sts.tsv": build_scores,
-    "swag.csv": build_endings,
-    "train-v2.0.json": build_questions,
-    "train.conll": build_tags,
-}
 MAKERS: Mapping[str, Callable[[Path], object]] = {
-    **dict.fromkeys(TRAINING_FILES, write_mine),
-    "M": save_encoder,
     "all-MiniLM-L6-v2": save_sentence_encoder,
     "bert-base": save_encoder,
     "books": write_books,
@@ -208,7 +162,6 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "features.parquet": save_features,
     "gpt": save_causal,
     "it.json": write_weights_of_it,
-    "mine.csv": write_reviews,
     "minilm": save_sentence_encoder,
     "minilm-onnx": save_onnx,
     "names": save_tagger,
@@ -226,9 +179,9 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
         folder, Regress(RegressSettings(max_length=16, pairs=True))
     ),
     "test.csv": write_reviews,
-    "text.txt": write_texts,
     "texts.de": write_texts,
     "texts.txt": write_texts,
+    "story.txt": lambda path: shutil.copy(ROOT / "examples/data/story.txt", path),
     "tokenizer": save_tokenizer,
     "train.csv": write_reviews,
     "vectors.npy": write_vectors,

@@ -1,6 +1,6 @@
 """Every `bertkit` command line of the README and the guides is one that the program accepts.
 
-Those of the README that are done in seconds are run, with small models and files, and few steps.
+Those with an output are run by test_shown_outputs.py.
 """
 
 import shlex
@@ -11,29 +11,13 @@ import pytest
 from cyclopts import CycloptsError
 from pydantic import ValidationError
 from tests.e2e.documentation import Block, list_pages, read_blocks
-from tests.e2e.documented_files import Shelf
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints import hub
-from bertkit.cli.main import build_app, describe_usage, main, take_config_flag
-from bertkit.recipes.finetune import run as finetuning
+from bertkit.cli.main import build_app, describe_usage, take_config_flag
 
-NUM_STEPS = 3
 SEPARATORS = {"|", "&&", ";"}
 LAUNCHERS = {"srun", "torchrun"}
 SHELL = {"", "bash", "console"}
-# Sections of the README, and the models and files that their commands take for granted.
-SECTIONS = {
-    "Try it": ("bundled", "texts.txt", "mine.csv"),
-    "A model for your own labels": (
-        *("sentence-transformers/all-MiniLM-L6-v2", "M", "train.csv", "test.csv"),
-        *("pairs.jsonl", "sts.tsv", "train.conll", "train-v2.0.json", "swag.csv"),
-    ),
-    "Text to vectors, answers to queries": (
-        *("all-MiniLM-L6-v2", "run", "texts.txt", "text.txt", "passages.jsonl"),
-    ),
-    "See what it does": ("all-MiniLM-L6-v2", "sentiment", "run", "de-en"),
-}
 
 
 class Command(NamedTuple):
@@ -120,24 +104,3 @@ def test_output_and_prose_are_no_commands():
         "$ bertkit devices\nbertkit 1 has a line\nbertkit: an error\n$ make demo  # bertkit demo"
     )
     assert list(list_commands(Block("console", "", 1, shown))) == [["devices"]]
-
-
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory):
-    return Shelf(tmp_path_factory.mktemp("documented"))
-
-
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_the_commands_of_a_section_run(heading, shelf, tmp_path, monkeypatch, capsys):
-    for extra in ("onnxruntime", "resvg_py", "pyarrow"):
-        pytest.importorskip(extra)
-    shelf.lay_out(SECTIONS[heading], tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hub, "PACKAGE", "bundled")
-    monkeypatch.setattr(finetuning, "decide_steps", lambda *_, **__: NUM_STEPS)
-    monkeypatch.setattr("webbrowser.open", lambda _: True)
-    shown = [one.words for one in COMMANDS["README.md"] if one.heading == heading]
-    assert shown
-    for words in shown:
-        assert main(words) == 0, f"{shlex.join(words)}: {capsys.readouterr().err}"

@@ -40,10 +40,7 @@ class Given:
 
 
 GIVEN = {
-    "README.md": Given(
-        ("tokenizer", "run", "sentence-transformers/all-MiniLM-L6-v2"),
-        {"passages": list(TEXTS), "texts": list(TEXTS)},
-    ),
+    "README.md": Given(("reviews.csv", "story.txt"), is_quick=True),
     "docs/guide/answer.md": Given(("reader",)),
     "docs/guide/checkpoints.md": Given(("old-model",)),
     "docs/guide/choose.md": Given(("endings",)),

@@ -79,7 +79,7 @@ def list_shown(page: str) -> Iterator[ShownCommand]:
 
 
 def lay_out(page: Path, folder: Path) -> Path:
-    """Copy what the page's commands read into a folder of the same name, by which `prepare` draws."""
+    """Copy what the page's commands read into a folder of that name, by which `prepare` draws."""
     source = EXAMPLES if page.parent == EXAMPLES else EXAMPLES / "data"
     ignored = shutil.ignore_patterns("demo", "README.md", "__pycache__", "test_*")
     shutil.copytree(source, folder / source.name, ignore=ignored)

@@ -73,7 +73,7 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
     summary = (
         f"{pluralize(num_entries, 'entry', 'entries')} from"
         f" {pluralize(words.num_words, 'word')} ({len(words.counts):,} distinct,"
-        f" {words.num_characters / 1e6:,.1f} million characters)"
+        f" {words.num_characters:,} characters)"
         f" in {result.elapsed_seconds:.1f} s: {result.folder}"
     )
     lines = [summary]
@@ -170,10 +170,10 @@ def prepare(
         print(f"    note: {line}")
     megabytes = manifest.raw_bytes / 1e6
     if result.was_done:
-        print(f"{show(output)} is already done: {megabytes:,.1f} MB of text")
+        print(f"{show(output)} is already done: {megabytes:,.2f} MB of text")
     else:
         rate = result.bytes_per_second / 1e6
-        print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
+        print(f"{megabytes:,.2f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
 
 
 def pretrain(

@@ -43,7 +43,7 @@ def test_text_becomes_shards_with_a_summary(tokenizer, tmp_path, capsys):
     place = f"{tmp_path.name}/a.txt"
     assert "train:          4 documents            5 sentences" in shown
     assert "held-out:          2 documents            2 sentences" in shown
-    assert "documents whose end was cut, where the draw held out none: 2; it is held out" in shown
+    assert "ends of documents of a small corpus: 2; held out to evaluate on" in shown
     assert f"lines or records with invalid UTF-8: 1; replaced by U+FFFD ({place}:6)" in shown
     assert f"records without the field: 1; skipped ({tmp_path.name}/b.jsonl:2)" in shown
     assert "MB/s" in shown

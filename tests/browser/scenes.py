@@ -7,6 +7,7 @@ from tests.unit.inference.small import save_small
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import Start
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 
@@ -32,7 +33,7 @@ def observe(
 
 def write_scene(path: Path, inputs: ViewInputs, *views: str) -> Path:
     """Write the page of a scene with these views, or the first two."""
-    write_page(path, build_page(inputs, views or ("heads", "model")))
+    write_page(path, build_page(inputs, views or ("heads", "model"), start=Start()))
     return path
 
 

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.build import build_page
+from bertkit.interpret.opening import Start
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views.view import ViewInputs
@@ -24,7 +25,7 @@ def inspected(tmp_path_factory):
 
 def write(path, inspected, *texts, contexts=None):
     inputs = ViewInputs(inspected, inspected.observe(inspected.read(*texts)), contexts=contexts)
-    write_page(path, build_page(inputs, ["geometry"]))
+    write_page(path, build_page(inputs, ["geometry"], start=Start()))
     return path
 
 
@@ -77,7 +78,7 @@ def test_special_tokens_are_shown_when_asked_for(open_page, path):
 
 def test_the_layer_is_that_of_the_other_views(open_page, inspected, tmp_path):
     inputs = ViewInputs(inspected, inspected.observe(inspected.read(TEXT)))
-    write_page(tmp_path / "page.html", build_page(inputs, ["heads", "geometry"]))
+    write_page(tmp_path / "page.html", build_page(inputs, ["heads", "geometry"], start=Start()))
     page = open_page(tmp_path / "page.html", **STILL)
     chosen = page.get_by_role("group", name="Layer").locator("[aria-pressed=true]")
     output = page.locator(".layer-slider output")

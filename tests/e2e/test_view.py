@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import os
 import webbrowser
 from pathlib import Path
@@ -52,7 +53,10 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
 
 def test_a_page_is_written_and_not_opened(model, capsys, opened):
     out, err = run(capsys, model, TEXT, "--views", "heads,model")
-    assert out == ""
+    finding, in_head, in_other_heads = out.splitlines()
+    assert re.fullmatch(r"“.+” attends to “.+” with \d+\.\d % in head [12]\.[12]", finding)
+    assert in_head.startswith(finding.split(" attends")[0] + " in head ")
+    assert "; mean of all 4: " in in_other_heads
     assert err.startswith("attention.html: 8 tokens, 2 layers of 2 heads, 0.")
     page = Path("attention.html").read_text("utf-8")
     assert TEXT in page
@@ -134,8 +138,7 @@ def test_text_of_the_command_line_is_mended(model, capsys):
         ([TEXT, "--output", "page.svg"], "--output page.svg must end with .html"),
         ([TEXT, "--output", "folder.html"], "folder.html is a folder; name a file"),
         ([TEXT, "--svg", "dog.png"], "--svg dog.png must end with .svg"),
-        ([TEXT, "--svg", "dog.svg"], "choose it with --layer and --head"),
-        ([TEXT, "--png", "dog.png", "--layer", 1], "choose it with --layer and --head"),
+        (["cat", "--svg", "cat.svg"], "choose it with --layer and --head"),
         ([TEXT, "--layers", 1], "--layers"),
     ],
 )
@@ -158,7 +161,7 @@ def writer(tmp_path_factory):
 
 def test_an_encoder_decoder_is_seen_with_what_it_writes(writer, capsys):
     out, err = run(capsys, writer, "the cat saw a hat", "--views", "alignment,heads")
-    assert out == ""
+    assert re.match(r"After “.+” the model attends to “.+” with \d+\.\d % in head ", out)
     assert err.startswith("attention.html: ")
     assert " 3 layers of 2 heads, 0." in err
     page = Path("attention.html").read_text("utf-8")
@@ -179,9 +182,9 @@ def test_an_alignment_is_a_figure_of_what_is_chosen_or_of_all(writer, capsys):
     _, err = run(capsys, *words, "--svg", "one.svg", "--layer", 3, "--head", 2, "--token", "dog")
     assert err.startswith("one.svg: cross-attention, layer 3, head 2, ")
     assert "query" in Path("one.svg").read_text("utf-8")
-    _, err = run(capsys, *words, "--svg", "no.svg", "--attention", "decoder", code=2)
-    assert "a figure shows one head; choose it with --layer and --head" in err
-    assert list_files() == ["all.svg", "one.svg"]
+    _, err = run(capsys, *words, "--svg", "telling.svg", "--attention", "encoder")
+    assert re.match(r"telling.svg: encoder-attention, layer [12], head [12], ", err)
+    assert list_files() == ["all.svg", "one.svg", "telling.svg"]
 
 
 def test_numbers_of_cross_attention_are_printed(writer, capsys):

@@ -102,6 +102,9 @@ def view(
             write_figures(seen, list(filter(None, figures)))
         if output is not None:
             write_page(seen, output)
+    if output is not None and seen.finding is not None and not json:
+        for line in vars(seen.finding).values():
+            print(printable(line))
     if open and output is not None:
         open_in_browser(output)
     if json:
@@ -129,13 +132,13 @@ def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Pat
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
     """Write the chosen figure to each path."""
-    layer, head, token = seen.settings.layer, seen.settings.head, seen.settings.token
-    if seen.inputs.is_cross_attention and token is None:
-        figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)
-    elif layer is None or head is None:
-        raise SettingsError("a figure shows one head; choose it with --layer and --head")
+    chosen = seen.settings
+    if seen.inputs.is_cross_attention and chosen.token is None:
+        figure: AlignmentFigure | AttentionFigure = seen.alignment(chosen.layer, chosen.head)
+    elif chosen.layer is not None and chosen.head is not None:
+        figure = seen.figure(chosen.layer, chosen.head, chosen.token)
     else:
-        figure = seen.figure(layer, head, token)
+        figure = seen.opening_figure()
     for path in paths:
         record = figure.write(path)
         shown = figure.title.removeprefix(f"{seen.inputs.inspected.name}, ")

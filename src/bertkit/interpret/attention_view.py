@@ -15,7 +15,6 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
 from bertkit.interpret.build import (
-    Start,
     build_joint_page,
     build_page,
     draw_alignment,
@@ -25,6 +24,7 @@ from bertkit.interpret.build import (
 from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
@@ -158,6 +158,16 @@ class AttentionView:
         return None if chosen is None else find_token(self.inputs.observation.encoded, chosen)
 
     @cached_property
+    def start(self) -> Start:
+        """The initial selection: that of the settings, completed with the most telling one."""
+        return choose_start(self.inputs, self.settings.layer, self.settings.head, self.token)
+
+    @property
+    def finding(self) -> Finding | None:
+        """What the initially selected token attends to most; None for too short a text."""
+        return state_finding(self.inputs, self.start)
+
+    @cached_property
     def page(self) -> InteractivePage:
         """The interactive page with all selected views."""
         names = _list_views(self.settings)
@@ -170,8 +180,7 @@ class AttentionView:
                 " leave it out"
             )
         names = [name for name in names if name not in unsupported]
-        start = Start(self.settings.layer, self.settings.head, self.token)
-        all_vectors = self.settings.neurons
+        start, all_vectors = self.start, self.settings.neurons
         if self.parts:
             shown = self.settings.attention or "cross"
             return build_joint_page(
@@ -212,6 +221,20 @@ class AttentionView:
             SettingsError: there is no such head.
             InputError: there is no such token, or there are over 128 of them.
         """
+        encoded = self.inputs.observation.encoded
+        focus = None if token is None else find_token(encoded, token)
+        return draw_heads(self.inputs, self._title(layer, head), layer, head, focus)
+
+    def opening_figure(self) -> AttentionFigure:
+        """Draw the head and token that the page opens on.
+
+        Raises:
+            SettingsError: no head stands out, because the text is too short.
+            InputError: there are over 128 tokens.
+        """
+        layer, head, token = self.start.layer, self.start.head, self.start.token
+        if layer is None or head is None or token is None:
+            raise SettingsError("a figure shows one head; choose it with --layer and --head")
         return draw_heads(self.inputs, self._title(layer, head), layer, head, token)
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:

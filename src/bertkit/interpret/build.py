@@ -1,7 +1,6 @@
 """Build pages and figures of attention, with tensors quantized to bytes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from itertools import accumulate
 from typing import Any
@@ -14,6 +13,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import EncodedText
+from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.table import VIEWS
 from bertkit.interpret.views.view import View, ViewInputs
@@ -42,6 +42,17 @@ def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
     }
 
 
+def pack_residuals(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
+    """Quantize what `pack_weights` rounds off, so that a page can show weights to 0.01 %."""
+    # The residual r, an int8, makes the byte b more precise: w = ((b + r / 254) / 255)².
+    packed = {}
+    for number, layer in enumerate(layers, 1):
+        roots = layer.weights.float().sqrt().mul(255)
+        steps = (roots - roots.round()).mul(2 * INT8_STEPS).round()
+        packed[f"residuals-{number}"] = steps.to("cpu", torch.int8).numpy().tobytes()
+    return packed
+
+
 def pack_vectors(
     layers: Sequence[AttentionHeads],
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
@@ -68,9 +79,9 @@ MAX_LISTED_TOKENS = 40
 
 
 def draw_heads(
-    inputs: ViewInputs, title: str, layer: int, head: int, token: str | None
+    inputs: ViewInputs, title: str, layer: int, head: int, focus: int | None
 ) -> AttentionFigure:
-    """Draw one head's attention; arguments and errors as in `AttentionView.figure`."""
+    """Draw one head's attention, or only that of a token, which is counted from 0."""
     observation = inputs.observation
     encoded, attended = observation.encoded, observation.attended
     check_heads([HeadName(layer, head)], observation.config)
@@ -81,7 +92,6 @@ def draw_heads(
             " or use the page"
         )
     weights: list[list[float]] = observation.layers[layer - 1].weights[head - 1].tolist()
-    focus = None if token is None else find_token(encoded, token)
     if focus is not None and observation.next_words is not None and attended is not None:
         chosen = inputs.inspected.tokenizer.vocabulary[observation.next_words.ids[focus]]
         title += f", after “{encoded.tokens[focus]}”, predicting “{chosen}”"
@@ -127,7 +137,8 @@ def find_named(tokens: Sequence[str], token: str) -> int:
     )
 
 
-MAX_TOKENS_WITH_VECTORS = 128  # beyond this, query, key and value would dominate the page's size
+# Beyond this, query, key, value and the last digits of weights would dominate the page's size.
+MAX_TOKENS_WITH_VECTORS = 128
 LEFT_TO_RIGHT = (
     "This is a left-to-right model: a token attends to itself and to the tokens before it, never to"
     " those after it. The first token attends only to itself."
@@ -149,20 +160,11 @@ PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Start:
-    """The initial selection on a page."""
-
-    layer: int | None = None  # from 1; None for the first, or the mean of all where offered
-    head: int | None = None  # from 1; None for all heads of the layer
-    token: int | None = None  # from 0, as if it had been clicked; None for no token
-
-
 def build_page(
     inputs: ViewInputs,
     views: Sequence[str] | None = None,
     *,
-    start: Start = Start(),
+    start: Start | None = None,
     all_vectors: bool = False,
 ) -> InteractivePage:
     """Build the page of one text.
@@ -170,13 +172,14 @@ def build_page(
     Args:
         inputs: the model and its observation.
         views: names of `VIEWS`, in the order of their tabs; None for all that support the model.
-        start: the initial selection.
+        start: the initial selection; None for the most telling one.
         all_vectors: include query, key and value for any number of tokens; otherwise only for up
             to `MAX_TOKENS_WITH_VECTORS`.
     """
     chosen = _choose(inputs, views)
+    start = start or choose_start(inputs)
     data, arrays = _build_part(inputs, chosen, start, all_vectors=all_vectors)
-    return _assemble(inputs, chosen, data, arrays)
+    return _assemble(_title(inputs, start), chosen, data, arrays)
 
 
 def build_joint_page(
@@ -184,7 +187,7 @@ def build_joint_page(
     views: Sequence[str] | None = None,
     *,
     shown: str = "cross",
-    start: Start = Start(),
+    start: Start | None = None,
     all_vectors: bool = False,
 ) -> InteractivePage:
     """Build one page with all attentions of an encoder-decoder, to switch between.
@@ -193,14 +196,15 @@ def build_joint_page(
         scenes: the scenes of one pass, keyed by the names of `PARTS`.
         views: as in `build_page`; each attention shows those that suit it.
         shown: the attention that is shown initially, if it has a view.
-        start: the initial selection there.
+        start: the initial selection there; None for the most telling one.
         all_vectors: as in `build_page`.
     """
     parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
+    shown_start = start or choose_start(scenes[shown])
     for name, about in PARTS.items():
         inputs = scenes[name]
         chosen = _choose(inputs, views, may_be_empty=True)
-        begin = start if name == shown else Start()
+        begin = shown_start if name == shown else choose_start(inputs)
         if chosen:
             part, packed = _build_part(
                 inputs, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
@@ -213,17 +217,24 @@ def build_joint_page(
         raise _nothing_to_show(cross)
     assert cross.observation.attended is not None
     texts = [cross.observation.attended.text, cross.observation.encoded.text]
-    shared = {"texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
-    return _assemble(cross, list(used.values()), shared, arrays)
+    shared = {"name": cross.inspected.name, "texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
+    title = _title(scenes[shown], shown_start)
+    return _assemble(title, list(used.values()), shared, arrays)
+
+
+def _title(inputs: ViewInputs, start: Start) -> str:
+    """Return the title of a page: what the selected token attends to, or else the model."""
+    finding = state_finding(inputs, start)
+    return f"Attention of {inputs.inspected.name}" if finding is None else finding.title
 
 
 def _assemble(
-    inputs: ViewInputs, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
+    title: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
 ) -> InteractivePage:
     """Assemble the page from its views, data and arrays."""
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
-        title=f"Attention of {inputs.inspected.name}",
+        title=title,
         modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
         styles=list(read_styles(folder).values()),
         data=data,
@@ -242,13 +253,13 @@ def _build_part(
     longest = max(len(encoded.tokens) for encoded in passages)
     if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(observation.layers)
-        arrays |= vectors
+        arrays |= vectors | pack_residuals(observation.layers)
     data = {
         **_shared_data(inputs),
         "prefix": prefix,
         "scales": scales,
         "start": _start(inputs, start),
-        "startsWhole": start.layer is None,
+        "startsWhole": start.is_mean,
         "views": [_view_data(view, inputs) for view in views],
     }
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}

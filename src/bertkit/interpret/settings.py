@@ -20,16 +20,17 @@ class ViewSettings(Settings):
     layer: int | None = Field(
         None,
         ge=1,
-        description="Layer that is shown initially, from 1; layer 1 reads the embeddings.",
+        description="Layer that is shown initially, from 1; layer 1 reads the embeddings. By default"
+        " the one with the most telling head.",
     )
     head: int | None = Field(
-        None, ge=1, description="Head of that layer, from 1; by default the page shows all of them."
+        None, ge=1, description="Head of that layer, from 1; by default the most telling one."
     )
     token: str | None = Field(
         None,
         description="Token whose attention is shown initially: its text (such as it or ##ing; the"
-        " first occurrence is taken) or its number, where 1 is [CLS]. In cross-attention, the"
-        " target token after which the next one is predicted.",
+        " first occurrence is taken) or its number, where 1 is [CLS]; by default the most telling"
+        " one. In cross-attention, the target token after which the next one is predicted.",
     )
     without: str | None = Field(
         None,

@@ -75,8 +75,23 @@ def test_a_page_begins_where_it_is_told(inspected):
     view = see(inspected, views="heads", layer=2, head=1, token="saw")
     start = view.page.data["start"]
     assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1], 1, 4]
-    start = see(inspected, views="heads", layer=2).page.data["start"]
-    assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1, 2], 1, None]
+    assert view.page.title == view.finding.title
+    assert view.finding.title.startswith("“saw” attends to “")
+
+
+def test_a_page_begins_with_what_is_left_open_at_its_most_telling(inspected):
+    for choices in ({}, {"layer": 2}, {"layer": 1, "head": 2}, {"token": "hat"}):
+        view = see(inspected, views="heads", **choices)
+        start = view.page.data["start"]
+        assert start["heads"] == [start["head"]]
+        assert start["token"] is not None
+        assert view.finding.title.endswith(f"in head {start['layer']}.{start['head']}")
+        for name in choices.keys() - {"token"}:
+            assert start[name] == choices[name]
+    short = see(inspected, "cat", views="heads")
+    assert (short.finding, short.page.title) == (None, "Attention of small")
+    with pytest.raises(SettingsError, match="choose it with --layer and --head"):
+        short.opening_figure()
 
 
 def test_a_page_has_the_views_that_were_asked_for(inspected, tmp_path):
@@ -100,7 +115,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(inspected):
 
 def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
     broken = InspectedModel("broken\udcff\0", inspected.model, inspected.tokenizer)
-    shown = see(broken, views="heads")._repr_html_()
+    shown = see(broken, "cat", views="heads")._repr_html_()
     assert 'title="Attention of broken\ufffd␀"' in shown
     shown.encode()  # lone surrogates can't be
 

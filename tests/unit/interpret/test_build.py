@@ -16,9 +16,10 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.build import Start, build_page, pack_vectors, pack_weights
+from bertkit.interpret.build import build_page, pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import Start
 from bertkit.interpret.views.view import ViewInputs
 
 SHAPES = [(1, 1, 1), (1, 2, 1), (2, 1, 3), (3, 5, 2), (12, 16, 32), (16, 33, 64), (2, 512, 8)]
@@ -26,9 +27,11 @@ READ = """
 import { readFileSync, writeFileSync } from "node:fs";
 import { decodeBase64, inflate, Vectors, Weights } from "./arrays.js";
 
-for (const [name, { heads, length, weights, vectors, scales }] of
+for (const [name, { heads, length, weights, residuals, vectors, scales }] of
   Object.entries(JSON.parse(readFileSync("cases.json", "utf8")))) {
-  const attention = new Weights(await inflate(decodeBase64(weights)), length);
+  const bytes = await inflate(decodeBase64(weights));
+  const attention = new Weights(bytes, length);
+  const exact = new Weights(bytes, length, length, await inflate(decodeBase64(residuals)));
   const parts = new Vectors(await inflate(decodeBase64(vectors)), scales, length);
   const read = (row) => Array.from({ length: heads }, (_, head) =>
     Array.from({ length }, (_, token) => [...row(head + 1, token)])).flat(2);
@@ -36,6 +39,7 @@ for (const [name, { heads, length, weights, vectors, scales }] of
     Array.from({ length }, (_, other) => attention.at(head, token, other));
   const numbers = [
     read((head, token) => attention.row(head, token)), read(each),
+    read((head, token) => exact.row(head, token)),
     ...["query", "key", "value"].map((part) => read((head, token) => parts[part](head, token))),
   ];
   writeFileSync(name, Float32Array.from(numbers.flat()));
@@ -64,11 +68,13 @@ def test_scripts_read_what_python_wrote(tmp_path):
         pytest.skip("needs Node: install Playwright, which brings one, or the package nodejs")
     layers = [build_heads(*shape) for shape in SHAPES]
     (vectors, scales), weights = pack_vectors(layers), pack_weights(layers)
+    residuals = pack_residuals(layers)
     cases = {
         f"case-{number}": {
             "heads": heads,
             "length": length,
             "weights": pack(weights[f"weights-{number}"]),
+            "residuals": pack(residuals[f"residuals-{number}"]),
             "vectors": pack(vectors[f"vectors-{number}"]),
             "scales": scales[number - 1],
         }
@@ -86,9 +92,11 @@ def test_scripts_read_what_python_wrote(tmp_path):
         for stored in (found[:size], found[size : 2 * size]):
             gap = np.sqrt(stored) - np.sqrt(layer.weights.numpy().ravel())
             assert np.abs(gap).max() <= 0.5 / 255 + 1e-6
+        exact = found[2 * size : 3 * size]
+        assert np.abs(exact - layer.weights.numpy().ravel()).max() < 5e-5
         parts = torch.stack([layer.query, layer.key, layer.value]).numpy()
         steps = np.abs(parts).max(axis=(2, 3), keepdims=True) / 127
-        assert (np.abs(found[2 * size :].reshape(parts.shape) - parts) <= 0.501 * steps).all()
+        assert (np.abs(found[3 * size :].reshape(parts.shape) - parts) <= 0.501 * steps).all()
 
 
 SHARED = ("heads", "model")
@@ -178,7 +186,7 @@ def test_long_texts_have_vectors_only_where_asked(inspected):
 
 def test_a_page_begins_where_it_is_told(inspected):
     inputs = observe(inspected)
-    assert build_page(inputs, SHARED).data["start"] == {
+    assert build_page(inputs, SHARED, start=Start()).data["start"] == {
         "layer": 1,
         "heads": [1, 2],
         "head": 1,

@@ -14,7 +14,7 @@ export const view = {
   mount(root, page) {
     const alignment = new Alignment(page);
     root.append(...alignment.build());
-    page.subscribe(() => alignment.draw());
+    page.subscribe((_, changed) => alignment.follow(changed));
     return alignment.draw();
   },
 };
@@ -44,17 +44,25 @@ class Alignment {
       return { ...chips, name };
     };
     return [
-      make("isWhole", "In the mean of the chosen heads of", ["all layers", "this layer"]),
+      make("isWhole", "Mean of", ["all heads of all layers", "the chosen heads"]),
       make("isChosen", "Rows are named by the", ["next word", "last word"]),
       make("isAll", "[CLS] and [SEP]", ["shown", "left out"]),
     ];
   }
 
   build() {
-    const chips = element("div", { class: "alignment-chips" }, this.chips.map(({ root }) => root));
+    const chips = element("div", { class: "alignment-chips options" }, this.chips.map(({ root }) => root));
     const axes = element("p", { class: "quiet" }, "Rows: target tokens. Columns: source"
       + " tokens. Numbers are percentages of a row.");
     return [chips, axes, this.reading, this.grid.root];
+  }
+
+  /** A reader who chooses a layer or head wants to see it. */
+  follow(changed) {
+    if (changed.includes("layer") || changed.includes("heads")) {
+      this.choice.isWhole = false;
+    }
+    return this.draw();
   }
 
   keep(row) {
@@ -71,7 +79,7 @@ class Alignment {
     if (turn !== this.turn) {
       return;
     }
-    const rows = meanRows(weights, state.heads);
+    const rows = meanRows(weights, choice.isWhole ? count(model.heads) : state.heads);
     this.rows = choice.isAll ? rows : shareAnew(rows, others.map(({ special }) => !special));
     this.grid.draw(this.rows, this.names, state.side === "from" ? state.token : null);
   }

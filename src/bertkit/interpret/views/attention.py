@@ -15,44 +15,48 @@ from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.tasks.metrics.texts import find_perplexity
 
+READING_HEADS = (
+    "Move over a token on the right to see which tokens attend to it. The arrow keys move from token"
+    " to token, Enter selects one and Escape clears the selection. Each head has a color: click its"
+    " number to add or remove it, double-click to see it alone."
+)
 HEADS = View(
     name="heads",
     title="Heads",
-    legend=paragraphs(
-        """
-        A BERT represents each token by combining it with the other tokens of the text. It does so
-        in layers, and each layer has several heads, each with attention weights of its own.
+    legend=(
+        *paragraphs(
+            """
+            A line leads from a token to each token that it attends to: the stronger the line, the
+            higher the weight, and the weights of one token sum to 100 %. Move over a token on the
+            left to see only its lines, and click to keep them.
+            """
+        ),
+        READING_HEADS,
+        *paragraphs(
+            """
+            The page opens on the most telling weight: one that reaches far and is higher than what
+            the other tokens give to the same word.
 
-        The text appears twice. A line goes from a query token on the left to a key token on the
-        right that it attends to; the stronger the line, the higher the weight. The weights of one
-        query token sum to 100 %. Each head has a color.
-
-        Move over a token on the left to see only what it attends to, or over one on the right to
-        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
-        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
-
-        Words outside the vocabulary are split into pieces: ##ing continues a word. [CLS] represents
-        the whole text and [SEP] ends it; many heads attend to them when nothing else in the text
-        matches.
-        """
+            Words outside the vocabulary are split into pieces: ##ing continues a word. [CLS]
+            represents the whole text and [SEP] ends it; many heads attend to them when nothing else
+            in the text matches.
+            """
+        ),
     ),
-    cross_legend=paragraphs(
-        """
-        The target text is on the left, the source text on the right. A line goes from a target
-        token to a source token that it attends to; the stronger the line, the higher the weight.
-        The weights of one target token sum to 100 %. Each head has a color.
+    cross_legend=(
+        *paragraphs(
+            """
+            A line leads from a token of the target text (left) to each source token that it attends
+            to: the stronger the line, the higher the weight, and the weights of one target token
+            sum to 100 %. Move over a token on the left to see only its lines, and click to keep
+            them.
 
-        The token on the left is the decoder's latest input; from what it attends to on the right,
-        the model predicts the following one. So a line from “a” in “a dog” may lead to the source
-        word of “dog”. [CLS] is the input of the first step.
-
-        Move over a token on the left to see only what it attends to, or over one on the right to
-        see which tokens attend to it. Click to keep it selected, and read the numbers in the table.
-        The arrow keys move from token to token, Enter selects one and Escape clears the selection.
-
-        Words outside the vocabulary are split into pieces: ##ing continues a word. Many heads
-        attend to [CLS] and [SEP] when nothing else in the text matches.
-        """
+            The token on the left is the decoder's latest input; from what it attends to, the model
+            predicts the following one. So a line from “a” in “a dog” may lead to the source word of
+            “dog”. [CLS] is the input of the first step.
+            """
+        ),
+        READING_HEADS,
     ),
 )
 
@@ -62,35 +66,25 @@ MODEL = View(
     title="All heads",
     legend=paragraphs(
         """
-        Each small picture shows the attention of one head. Each row of pictures is a layer, from
-        the first, which reads the embeddings, to the last; each column is a head.
+        Each small picture is the attention of one head: its rows are query tokens, its columns key
+        tokens, and the name below says where at least half of the attention goes. Click a picture
+        to enlarge it.
 
-        In a picture, each row is a query token and each column a key token, in the order of the
-        text; the stronger the color of a point, the higher the attention weight. A diagonal line
-        means that tokens attend to their neighbors, a vertical line that all tokens attend to the
-        same token.
-
-        The name under a picture is the head's pattern on this text: at least half of its attention
-        goes, for example, to the next token or to [SEP]. “Broad” means nearly uniform attention,
-        “mixed” none of the named patterns.
-
-        Click a picture to enlarge it; from there you can open the head in the view “Heads”.
+        A diagonal line means that tokens attend to their neighbors, a vertical line that all tokens
+        attend to the same token. “Broad” means nearly uniform attention, “mixed” none of the named
+        patterns. Each row of pictures is a layer, from the first, which reads the embeddings, to
+        the last.
         """
     ),
     cross_legend=paragraphs(
         """
-        Each small picture shows the attention of one head. Each row of pictures is a layer of the
-        decoder, from the first to the last; each column is a head.
+        Each small picture is the attention of one head of the decoder: its rows are target tokens,
+        its columns source tokens, and the name below says where at least half of the attention
+        goes. Click a picture to enlarge it.
 
-        In a picture, each row is a target token and each column a source token; the stronger the
-        color of a point, the higher the attention weight. In a translation a diagonal line means
-        that both texts have the same word order. A vertical line means that all target tokens
-        attend to the same source token.
-
-        The name under a picture is the head's pattern on this text: at least half of its attention
-        goes to [CLS], to [SEP], or to the same word. “Broad” means nearly uniform attention,
-        “mixed” none of the named patterns. Click a picture to enlarge it; from there you can open
-        the head in the view “Heads”.
+        In a translation a diagonal line means that both texts have the same word order, a vertical
+        line that all target tokens attend to the same source token. “Broad” means nearly uniform
+        attention, “mixed” none of the named patterns. Each row of pictures is a layer.
         """
     ),
 )
@@ -98,13 +92,12 @@ MODEL = View(
 
 NEURONS_LEGEND = paragraphs(
     """
-    This view shows how a head computes where a token attends. Each query token has a query vector,
-    each key token a key vector with as many numbers.
+    A head multiplies the query of a token with the key of every token, number by number (q × k);
+    the sum of the products, divided by the square root of their count, is the score (q · k).
+    Softmax turns the scores into weights that sum to 100 %: the attention.
 
-    The numbers at the same position in query and key are multiplied (q × k). The sum of the
-    products, divided by the square root of their number, is the score (q · k). Softmax turns the
-    scores of all tokens into weights that sum to 100 %: the attention. The output for the query
-    token is the sum of the value vectors (v) of all tokens by these weights.
+    The output for the query token is the sum of the value vectors (v) of all tokens, multiplied by
+    these weights.
 
     Blue is positive, orange is negative, and the stronger the color, the larger the number. A blue
     product raises the attention to a token, an orange one lowers it. Each block has its own scale,
@@ -123,8 +116,9 @@ NEURONS_LEGEND = paragraphs(
 )
 
 ACROSS = (
-    "This view shows how a head computes where a target token attends in the source text. Each"
-    " target token has a query vector, each source token a key vector with as many numbers."
+    "A head multiplies the query of a target token with the key of every source token, number by"
+    " number (q × k); the sum of the products, divided by the square root of their count, is the"
+    " score (q · k). Softmax turns the scores into weights that sum to 100 %: the attention."
 )
 
 NEURONS = View(
@@ -138,13 +132,12 @@ NEURONS = View(
 DECIMALS = 3
 TOKENS_LEGEND = paragraphs(
     f"""
-    In each head every token distributes 100 % of attention over all tokens. This view shows which
-    tokens receive it, and how concentrated it is.
+    The text is shaded by the attention that each token receives: 1.0 is what it would receive if
+    attention were uniform. The grid below names each head after what it attends to most.
 
-    The text is shaded by the attention that each token receives: the sum over all query tokens,
-    averaged over the chosen heads. 1.0 is what it would receive if attention were uniform. The
-    shades range from the word with the least attention to the one with the most; [CLS] and [SEP]
-    often receive far more than any word.
+    The attention that a token receives is the sum over all query tokens, averaged over the chosen
+    heads. The shades range from the word with the least attention to the one with the most; [CLS]
+    and [SEP] often receive far more than any word.
 
     Entropy measures how widely a token attends: 0 if it attends to a single token, and higher the
     more tokens it attends to. It is also shown as a number of tokens: an entropy of 1.6 equals
@@ -202,10 +195,11 @@ TOKENS = View(
 
 ALIGNMENT_LEGEND = paragraphs(
     """
-    The columns are the source tokens, the rows the target tokens. Each row is a decoding step: it
-    shows what the model attends to while it predicts a token. The stronger the color of a
-    square, the higher the weight; a row sums to 100 %. The weights are means over the chosen heads,
-    in one layer or in all.
+    Each row is a decoding step: it shows which source tokens (columns) the model attends to while
+    it predicts a target token. The stronger the color of a square, the higher the weight; a row
+    sums to 100 %.
+
+    The weights are means over all heads of all layers, or over the chosen heads of one layer.
 
     In a translation many steps attend to the word that they translate. Where both languages have
     the same word order, that makes a diagonal line; where a word moves, the line breaks. One word
@@ -248,9 +242,9 @@ MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predic
 
 WORDS_LEGEND = paragraphs(
     """
-    This model has a masked-LM head. For every token of the text, this view lists the most likely
-    words at its position with their probabilities: the bar behind a word is its probability, and
-    all words of the vocabulary sum to 100 %.
+    For every token of the text, this table lists the words that the model's masked-LM head finds
+    most likely at its position: the bar behind a word is its probability. “Own word” is the
+    probability and the rank of the token that is really there.
 
     “Hidden” shows the predictions when this one token is replaced by [MASK] and all others stay:
     what the rest of the text implies about the position. “As read” shows the predictions when the
@@ -258,9 +252,8 @@ WORDS_LEGEND = paragraphs(
     predict were left unchanged in training. Where the text itself has [MASK], both are the same;
     these rows are marked.
 
-    The original token is framed where it is among the predictions. “Own word” shows its probability
-    and its rank among all words: at rank 1 the model would have predicted it. Words that follow
-    from the others, such as “of” after “because”, are easy to predict; names are not.
+    The original token is framed where it is among the predictions; at rank 1 the model would have
+    predicted it. Words that follow from the others, such as “of” after “because”, are easy to predict; names are not.
 
     A token that begins with ## is a piece that continues a word; while one piece is hidden, the
     other pieces of the word are still visible.
@@ -324,13 +317,12 @@ NUM_NEXT_WORDS = 5
 
 NEXT_LEGEND = paragraphs(
     """
-    This model predicts the next word. For every token, this view lists the most likely next words
-    with their probabilities: the bar behind a word is its probability, and all words of the
-    vocabulary sum to 100 %. The model has seen the tokens up to this one, and none after it.
+    For every token, this table lists the words that the model finds most likely to come next: the
+    bar behind a word is its probability. “Comes next” is the token that actually follows, with its
+    probability and rank.
 
-    “Comes next” is the token that actually follows, with its probability and its rank among all
-    words: at rank 1 the model would have generated it itself. It is framed where it is among the
-    most likely words.
+    The model has seen the tokens up to this one, and none after it. At rank 1 it would have
+    generated the next token itself; the token is framed where it is among the most likely words.
 
     The mean log probability of these tokens measures how well the model predicts the text; e to the
     power of its negative is the perplexity, which is shown above the table: the model is as

@@ -48,7 +48,7 @@ function layerSlider(numLayers, choose) {
     output.textContent = nameLayer(layer);
   };
   const label = element("label", { for: "geometry-layer" }, "After");
-  return { root: element("div", { class: "layer-slider" }, label, input, output), show };
+  return { root: element("div", { class: "layer-slider options" }, label, input, output), show };
 }
 
 /** The tokens of the passage on a plane. */

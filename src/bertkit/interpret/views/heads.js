@@ -1,4 +1,4 @@
-import { headColor } from "./color.js";
+import { color, headColor } from "./color.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { findLines, findShares } from "./lines.js";
@@ -71,7 +71,7 @@ class HeadView {
       "label", { for: "head-limit", class: "chips-label" }, "Draw lines of at least",
     );
     this.limitText = element("output", { for: "head-limit" });
-    return element("div", { class: "head-limit" }, label, slider, this.limitText, this.note);
+    return element("div", { class: "head-limit options" }, label, slider, this.limitText, this.note);
   }
 
   buildDrawing() {
@@ -139,7 +139,7 @@ class HeadView {
     const { focus } = this;
     const found = this.findLines(weights, focus);
     this.showLimit(found);
-    this.drawLines(found.lines);
+    this.drawLines(found.lines, focus === null ? 0 : 0.25);
     const shares = focus && findShares(weights, this.page, this.page.state, focus);
     this.markTokens(focus, shares);
     this.details.replaceChildren(shareTable(this.page, focus, shares));
@@ -168,7 +168,8 @@ class HeadView {
       + ` ${formatShare(shareLeft)} of the attention aren't drawn.`;
   }
 
-  drawLines(lines) {
+  /** Draw the lines, none of them fainter than `faintest`, from 0 to 1. */
+  drawLines(lines, faintest) {
     const { width } = this.canvas.parentElement.getBoundingClientRect();
     const height = this.rowHeight * this.numRows;
     const scale = Math.min(devicePixelRatio, MAX_CANVAS_PIXELS / height);
@@ -178,12 +179,13 @@ class HeadView {
     const context = this.canvas.getContext("2d");
     context.scale(scale, scale);
     for (const { head, from, to, weight } of lines) {
-      context.globalAlpha = 0.04 + 0.96 * weight;
-      context.lineWidth = 1 + 2 * weight;
+      const [start, end] = [(from + 0.5) * this.rowHeight, (to + 0.5) * this.rowHeight];
+      context.globalAlpha = Math.max(faintest, 0.04 + 0.96 * weight);
+      context.lineWidth = 1 + 5 * weight;
       context.strokeStyle = headColor(head);
       context.beginPath();
-      context.moveTo(0, (from + 0.5) * this.rowHeight);
-      context.lineTo(width, (to + 0.5) * this.rowHeight);
+      context.moveTo(0, start);
+      context.bezierCurveTo(width / 2, start, width / 2, end, width, end);
       context.stroke();
     }
     this.canvas.setAttribute("aria-label", `${formatCount(lines.length)} lines of attention`);
@@ -191,6 +193,8 @@ class HeadView {
 
   markTokens(focus, shares) {
     const { state } = this.page;
+    const tint = state.heads.length === 1 ? headColor(state.head) : color("c0");
+    this.canvas.closest(".head-drawing").style.setProperty("--tint", tint);
     for (const [side, buttons] of Object.entries(this.sides)) {
       const isOther = focus !== null && focus.side !== side;
       buttons.forEach((button, index) => {

@@ -19,10 +19,10 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 NUM_NEIGHBORS = 5
 GEOMETRY_LEGEND = paragraphs(
     """
-    After every layer a BERT has a vector of some hundred numbers for each token. Vectors are points
-    in a space of as many dimensions; tokens that the model treats alike are near each other.
+    Each point is a token, placed by its vector after a layer: tokens that the model treats alike
+    are near each other. Drag the slider from the embeddings to the last layer.
 
-    The picture projects them to the plane that keeps the most variance (the first two principal
+    The picture projects the vectors to the plane that keeps the most variance (the first two principal
     components), and says what share of the variance it shows. Points that are far apart in the
     picture are far apart in the full space; points that are close may still differ in a direction
     that isn't shown. So the list beside it names the nearest tokens in the full space, by cosine: 1
@@ -115,9 +115,8 @@ GEOMETRY = View(
 
 IMPORTANCE_LEGEND = paragraphs(
     """
-    This view shows which heads the model's prediction for this text depends on. Each head alone is
-    switched off, so that its output is 0, and the model runs again. Each cell of the map is a head,
-    in the row of its layer and the column of its number.
+    Each cell is a head: its color says how much the model's prediction for this text changes when
+    that head alone is switched off. Click a cell to see what the head attends to.
 
     If the model predicts something, such as a word, a label or a tag, the number is the change of
     the prediction's probability. Orange means that the prediction is less likely without the head:
@@ -135,8 +134,7 @@ IMPORTANCE_LEGEND = paragraphs(
     whole, as shown; where a fine-tuned model truncates long texts or splits them into windows, its
     own prediction may differ.
 
-    Click a cell, or press Enter on it, to see what that head attends to in the view “Heads”. To
-    try: switch off the most important heads with --without and see whether the prediction changes.
+    To try: switch off the most important heads with --without and see whether the prediction changes.
     """
 )
 

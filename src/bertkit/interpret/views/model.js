@@ -43,6 +43,7 @@ class ModelView {
       this.redraw();
     });
     show(this.style);
+    root.classList.add("options");
     return root;
   }
 

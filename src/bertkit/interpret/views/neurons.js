@@ -46,7 +46,8 @@ class NeuronView {
     this.advice = element("p", { class: "quiet" });
     this.said = element("p", { class: "said", role: "status" });
     const scroll = element("div", { class: "frame" }, this.table.root);
-    root.append(this.buildSwitch(), this.advice, this.said, scroll);
+    const options = element("div", { class: "neuron-options" }, this.buildSwitch(), this.advice);
+    root.append(options, this.said, scroll);
     this.listen();
   }
 

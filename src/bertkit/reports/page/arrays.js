@@ -39,16 +39,18 @@ export function decodeBase64(text) {
 
 /**
  * The attention weights of one layer: for each head, how much each token attends to each other. A
- * weight is stored as a byte b and is (b / 255)².
+ * weight is stored as a byte b and is (b / 255)², or with a residual r ((b + r / 254) / 255)².
  */
 export class Weights {
   /**
    * @param {Uint8Array} bytes head by head, in each a row for each token that looks.
    * @param {number} length tokens that look.
    * @param {number} width number of key tokens; equal in self-attention.
+   * @param {Uint8Array|null} residuals the bits of int8, as many as bytes; null of long texts.
    */
-  constructor(bytes, length, width = length) {
+  constructor(bytes, length, width = length, residuals = null) {
     this.bytes = bytes;
+    this.residuals = residuals && new Int8Array(residuals.buffer, residuals.byteOffset);
     this.length = length;
     this.width = width;
   }
@@ -61,11 +63,7 @@ export class Weights {
    * @returns {Float32Array}
    */
   row(head, token) {
-    const start = ((head - 1) * this.length + token) * this.width;
-    return Float32Array.from(
-      this.bytes.subarray(start, start + this.width),
-      (byte) => SHARES[byte],
-    );
+    return Float32Array.from({ length: this.width }, (_, other) => this.at(head, token, other));
   }
 
   /**
@@ -77,7 +75,9 @@ export class Weights {
    * @returns {number} from 0 to 1.
    */
   at(head, token, other) {
-    return SHARES[this.bytes[((head - 1) * this.length + token) * this.width + other]];
+    const index = ((head - 1) * this.length + token) * this.width + other;
+    const byte = this.bytes[index];
+    return this.residuals ? ((byte + this.residuals[index] / 254) / 255) ** 2 : SHARES[byte];
   }
 
   /**

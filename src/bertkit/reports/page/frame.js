@@ -89,30 +89,34 @@ class Frame {
       },
       title,
     );
-    const paragraphs = legend.map((paragraph) => element("p", {}, paragraph));
+    const [lead, ...rest] = legend;
+    const paragraphs = rest.map((paragraph) => element("p", {}, paragraph));
     const page = new Page(this.shared, data, this.state, {
       show: (other) => this.open(other, true),
       isShown: (asking) => this.shown?.page === asking && this.root.isConnected,
     });
-    return { name, script, panel, button, paragraphs, page, isMounted: false };
+    return { name, script, panel, button, lead, paragraphs, page, isMounted: false };
   }
 
   build() {
     const buttons = this.tabs.map((tab) => tab.button);
     const bar = element("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, buttons);
     rove(bar, buttons);
-    this.legend = element("div", { class: "legend-text" });
-    const summary = element("summary", {}, "About this view");
-    const open = matchMedia("(min-width: 64rem)").matches; // elsewhere it stands above the view
-    const legend = element("details", { class: "legend", open }, summary, this.legend);
+    this.lead = element("p", { class: "legend-text" });
+    this.more = element("div", { class: "legend-more" });
+    const more = element("details", {}, element("summary", {}, "more"), this.more);
+    const legend = element("div", { class: "legend" }, this.lead, more);
     const panels = element("div", { class: "panels" }, this.tabs.map((tab) => tab.panel));
-    const body = element("div", { class: "body" }, legend, panels);
     const theme = element(
-      "button", { type: "button", class: "chip theme", onclick: () => this.switchTheme() },
-      "light / dark",
+      "button",
+      {
+        type: "button", class: "chip theme", "aria-label": "light / dark", title: "light / dark",
+        onclick: () => this.switchTheme(),
+      },
+      "◐",
     );
     const top = element("div", { class: "top" }, bar, theme);
-    this.root.append(top, this.controlBar, body);
+    this.root.append(top, element("div", { class: "body" }, legend, this.controlBar, panels));
   }
 
   /** Show what was shown before, or the first view; once the frame is in the document. */
@@ -131,7 +135,10 @@ class Frame {
     }
     const names = next.script.controls ?? ["layer", "heads"];
     this.controlBar.replaceChildren(...names.map((key) => this.controls[key]).filter(Boolean));
-    this.legend.replaceChildren(...next.paragraphs);
+    this.lead.textContent = next.lead;
+    this.more.replaceChildren(...next.paragraphs);
+    this.more.parentElement.hidden = next.paragraphs.length === 0;
+    next.button.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.shown = next;
     if (next.isMounted) {
       next.page.notify([]);
@@ -186,7 +193,7 @@ function complaint(text) {
 }
 
 function describe({ texts, labels = ["A", "B"], parts, ...shared }) {
-  const sizes = parts === undefined ? tellSizes(shared) : null;
+  const sizes = parts === undefined ? `${shared.model.name}: ${tellSizes(shared)}` : shared.name;
   const passages = texts.filter((text) => text !== null).map((text, index) =>
     element(
       "p",
@@ -195,7 +202,7 @@ function describe({ texts, labels = ["A", "B"], parts, ...shared }) {
       text,
     ),
   );
-  return element("header", {}, passages, sizes && element("p", { class: "quiet" }, sizes));
+  return element("header", {}, passages, element("p", { class: "quiet" }, sizes));
 }
 
 function tellSizes({ model, tokens, others, without }) {

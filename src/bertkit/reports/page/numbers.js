@@ -1,5 +1,5 @@
 /**
- * A share in words: "42 %", "4.2 %", "0.3 %", "under 0.1 %" or "0 %".
+ * A share in words: "42.0 %", "4.2 %", "under 0.1 %" or "0 %".
  *
  * @param {number} share from 0 to 1.
  * @returns {string}
@@ -9,7 +9,7 @@ export function formatShare(share) {
   if (percent > 0 && percent < 0.05) {
     return "under 0.1 %";
   }
-  return `${percent >= 9.95 || percent === 0 ? Math.round(percent) : percent.toFixed(1)} %`;
+  return percent === 0 ? "0 %" : `${percent.toFixed(1)} %`;
 }
 
 /**

@@ -76,7 +76,9 @@ export class Page {
    */
   weights(layer) {
     return remember(this.shared, `${this.shared.prefix}weights-${layer}`, async (name) => {
-      return new Weights(await readBytes(name), this.tokens.length, this.others.length);
+      const residuals = await readBytes(`${this.shared.prefix}residuals-${layer}`);
+      const lengths = [this.tokens.length, this.others.length];
+      return new Weights(await readBytes(name), ...lengths, residuals);
     });
   }
 

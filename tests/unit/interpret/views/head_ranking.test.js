@@ -26,9 +26,9 @@ test("heads are ranked by size, and those that change nothing are left out", () 
 
 test("the effect on a probability is told from where to where", () => {
   const said = describeEffect(measure("probability", 0.75), "ablation", -0.5);
-  assert.equal(said, "without it the probability goes from 75 % to 25 % (−0.5)");
+  assert.equal(said, "without it the probability goes from 75.0 % to 25.0 % (−0.5)");
   const mean = describeEffect(measure("probability", 0.75, 0.25), "ablation", 0.1);
-  assert.equal(mean, "without it the mean probability goes from 50 % to 60 % (+0.1)");
+  assert.equal(mean, "without it the mean probability goes from 50.0 % to 60.0 % (+0.1)");
 });
 
 test("rounding leads to no negative probability", () => {
@@ -44,7 +44,7 @@ test("turns, numbers and gradients are told as what they are", () => {
 });
 
 test("what is measured is named", () => {
-  assert.match(describeMeasure(measure("probability", 0.6)), /“door”, with a .* of 60 %/);
+  assert.match(describeMeasure(measure("probability", 0.6)), /“door”, with a .* of 60.0 %/);
   assert.match(describeMeasure(measure("probability", 0.6, 0.1)), /mean probability of the 2 predictions/);
   assert.match(describeMeasure(measure("number")), /: -1\.5\.$/);
   assert.match(describeMeasure(measure("vector")), /no prediction for the text/);

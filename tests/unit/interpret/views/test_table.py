@@ -1,5 +1,6 @@
 """Views and files agree."""
 
+import re
 from importlib import resources
 
 from bertkit.interpret.views.table import VIEWS
@@ -25,6 +26,12 @@ def test_legends_are_short_paragraphs():
         assert view.legend
         legend = (*view.legend, *view.cross_legend)
         assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in legend), view.name
+
+
+def test_legends_begin_with_two_sentences():
+    for view in VIEWS.values():
+        for legend in filter(None, (view.legend, view.cross_legend)):
+            assert len(re.findall(r"[.!?](?= |$)", legend[0])) == 2, (view.name, legend[0])
 
 
 def test_no_script_of_a_view_replaces_one_of_the_page():

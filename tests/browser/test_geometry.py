@@ -5,9 +5,9 @@ from playwright.sync_api import expect
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.build import build_page
-from bertkit.interpret.opening import Start
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import Start
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import write_page
 

@@ -2,8 +2,8 @@
 
 import errno
 import json
-import re
 import os
+import re
 import webbrowser
 from pathlib import Path
 from xml.etree import ElementTree as ET

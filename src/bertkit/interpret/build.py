@@ -217,7 +217,13 @@ def build_joint_page(
         raise _nothing_to_show(cross)
     assert cross.observation.attended is not None
     texts = [cross.observation.attended.text, cross.observation.encoded.text]
-    shared = {"name": cross.inspected.name, "texts": texts, "labels": ["source", "target"], "shown": shown, "parts": parts}
+    shared = {
+        "name": cross.inspected.name,
+        "texts": texts,
+        "labels": ["source", "target"],
+        "shown": shown,
+        "parts": parts,
+    }
     title = _title(scenes[shown], shown_start)
     return _assemble(title, list(used.values()), shared, arrays)
 

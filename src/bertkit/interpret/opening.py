@@ -118,7 +118,9 @@ def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
         return None
     others = (observation.attended or observation.encoded).tokens
     word, other = observation.encoded.tokens[token], others[key]
-    subject = f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"
+    subject = (
+        f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"
+    )
     return Finding(
         f"{subject} to “{other}” with {_show(candidates[key])} in head {name}",
         f"“{word}” in head {name}: {_list_tokens(weights[layer - 1, head - 1], others)}",

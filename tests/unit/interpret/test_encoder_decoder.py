@@ -180,7 +180,7 @@ def test_the_page_has_three_parts_with_the_views_that_suit_them(inspected):
     }
     assert page.data["shown"] == "cross"
     assert page.data["texts"] == [READ, WRITTEN]
-    assert [parts[name]["start"]["layer"] for name in parts][0] == 3
+    assert parts["cross"]["start"]["layer"] == 3
     assert [parts[name]["startsWhole"] for name in parts] == [False, True, True]
     first = see(inspected, layer=1).page.data["parts"][0]
     assert (first["start"]["layer"], first["startsWhole"]) == (1, False)

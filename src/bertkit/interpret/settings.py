@@ -20,8 +20,8 @@ class ViewSettings(Settings):
     layer: int | None = Field(
         None,
         ge=1,
-        description="Layer that is shown initially, from 1; layer 1 reads the embeddings. By default"
-        " the one with the most telling head.",
+        description="Layer that is shown initially, from 1; layer 1 reads the embeddings. By"
+        " default the one with the most telling head.",
     )
     head: int | None = Field(
         None, ge=1, description="Head of that layer, from 1; by default the most telling one."

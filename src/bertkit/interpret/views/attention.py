@@ -16,9 +16,9 @@ from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.tasks.metrics.texts import find_perplexity
 
 READING_HEADS = (
-    "Move over a token on the right to see which tokens attend to it. The arrow keys move from token"
-    " to token, Enter selects one and Escape clears the selection. Each head has a color: click its"
-    " number to add or remove it, double-click to see it alone."
+    "Move over a token on the right to see which tokens attend to it. The arrow keys move from"
+    " token to token, Enter selects one and Escape clears the selection. Each head has a color:"
+    " click its number to add or remove it, double-click to see it alone."
 )
 HEADS = View(
     name="heads",
@@ -253,7 +253,8 @@ WORDS_LEGEND = paragraphs(
     these rows are marked.
 
     The original token is framed where it is among the predictions; at rank 1 the model would have
-    predicted it. Words that follow from the others, such as “of” after “because”, are easy to predict; names are not.
+    predicted it. Words that follow from the others, such as “of” after “because”, are easy to
+    predict; names are not.
 
     A token that begins with ## is a piece that continues a word; while one piece is hidden, the
     other pieces of the word are still visible.

@@ -22,11 +22,11 @@ GEOMETRY_LEGEND = paragraphs(
     Each point is a token, placed by its vector after a layer: tokens that the model treats alike
     are near each other. Drag the slider from the embeddings to the last layer.
 
-    The picture projects the vectors to the plane that keeps the most variance (the first two principal
-    components), and says what share of the variance it shows. Points that are far apart in the
-    picture are far apart in the full space; points that are close may still differ in a direction
-    that isn't shown. So the list beside it names the nearest tokens in the full space, by cosine: 1
-    is the same direction, 0 is orthogonal. Green lines lead to them.
+    The picture projects the vectors to the plane that keeps the most variance (the first two
+    principal components), and says what share of the variance it shows. Points that are far
+    apart in the picture are far apart in the full space; points that are close may still differ in
+    a direction that isn't shown. So the list beside it names the nearest tokens in the full space,
+    by cosine: 1 is the same direction, 0 is orthogonal. Green lines lead to them.
 
     A solid line joins the pieces of one word, a dashed one the occurrences of the same token. Blue
     is the first text, orange the second. Each layer has its own projection, so the axes of
@@ -134,7 +134,8 @@ IMPORTANCE_LEGEND = paragraphs(
     whole, as shown; where a fine-tuned model truncates long texts or splits them into windows, its
     own prediction may differ.
 
-    To try: switch off the most important heads with --without and see whether the prediction changes.
+    To try: switch off the most important heads with --without and see whether the prediction
+    changes.
     """
 )
 

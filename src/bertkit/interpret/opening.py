@@ -10,6 +10,7 @@ from torch import Tensor
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.views.view import ViewInputs
+from bertkit.reports.text import format_percent
 
 
 @dataclass(frozen=True)
@@ -122,30 +123,30 @@ def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
         f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"
     )
     return Finding(
-        f"{subject} to “{other}” with {_show(candidates[key])} in head {name}",
+        f"{subject} to “{other}” with {format_percent(float(candidates[key]))} in head {name}",
         f"“{word}” in head {name}: {_list_tokens(weights[layer - 1, head - 1], others)}",
         f"“{word}” to “{other}” in other heads: {_list_heads(weights[:, :, key], name)}",
     )
 
 
 def _list_tokens(weights: Float[Tensor, " attended"], tokens: Sequence[str]) -> str:
-    return ", ".join(f"{tokens[index]} {_show(weights[index])}" for index in _rank(weights))
+    shares = weights.tolist()
+    return ", ".join(f"{tokens[index]} {format_percent(shares[index])}" for index in _rank(weights))
 
 
 def _list_heads(weights: Float[Tensor, "layers heads"], found: HeadName) -> str:
     """List the other heads with the largest weights, and the mean of all."""
     num_heads = weights.shape[1]
     names = [HeadName(index // num_heads + 1, index % num_heads + 1) for index in _rank(weights)]
-    shown = [f"{name} {_show(weights[name.layer - 1, name.head - 1])}" for name in names]
-    listed = ", ".join(text for text, name in zip(shown, names, strict=True) if name != found)
-    return f"{listed}; mean of all {weights.numel()}: {_show(weights.mean())}"
+    listed = ", ".join(
+        f"{name} {format_percent(float(weights[name.layer - 1, name.head - 1]))}"
+        for name in names
+        if name != found
+    )
+    return f"{listed}; mean of all {weights.numel()}: {format_percent(float(weights.mean()))}"
 
 
 def _rank(weights: Float[Tensor, "..."]) -> list[int]:
     """Return the flat indices of the largest weights, the largest first."""
     indices: list[int] = weights.flatten().argsort(descending=True, stable=True).tolist()
     return indices[:NUM_LISTED]
-
-
-def _show(share: Tensor) -> str:
-    return f"{100 * float(share):.1f} %"

@@ -32,7 +32,7 @@ PROMPT, OMITTED = "$ ", "…"
 INSTALLERS = ("pip ", "make ", "git ", ". ")  # what a reader does once, and no test
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 300
 PROCESSORS = ROOT / "tests" / "processors"
 
 

@@ -12,7 +12,8 @@ PAGES = [
     page for page in (ROOT / "README.md", ROOT / "examples/README.md", *EXPLAINED) if page.exists()
 ]
 TOLERANCE = 0.02
-TOLERANCES = {"README.md": 0.3}  # of pages whose models are trained, by their paths
+# Of pages whose models are trained, by their paths; probabilities differ by processor.
+TOLERANCES = {"README.md": 0.3, "examples/README.md": 0.5}
 PAGE = """# A page
 
 ```console

@@ -710,12 +710,13 @@ def finetune(
     language: str = 'en',
 ) -> Union[bertkit.inference.predictor.Predictor[Any, Any, Any], bertkit.inference.generation.seq2seq_generator.Seq2SeqGenerator]: ...
 
+@overload
 def evaluate(
     model: Model,
-    data: Table | None = None,
+    data: Table,
     *,
-    minimal_pairs: str | pathlib.Path | None = None,
-    held_out: str | pathlib.Path | None = None,
+    minimal_pairs: None = None,
+    held_out: None = None,
     device: str = 'auto',
     revision: str | None = None,
     precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
@@ -740,7 +741,73 @@ def evaluate(
     answers_column: str | None = None,
     choices_column: str | None = None,
     summary_column: str | None = None,
-) -> bertkit.recipes.evaluate.run.EvaluateResult | bertkit.inference.text_scorer.PairsResult | bertkit.recipes.evaluate.held_out.HeldOutResult: ...
+) -> bertkit.recipes.evaluate.run.EvaluateResult: ...
+
+@overload
+def evaluate(
+    model: Model,
+    data: None = None,
+    *,
+    minimal_pairs: str | pathlib.Path,
+    held_out: None = None,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
+    header: bool = True,
+    decimal: Literal['.', ','] = '.',
+    token_column: int | None = None,
+    tag_column: int | None = None,
+    max_broken: float = 0.01,
+    split: Literal['train', 'dev', 'test'] = 'dev',
+    overwrite: bool = False,
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    words_column: str | None = None,
+    tags_column: str | None = None,
+    question_column: str | None = None,
+    context_column: str | None = None,
+    answers_column: str | None = None,
+    choices_column: str | None = None,
+    summary_column: str | None = None,
+) -> bertkit.inference.text_scorer.PairsResult: ...
+
+@overload
+def evaluate(
+    model: Model,
+    data: None = None,
+    *,
+    minimal_pairs: None = None,
+    held_out: str | pathlib.Path,
+    device: str = 'auto',
+    revision: str | None = None,
+    precision: Literal['auto', 'fp32', 'bf16', 'int8'] = 'auto',
+    engine: Literal['auto', 'torch', 'onnx'] = 'auto',
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad'] = 'auto',
+    header: bool = True,
+    decimal: Literal['.', ','] = '.',
+    token_column: int | None = None,
+    tag_column: int | None = None,
+    max_broken: float = 0.01,
+    split: Literal['train', 'dev', 'test'] = 'dev',
+    overwrite: bool = False,
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    words_column: str | None = None,
+    tags_column: str | None = None,
+    question_column: str | None = None,
+    context_column: str | None = None,
+    answers_column: str | None = None,
+    choices_column: str | None = None,
+    summary_column: str | None = None,
+) -> bertkit.recipes.evaluate.held_out.HeldOutResult: ...
 
 @overload
 def translate(

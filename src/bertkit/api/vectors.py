@@ -271,6 +271,39 @@ def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
         return ResultList(row.prediction for row in answers.read(progress))
 
 
+@overload
+def evaluate(
+    model: Model,
+    data: Table,
+    *,
+    minimal_pairs: None = None,
+    held_out: None = None,
+    **settings: Any,
+) -> EvaluateResult: ...
+
+
+@overload
+def evaluate(
+    model: Model,
+    data: None = None,
+    *,
+    minimal_pairs: str | Path,
+    held_out: None = None,
+    **settings: Any,
+) -> PairsResult: ...
+
+
+@overload
+def evaluate(
+    model: Model,
+    data: None = None,
+    *,
+    minimal_pairs: None = None,
+    held_out: str | Path,
+    **settings: Any,
+) -> HeldOutResult: ...
+
+
 @ends_in_one_line
 @takes_settings(EngineSettings, EvaluateSettings, COLUMNS)
 def evaluate(

@@ -1,0 +1,24 @@
+"""Search a folder of text files by meaning: a query and its passage share hardly a word."""
+
+import bertkit
+
+QUERIES = (
+    "repairing a puncture",
+    "why a loaf gets bigger",
+    "a signal that warns ships at night",
+    "which nation is the largest producer of espresso",
+)
+
+
+def main() -> None:
+    """Print the best passage for each query."""
+    for query in QUERIES:
+        hit = bertkit.search(query, "data/documents", top_k=1, index_folder="out/documents.index")[
+            0
+        ]
+        print(f"{query} -> {hit.id} ({hit.score:.3f})")
+        print(f"    {hit.text}")
+
+
+if __name__ == "__main__":
+    main()

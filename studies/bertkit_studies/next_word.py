@@ -34,8 +34,9 @@ def next_word(
     """Predict the next word of a text with a recurrent network, for comparison with a BERT.
 
     With --data and --output the network is trained; the same command resumes after Ctrl-C. Without
-    them, the first argument is the folder of such a run. A word that the vocabulary splits is
-    predicted by its first piece.
+    them, the first argument is the folder of such a run, or of a left-to-right BERT
+    (`bertkit pretrain --objective causal`). A word that the vocabulary splits is predicted by its
+    first piece.
 
     **Examples**
 
@@ -88,14 +89,9 @@ def describe_training(result: "RecurrentResult", trial: str, *, json: bool) -> s
 def predict(run: Path, texts: Sequence[str], top_k: int, *, json: bool) -> None:
     """Print the next words of each text."""
     named = gather_texts(texts, None)
-    from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
-    from bertkit.checkpoints.run_folder import find_checkpoint
-    from bertkit.tokenization.tokenizer import Tokenizer
-    from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
-    from bertkit_studies.recurrent.next_words import predict_next_words
+    from bertkit_studies.recurrent.next_words import load_predictor, predict_next_words
 
-    folder = find_checkpoint(run, reading=(CONFIG_FILE, SAFETENSORS_FILE))
-    net, tokenizer = RecurrentLanguageModel.from_pretrained(folder), Tokenizer.load(folder)
+    net, tokenizer = load_predictor(run)
     for _, text in named:
         words = predict_next_words(net, tokenizer, text, top_k)
         sys.stdout.write(describe(text, words, json=json))

@@ -5,8 +5,11 @@ import shutil
 
 import pytest
 from studies.tests.baselines.conftest import shards
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
 
 from bertkit.cli.main import main
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
@@ -45,6 +48,22 @@ def test_words_have_the_probabilities_of_the_model(run, capsys):
         assert list(found.values()) == sorted(found.values(), reverse=True)
         for token, probability in found.items():
             assert probability == pytest.approx(expected[tokenizer.vocabulary.index(token)].item())
+
+
+def test_a_left_to_right_bert_predicts_too(tmp_path, capsys):
+    save_causal(tmp_path / "gpt")
+    assert main(["next-word", str(tmp_path / "gpt"), "the cat", "--top-k", "3", "--json"]) == 0
+    words = json.loads(capsys.readouterr().out)["words"]
+    tokenizer = Tokenizer.load(tmp_path / "gpt")
+    net = BertLMHeadModel.from_pretrained(tmp_path / "gpt")
+    batch = PackedBatch.from_single([tokenizer.encode("the cat").ids[:-1]])
+    expected = net.next_scores(batch)[-1].softmax(dim=0)
+    for word in words:
+        wanted = expected[tokenizer.vocabulary.index(word["token"])].item()
+        assert word["probability"] == pytest.approx(wanted)
+    save_small(tmp_path / "masked")
+    assert main(["next-word", str(tmp_path / "masked"), "the cat"]) == 2
+    assert "left-to-right" in capsys.readouterr().err
 
 
 def test_the_words_are_listed_below_the_text(run, capsys):

@@ -130,7 +130,11 @@ def test_next_sentence(trained, capsys):
     likely = json.loads(capsys.readouterr().out)["is_next"]
     assert likely == pytest.approx(NextSentence.load(trained)((words[2], words[3])))
     assert main(words) == 0
-    assert capsys.readouterr().out == f"{100 * likely:.1f} % probability that it follows\n"
+    answer, accuracy = capsys.readouterr().out.splitlines()
+    name = "IsNext" if likely >= 0.5 else "NotNext"
+    assert answer == f"{name}: {100 * likely:.1f} % probability that the second text follows"
+    assert accuracy.startswith("This model is right on ")
+    assert accuracy.endswith(" % of held-out pairs.") or "near chance (50.0 %)" in accuracy
 
 
 def test_inspect_tells_sizes_and_training(trained, capsys):

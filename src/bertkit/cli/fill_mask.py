@@ -27,6 +27,9 @@ from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
+    from bertkit.models.open_model import OpenModel
+
+CHANCE, MARGIN = 0.5, 0.1  # of the accuracy of next sentences
 
 
 def fill_mask(
@@ -95,7 +98,9 @@ def next_sentence(
     loading: Encoder = EngineSettings(),  # noqa: B008
     json: bool = False,
 ) -> None:
-    """Compute the probability that the second text follows the first.
+    """Say whether the second text follows the first (IsNext) or not (NotNext).
+
+    A second line says how often the model is right on held-out pairs, if its run recorded it.
 
     **Examples**
 
@@ -116,9 +121,26 @@ def next_sentence(
     from bertkit.inference.next_sentence import NextSentence
 
     first, second = replace_surrogates(texts)
-    probability = NextSentence.load(model, loading)((first, second))
+    predictor = NextSentence.load(model, loading)
+    probability = predictor((first, second))
     if json:
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))
     else:
-        print(f"{format_percent(probability)} probability that it follows")
+        answer = "IsNext" if probability >= CHANCE else "NotNext"
+        print(f"{answer}: {format_percent(probability)} probability that the second text follows")
+        print(describe_accuracy(predictor.loaded.opened))
+
+
+def describe_accuracy(opened: "OpenModel | None") -> str:
+    """Say how often a model is right on held-out pairs, with a warning near chance."""
+    from bertkit.jobs.inspect import describe_training
+
+    training = None if opened is None else describe_training(opened)
+    accuracy = ((training or {}).get("held_out") or {}).get("nsp_accuracy")
+    if accuracy is None:
+        return "How often this model is right isn't recorded with it."
+    right = f"This model is right on {format_percent(accuracy)} of held-out pairs"
+    if accuracy < CHANCE + MARGIN:
+        return f"{right}, near chance ({format_percent(CHANCE)}): its answer says little."
+    return f"{right}."

@@ -1,37 +1,55 @@
 """`bertkit inspect`: describe a checkpoint."""
 
 import json as json_module
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
-from bertkit.base.errors import pluralize
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
-from bertkit.reports.text import show
+from bertkit.reports.text import format_percent, show
+from bertkit.tasks.objectives.settings import ObjectiveSettings
 
 if TYPE_CHECKING:
     from bertkit.jobs.convert import ConvertResult
     from bertkit.jobs.export import ExportResult
     from bertkit.jobs.inspect import ModelDescription
+    from bertkit.jobs.training_examples import ExampleCounts
     from bertkit.training.device import DeviceReport
 
+EXAMPLES = Group("Training examples", sort_key=2)
+TEXT_WIDTH = 100  # columns
+WRAPPED: dict[str, Any] = {"subsequent_indent": "     ", "break_on_hyphens": False}
 TITLE_WIDTH = 13  # columns
 SHOWN_PROBLEMS = 20
 SHOWN_LABELS = 12
 
 
 def inspect(
-    source: str, /, *, revision: str | None = None, hashes: bool = True, json: bool = False
+    source: str,
+    /,
+    *,
+    revision: str | None = None,
+    hashes: bool = True,
+    examples: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    settings: Annotated[ObjectiveSettings, Parameter(name="*", group=EXAMPLES)] = (
+        ObjectiveSettings()  # noqa: B008
+    ),
+    json: bool = False,
 ) -> None:
     """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
 
     Takes what `bertkit convert` takes. A damaged checkpoint is described as far as it can be read,
-    and its problems are listed.
+    and its problems are listed. With --examples, shows what pre-training learns from prepared text:
+    pairs of sentences, and the words that the model predicts, as `read→to predict`.
 
     **Examples**
 
@@ -41,13 +59,27 @@ def inspect(
 
         bertkit inspect uncased_L-12_H-768_A-12/ --json
 
+        bertkit inspect shards/ --examples 3
+
     Args:
-        source: A folder of any format, a run, or the id of a model of the Hub.
+        source: A folder of any format, a run, or the id of a model of the Hub; with --examples, a
+            folder that `bertkit prepare` wrote.
         revision: Branch, tag or commit of a model of the Hub.
         hashes: Compute the SHA-256 of each file.
+        examples: Show this many training examples of prepared text.
+        seed: Seed of the examples: with the same settings, those that `bertkit pretrain` begins
+            with.
+        settings: How examples are made.
         json: Print one JSON object.
     """
     check_standard_output()
+    if examples is not None:
+        _show_examples(Path(source), examples, settings, seed, json=json)
+        return
+    if settings.model_fields_set:
+        raise SettingsError(
+            f"{min(settings.model_fields_set)} is of examples; give --examples as well"
+        )
     from bertkit.jobs.inspect import describe
 
     description = describe(source, revision=revision, hashes=hashes)
@@ -60,6 +92,40 @@ def inspect(
         return
     for title, text in _list_rows(description):
         print(f"{title:<{TITLE_WIDTH}}{printable(text)}")
+
+
+def _show_examples(
+    folder: Path, num_examples: int, settings: ObjectiveSettings, seed: int, *, json: bool
+) -> None:
+    """Print training examples, and counts of all that were looked at."""
+    from bertkit.jobs.training_examples import show_examples
+
+    examples, counts = show_examples(folder, num_examples, settings, seed)
+    if json:
+        found = [asdict(example) for example in examples]
+        print(json_module.dumps({"examples": found, "counts": asdict(counts)}, ensure_ascii=False))
+        return
+    for number, example in enumerate(examples, start=1):
+        relation = {None: "", True: ": IsNext", False: ": NotNext"}[example.is_next]
+        print(f"example {number}{relation}")
+        for name, segment in zip("AB", example.segments, strict=True):
+            words = [text if label is None else f"{text}→{label}" for text, label in segment]
+            text = printable(" ".join(words))
+            print(textwrap.fill(text, TEXT_WIDTH, initial_indent=f"  {name}  ", **WRAPPED))
+    print(*_list_counts(counts), sep="\n")
+
+
+def _list_counts(counts: "ExampleCounts") -> Iterator[str]:
+    """Yield the shares of chosen words, by what became of them, and of both kinds of pairs."""
+    sizes = f"{pluralize(counts.examples, 'example')}, {pluralize(counts.tokens, 'token')}"
+    share = format_percent(counts.chosen / max(1, counts.tokens))
+    yield f"{sizes}; {counts.chosen:,} chosen ({share}):"
+    chosen = {"[MASK]": counts.masked, "random word": counts.random, "unchanged": counts.kept}
+    for name, number in chosen.items():
+        yield f"  {name:<12}{number:>7,}  {format_percent(number / max(1, counts.chosen)):>7}"
+    if counts.is_next is not None and counts.not_next is not None:
+        for name, number in (("IsNext", counts.is_next), ("NotNext", counts.not_next)):
+            yield f"  {name:<12}{number:>7,}  {format_percent(number / counts.examples):>7}"
 
 
 def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:

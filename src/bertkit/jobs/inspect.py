@@ -211,7 +211,7 @@ def describe(
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(lambda: _describe_tokenizer(opened), None),
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
-        training=problems.attempt(lambda: _describe_training(opened), None),
+        training=problems.attempt(lambda: describe_training(opened), None),
         files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
         dropped=anatomy.list_dropped(),
         problems=tuple(problems.found),
@@ -305,7 +305,7 @@ def _describe_module(module: Module) -> str:
             return "normalize"
 
 
-def _describe_training(opened: OpenModel) -> dict[str, Any] | None:
+def describe_training(opened: OpenModel) -> dict[str, Any] | None:
     """Return a run's progress and settings; None for other folders."""
     path = opened.path
     record = Run(path).read_record() if opened.checkpoint.format == "run_folder" else None

@@ -1,12 +1,28 @@
-"""Predict the next word of a text with a recurrent language model."""
+"""Predict the next word of a text with a recurrent language model or a left-to-right BERT."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
+from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
+from bertkit.checkpoints.huggingface import read_config
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
+
+NextWordModel: TypeAlias = RecurrentLanguageModel | BertLMHeadModel
+
+
+def load_predictor(run: Path) -> tuple[NextWordModel, Tokenizer]:
+    """Load the language model of a run, in evaluation mode, with its tokenizer."""
+    folder = find_checkpoint(run, reading=(CONFIG_FILE, SAFETENSORS_FILE))
+    is_bert = read_config(folder).get("model_type") == "bert"
+    kind: type[NextWordModel] = BertLMHeadModel if is_bert else RecurrentLanguageModel
+    return kind.from_pretrained(folder), Tokenizer.load(folder)
 
 
 @dataclass(frozen=True)
@@ -19,7 +35,7 @@ class NextWord:
 
 @torch.inference_mode()
 def predict_next_words(
-    net: RecurrentLanguageModel, tokenizer: Tokenizer, text: str, num_words: int
+    net: NextWordModel, tokenizer: Tokenizer, text: str, num_words: int
 ) -> list[NextWord]:
     """Return the most probable entries, best first; special tokens and `##` entries are left out.
 

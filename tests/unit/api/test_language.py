@@ -14,6 +14,7 @@ from bertkit.cli.main import build_app, list_commands
 from bertkit.inference.generation.extractive import ExtractiveSummary
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.text_scorer import TextScorer
+from bertkit.tasks.objectives.settings import ObjectiveSettings
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
 LINES = "the cat saw a dog.\na dog lost the hat.\nthe hat lost a cat.\n"
@@ -25,6 +26,7 @@ NOT_IN_PYTHON = {
     "evaluate": {"output"},
     "fill-mask": {"file"},
     "generate": {"file", "stream"},
+    "inspect": {"examples", "seed", *ObjectiveSettings.model_fields},
     "pretrain": {"from", "dry_run"},  # start_from, and a list of what it would do
     "prepare": {"held_out_inputs", "revision", "shard"},
     "report": {"open"},

@@ -11,6 +11,7 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.cli import texts as module
+from bertkit.cli.fill_mask import describe_accuracy
 from bertkit.cli.main import main
 from bertkit.cli.texts import take_model
 from bertkit.inference import stream
@@ -68,7 +69,18 @@ def test_text_of_the_command_line_is_mended(model, capsys):
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])
 def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
     assert main(["next-sentence", model, *words]) == 0
-    assert capsys.readouterr().out.endswith("% probability that it follows\n")
+    answer, accuracy = capsys.readouterr().out.splitlines()
+    assert answer.endswith("% probability that the second text follows")
+    assert accuracy == "How often this model is right isn't recorded with it."
+
+
+@pytest.mark.parametrize(("accuracy", "is_warned"), [(0.5, True), (0.59, True), (0.61, False)])
+def test_an_accuracy_near_chance_is_warned_of(monkeypatch, accuracy, is_warned):
+    record = {"held_out": {"nsp_accuracy": accuracy}}
+    monkeypatch.setattr("bertkit.jobs.inspect.describe_training", lambda _: record)
+    line = describe_accuracy(object())
+    assert line.startswith(f"This model is right on {100 * accuracy:.1f} % of held-out pairs")
+    assert line.endswith("near chance (50.0 %): its answer says little.") == is_warned
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def build_report(outcome: Outcome, command: str) -> Report:
         tabulate_environment(outcome.record.versions),
         *tabulate_other_versions(outcome),
     ]
-    return Report(study.question, f"{outcome.summarize()} {study.budget}", sections)
+    title = outcome.summarize().rstrip(".")
+    return Report(title, study.budget, sections, name=study.question)
 
 
 def tabulate_verdicts(outcome: Outcome) -> Section:

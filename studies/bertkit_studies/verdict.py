@@ -203,4 +203,4 @@ def summarize(verdicts: Sequence[Verdict]) -> str:
     counts = [(standing, [v.standing for v in verdicts].count(standing)) for standing in Standing]
     parts = [f"{count} {standing.value}" for standing, count in counts if count]
     what = "claim" if len(verdicts) == 1 else "claims"
-    return f"Of {len(verdicts)} {what} published claims: {', '.join(parts)}"
+    return f"Of {len(verdicts)} published {what}: {', '.join(parts)}"

@@ -18,8 +18,8 @@ def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
     for words in (
         "Is good better than bad?",
         "A paper found that it is.",
-        "Of 5 claims published claims: 2 shown, 1 not shown at this scale, 1 the other way",
-        "round, 1 not measured.",
+        "Of 5 published claims: 2 shown, 1 not shown at this scale, 1 the other way",
+        "round, 1 not measured",
         "the data has no task to measure it",
         "Nothing is trained here.",
         "bertkit study small --output &#39;a b&#39;",
@@ -35,9 +35,9 @@ def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
 def test_what_wasnt_measured_and_wasnt_run_is_told():
     outcome = replace(build_outcome(arms=["bad"]), missing=[Cell("good", 0)])
     report = build_report(outcome, COMMAND)
-    assert "Of 5 claims published claims: 5 not measured." in report.summary
+    assert "Of 5 published claims: 5 not measured." in report.title
     assert "no run of good is done" in build_markdown(outcome, COMMAND)
-    assert "1 of 4 runs weren't made" in report.summary
+    assert "1 of 4 runs weren't made" in report.title
 
 
 def test_failures_are_told_everywhere():

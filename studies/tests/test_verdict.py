@@ -138,7 +138,5 @@ def test_numbers_as_people_read_them():
 def test_the_claims_are_counted():
     shown, open_ = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)), judge((0.7,), (0.4,))
     assert summarize([]) == "It has no claims"
-    assert summarize([shown]) == "Of 1 claim published claims: 1 shown"
-    assert summarize([shown, open_, shown]) == (
-        "Of 3 claims published claims: 2 shown, 1 not decided"
-    )
+    assert summarize([shown]) == "Of 1 published claim: 1 shown"
+    assert summarize([shown, open_, shown]) == ("Of 3 published claims: 2 shown, 1 not decided")

@@ -91,8 +91,11 @@ def build_report(facts: DemoFacts) -> Report:
     ]
     sections += [tabulate_settings(values, title) for title, values in facts.settings.items()]
     minutes = (facts.history.train.last("elapsed_seconds") or 0.0) / 60
+    found, least = facts.accuracies.model, facts.accuracies.most_frequent
     return Report(
-        title="A BERT trained from scratch",
+        title=f"Fills {format_percent(found)} of the blanks right (always the most frequent token:"
+        f" {format_percent(least)}) after {minutes:.1f} minutes",
+        name="A BERT trained from scratch",
         summary=f"It was trained on the documentation that comes with Python for {minutes:.1f}"
         f" minutes to fill masked words. {describe_result(facts.accuracies)}",
         sections=sections,

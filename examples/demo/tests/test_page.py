@@ -80,7 +80,7 @@ def test_training_curves_are_means_and_held_out_ones_are_the_evaluations():
     assert list(held_out.points) == [(0, 9.0), (250, 8.0)]
     assert len(training.points) == 84
     assert training.points[0] == (3, pytest.approx(9.0 - 2 / 250))
-    assert training.points[-1] == (250, pytest.approx(8.0 + 1 / 250))
+    assert training.points[-1] == (250, pytest.approx(8.0 + 2 / 250))
 
 
 def test_the_bundled_model_has_a_column_if_it_was_there():

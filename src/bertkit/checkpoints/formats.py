@@ -74,6 +74,18 @@ def name_model(path: str | Path) -> str:
     return f"{parent}/{name}" if parent and name == RUN_FOLDER else name
 
 
+BUNDLED_NAMES = {
+    "vectors": "all-MiniLM-L6-v2 (comes with bertkit)",
+    "words": "all-MiniLM-L6-v2 with heads for words (comes with bertkit)",
+}
+
+
+def describe_model(path: str | Path) -> str:
+    """Return a model's name for a reader: of bundled weights, the model that they are."""
+    *_, parent, name = ("", *str(path).rstrip("/").split("/"))
+    return BUNDLED_NAMES.get(name, name) if parent == PACKAGE else name_model(path)
+
+
 def hash_files(checkpoint: Checkpoint) -> dict[str, str]:
     """Return the SHA-256 of config and weight files, by name."""
     return {file.name: record_file(file).sha256 for file in checkpoint.files}

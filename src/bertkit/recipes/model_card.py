@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertkit.base.files import write_file
-from bertkit.checkpoints.formats import name_model
+from bertkit.checkpoints.formats import describe_model
 from bertkit.checkpoints.hub import is_hub_id
-from bertkit.reports.report import Report, Table, write_report
+from bertkit.recipes.defaults import list_defaults
+from bertkit.reports.report import Folded, Report, Section, Table, write_report
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord
+from bertkit.training.sections import tabulate_choices, tabulate_settings
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
@@ -47,7 +49,15 @@ class ModelFacts:
     def initial_model(self) -> str:
         """The Hub id or folder name of the initial model, without parent folders."""
         model = str(self.record.settings["model"])
-        return model if self.is_from_hub else name_model(model)
+        return model if self.is_from_hub else describe_model(model)
+
+    def list_settings(self) -> list[Section]:
+        """Return the settings that differ from their defaults, and folded, all of them."""
+        stored = self.record.settings
+        defaults = list_defaults(stored, self.name)
+        chosen = {name: value for name, value in stored.items() if name not in SHOWN_ELSEWHERE}
+        everything = tabulate_settings(self.settings, "")
+        return [tabulate_choices(chosen, defaults), Folded("All settings", [everything])]
 
     @property
     def settings(self) -> dict[str, str]:

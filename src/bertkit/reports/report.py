@@ -110,16 +110,30 @@ class Charts:
         return [None if drawing is None else Markup(drawing) for drawing in drawings]  # noqa: S704 - built by ElementTree
 
 
-Section = Paragraph | Callout | Command | Table | Bars | Charts | Mistakes
+OpenSection = Paragraph | Callout | Command | Table | Bars | Charts | Mistakes
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Sections that only their title shows until a reader opens it."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    sections: Sequence[OpenSection]
+    note: str = ""
+
+
+Section = OpenSection | Folded
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page: its title, a summary of a sentence or two, and its sections from top to bottom."""
+    """A page: the finding, a summary of a sentence or two, and its sections from top to bottom."""
 
-    title: str
+    title: str  # the finding, in words that need no other
     summary: str
     sections: Sequence[Section]
+    name: str = ""  # of the model or the run, above the title
 
 
 def render_report(report: Report) -> str:

@@ -1,38 +1,80 @@
 """Report sections for an evaluation."""
 
 import math
+from collections.abc import Mapping
 from itertools import islice
 
+from bertkit.base.errors import pluralize
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import MarkedText, MistakeRow, Mistakes
-from bertkit.reports.report import Callout, Charts, Section, Table
-from bertkit.reports.text import Cell, MetricCell
+from bertkit.reports.report import Callout, Charts, Folded, Section, Table
+from bertkit.reports.text import Cell, MetricCell, format_metric
 from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.tasks.task import Evaluation
 
+# Metrics in a title: their names as people write them.
+NAMES = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "exact": "exact answers",
+    "exact_match": "exact answers",
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "matthews": "Matthews correlation",
+    "micro_f1": "micro F1",
+    "pearson": "Pearson correlation",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "spearman": "Spearman correlation",
+}
+CHANCE = "Chance is what always predicting the most frequent label achieves."
+FEWEST_FOR_CALIBRATION = 200
 MAX_METRICS = 200  # rows of the table; there may be one for each label
 
 
 def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
-    """Build warnings, metrics, confusion matrix, reliability diagram and worst mistakes."""
+    """Build warnings, metrics, worst mistakes, confusion matrix and reliability diagram."""
     sections: list[Section] = [Callout(warning) for warning in evaluation.warnings]
     sections.append(tabulate_metrics(evaluation))
+    if evaluation.mistakes:
+        sections.append(list_mistakes(evaluation))
     if (matrix := draw_confusion(evaluation)) is not None:
         sections.append(Charts([matrix], title="What is taken for what"))
     if (diagram := draw_reliability(evaluation, before)) is not None:
-        found = evaluation.calibration
-        error = "" if found is None else f" As it is: {found.describe()}."
-        sections.append(
-            Charts(
-                [diagram],
-                title="Calibration",
-                note=f"A curve below the diagonal means that the model is overconfident.{error}",
-            )
-        )
-    if evaluation.mistakes:
-        sections.append(list_mistakes(evaluation))
+        sections.append(show_calibration(evaluation, diagram))
     return sections
+
+
+def state_finding(metric: str, value: float | None, where: str, beside: str = "") -> str:
+    """State a result in a line: 77.5 % right (chance 50.0 %) on 40 held-out rows."""
+    shown = format_metric(metric, value)
+    found = f"{shown} right" if metric == "accuracy" else f"{show_name(metric)} {shown}"
+    return f"{found}{f' ({beside})' if beside else ''} on {where}"
+
+
+def show_name(metric: str) -> str:
+    """Return a metric's name as people write it."""
+    name = NAMES.get(metric, metric.replace("_", " "))
+    return f"{name[:1].upper()}{name[1:]}" if name != "chrF" else name
+
+
+def show_chance(metric: str, baseline: Mapping[str, float | None]) -> str:
+    """Describe what always predicting the most frequent label achieves; empty if it isn't known."""
+    return f"chance {format_metric(metric, baseline[metric])}" if metric in baseline else ""
+
+
+def show_calibration(evaluation: Evaluation, diagram: ReliabilityDiagram) -> Section:
+    """Show the reliability diagram, folded where there are too few examples for it to say much."""
+    found = evaluation.calibration
+    error = "" if found is None else f" As it is: {found.describe()}."
+    note = f"A curve below the diagonal means that the model is overconfident.{error}"
+    number = sum(each.count for each in diagram.curves[-1].bins)
+    if number >= FEWEST_FOR_CALIBRATION:
+        return Charts([diagram], title="Calibration", note=note)
+    title = f"Calibration, uncertain on only {pluralize(number, 'prediction')}"
+    return Folded(title, [Charts([diagram], note=note)])
 
 
 def tabulate_metrics(evaluation: Evaluation) -> Table:

@@ -66,6 +66,7 @@ class SpikeFinder:
 
 MAX_COLUMNS = 64  # per event, because a log may come from an untrusted source
 MAX_INCIDENTS = 200
+FEWEST_AVERAGED = 5
 LARGEST = 1e150  # larger numbers can't be plotted
 
 Row = Mapping[str, Any]
@@ -154,13 +155,15 @@ class TrainingHistory:
 
 
 def average(points: Sequence[Point], num_points: int = 100) -> list[Point]:
-    """Average groups of consecutive points; each mean is at the last x of its group.
+    """Return about `num_points` means of consecutive points, each at the last x of its group.
 
-    All groups are of one size: the last one overlaps the one before if points are left over.
+    A group has `FEWEST_AVERAGED` points or more, except at the beginning, so that no point is the
+    value of one batch: the last one of an epoch may hold a single example. Groups may overlap.
     """
-    size = max(1, -(-len(points) // num_points))
-    ends = [*range(size, len(points), size), len(points)] if points else []
-    groups = [points[end - size : end] for end in ends]
+    step = max(1, -(-len(points) // num_points))
+    size = max(step, FEWEST_AVERAGED)
+    ends = [*range(step, len(points), step), len(points)] if points else []
+    groups = [points[max(0, end - size) : end] for end in ends]
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups]
 
 

@@ -89,6 +89,12 @@ def test_a_log_without_a_row_is_empty():
 
 def test_means_are_of_equally_many_points_and_stand_at_the_last():
     points = [(float(x), 2.0 * x) for x in range(1, 8)]
-    assert average(points, 3) == [(3, 4.0), (6, 10.0), (7, 12.0)]
-    assert average(points, 7) == points
+    assert average(points, 3) == [(3, 4.0), (6, 8.0), (7, 10.0)]
+    assert average(points, 7)[-1] == average(points, 3)[-1]
+    assert average(points[:1], 7) == points[:1]
     assert average([], 3) == []
+
+
+def test_the_last_mean_does_not_leap_where_the_last_batch_is_one_example():
+    points = [*((float(step), 1.0) for step in range(1, 9)), (9.0, 6.0)]
+    assert average(points)[-1] == (9.0, 2.0)

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import InputError, SettingsError, StorageError, storage_errors
+from bertkit.base.errors import InputError, SettingsError, StorageError, pluralize, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder, with_nulls, write_json
 from bertkit.base.output import list_names
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.formats import name_model
+from bertkit.checkpoints.formats import describe_model
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.writers import write_jsonl
@@ -30,7 +30,7 @@ from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.notebook import show_metrics
 from bertkit.reports.report import Report, write_report
-from bertkit.tasks.sections import build_sections
+from bertkit.tasks.sections import CHANCE, build_sections, show_chance, state_finding
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Evaluation, Task
@@ -147,14 +147,24 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
         result.found.examples, result.predictions
     ).items():
         write_json(output / name, content)
+    number, metric = result.counts.num_examples, result.task.metric
+    where = f"{pluralize(number, 'row')} of {result.counts.name}"
+    beside = show_chance(metric, measure_chance(result.counts, metric))
     report = Report(
-        f"{name_model(result.model)} on {result.counts.name}",
-        f"A model for the task {result.task.name}, evaluated on {result.counts.num_examples:,}"
-        " examples.",
+        state_finding(metric, result.metrics[metric], where, beside),
+        f"The model’s task is {result.task.name}. {CHANCE if beside else ''}".strip(),
         build_sections(result.evaluation),
+        name=describe_model(result.model),
     )
     write_report(output / REPORT_FILE, report)
     write_json(output / METRICS_FILE, summarize(result))
+
+
+def measure_chance(counts: SetCounts, metric: str) -> dict[str, float]:
+    """Measure the accuracy of always predicting the most frequent label; empty if undefined."""
+    if metric != "accuracy" or not counts.labels:
+        return {}
+    return {metric: max(counts.labels.values()) / sum(counts.labels.values())}
 
 
 def summarize(result: EvaluateResult) -> dict[str, Any]:

@@ -40,12 +40,10 @@ def evaluate_model(context: FineTuningContext) -> FinalEvaluation:
     evaluation = task.evaluate(examples, predictions)
     before = plain.evaluate(examples, unscaled) if unscaled else None
     baseline = measure_baseline(context)
-    found = (
-        find_only_label(context.counts["dev"]),
-        compare_to_baseline(plain.metric, evaluation, baseline),
-    )
-    warnings = [warning for warning in found if warning is not None]
-    evaluation = replace(evaluation, warnings=(*evaluation.warnings, *warnings))
+    warnings = [find_only_label(context.counts["dev"])]
+    if not evaluation.warnings:  # such as that all predictions are alike, which says more
+        warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
+    evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
     return FinalEvaluation(task, predictions, evaluation, before, baseline)
 
 

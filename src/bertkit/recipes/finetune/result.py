@@ -18,10 +18,17 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
-from bertkit.reports.text import Cell, format_metric
+from bertkit.reports.text import Cell, is_share
 from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.sections import build_sections, draw_confusion
+from bertkit.tasks.sections import (
+    CHANCE,
+    build_sections,
+    draw_confusion,
+    show_chance,
+    show_name,
+    state_finding,
+)
 from bertkit.tasks.task import Evaluation
 from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import (
@@ -36,7 +43,7 @@ from bertkit.training.lifecycle import (
 )
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
-from bertkit.training.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
+from bertkit.training.sections import LOSS, Across, Curve, draw_curves
 
 MAX_LABELS = 200  # in a table
 
@@ -51,36 +58,31 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
         *build_sections(final.evaluation, final.before),
         *([] if facts.num_steps == 0 else [Charts(charts, title="Training curves")]),
         *tabulate_data(facts.counts),
-        tabulate_settings(facts.settings),
+        *facts.list_settings(),
     ]
-    return Report(title=facts.name, summary=summarize(facts), sections=sections)
+    metric, where = final.task.metric, f"{facts.counts['dev'].num_examples:,} held-out rows"
+    beside = show_chance(metric, final.baseline)
+    title = state_finding(metric, final.evaluation.metrics[metric], where, beside)
+    return Report(title, summarize(facts), sections, name=facts.name)
 
 
 def summarize(facts: FineTuningFacts) -> str:
-    """Summarize the run in two sentences."""
-    task = facts.final.task
-    value = facts.final.evaluation.metrics[task.metric]
-    baseline = facts.final.baseline.get(task.metric)
-    beside = (
-        ""
-        if baseline is None
-        else f" (always predicting the most frequent label: {format_metric(task.metric, baseline)})"
-    )
+    """Say in two sentences what was trained, and for how long."""
     ending = ", and ended early" if facts.has_ended_early else ""
     how = "The last layer was solved on the frozen encoder."
     if facts.num_steps:
         steps = pluralize(facts.num_steps, "step")
         how = f"It trained for {steps}{ending}; the best epoch was {facts.best_epoch:.4g}."
-    return (
-        f"{facts.initial_model}, fine-tuned for the task {task.name}: {task.metric}"
-        f" {format_metric(task.metric, value)}"
-        f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. {how}"
-    )
+    chance = f" {CHANCE}" if facts.final.baseline else ""
+    return f"{facts.initial_model}, fine-tuned for the task {facts.final.task.name}. {how}{chance}"
 
 
 def choose_curves(*metrics: str) -> tuple[Curve, ...]:
     """Return the curves of the loss and of metrics."""
-    return replace(LOSS, starts_at_zero=True), *(Curve(name, name, name) for name in metrics)
+    shown = (
+        Curve(name, show_name(name), "held-out", is_percent=is_share(name)) for name in metrics
+    )
+    return replace(LOSS, starts_at_zero=True), *shown
 
 
 def epochs(num_steps: int) -> Across:

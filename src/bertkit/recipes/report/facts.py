@@ -7,17 +7,14 @@ from typing import Any, get_args
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
-from bertkit.base.settings import validate
-from bertkit.checkpoints.formats import name_model
+from bertkit.checkpoints.formats import describe_model, name_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.recipes.defaults import list_defaults
 from bertkit.recipes.finetune.result import SavedFineTuning
 from bertkit.recipes.finetune.run import SEARCH_FOLDER
-from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.objectives.settings import ObjectiveName
-from bertkit.tasks.table import TASKS
 from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import METRICS_FILE
 from bertkit.training.log import read_log
@@ -93,7 +90,7 @@ class RunFacts:
     def defaults(self) -> dict[str, Any]:
         """The default settings of this version, with models named without parent folders."""
         source = str(self.run.folder / RECORD_FILE)
-        return _without_folders(list_defaults(self.record, source))
+        return _without_folders(list_defaults(self.record.settings, source))
 
 
 def read_facts(path: Path, data: Path | None = None) -> RunFacts:
@@ -172,27 +169,9 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
     return shards if shards.fingerprint == facts.record.data_fingerprint else None
 
 
-def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
-    """Return the default settings for a run's kind and model."""
-    stored: Mapping[str, Any] = record.settings
-    if (kind := KINDS.get(str(stored.get("kind")))) is not None:
-        given = {name: stored[name] for name in ("model",) if stored.get(name)}
-        return validate(kind.settings, given, source).model_dump(mode="json")
-    if stored.get("task") is None:
-        given = {
-            name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
-        }
-        return validate(PretrainSettings, given, source).model_dump(mode="json")
-    given = {name: stored[name] for name in ("features",) if stored.get(name)}
-    defaults = validate(FineTuneSettings, given, source).model_dump(mode="json")
-    entry = TASKS.get(str(stored["task"]))
-    task = {} if entry is None else entry.settings().model_dump(mode="json")
-    return {**task, **defaults}
-
-
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     """Strip parent folders from model paths, because pages may be shared with others."""
     return {
-        name: name_model(value) if name in NAMES_OF_MODELS and value is not None else value
+        name: describe_model(value) if name in NAMES_OF_MODELS and value is not None else value
         for name, value in values.items()
     }

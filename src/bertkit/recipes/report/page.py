@@ -1,6 +1,7 @@
 """The report page of one run, with example outputs of a pre-trained model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -25,10 +26,10 @@ from bertkit.recipes.pretrain.corpus import (
     describe_corpus,
 )
 from bertkit.recipes.report.facts import RunFacts
-from bertkit.reports.report import Charts, Command, Paragraph, Report, Section, Table
+from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, Section, Table
 from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.objectives.settings import ObjectiveName
-from bertkit.tasks.sections import tabulate_metrics
+from bertkit.tasks.sections import build_sections, show_chance, show_name, state_finding
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.sections import (
     LOSS,
@@ -138,6 +139,7 @@ def _show(candidates: Sequence[Candidate]) -> str:
 
 
 MAX_METRICS = 6  # a task may have one metric per label
+MEANS = "Training values are means over a few steps."
 RESUMING = (
     "If the run was interrupted, repeat the command that started it to resume from its newest"
     " checkpoint."
@@ -153,6 +155,11 @@ SHOWN = {
     "mlm_bits_per_character": "bits per masked character",
     "clm_bits_per_character": "bits per character",
 }
+# What a pre-training run achieves, in words.
+FINDINGS = {
+    "mlm_accuracy": "Fills {} of the blanks right",
+    "clm_accuracy": "Predicts {} of the next words right",
+}
 WAYS: dict[ObjectiveName, str] = {
     "bert": "",
     "mlm": " without next-sentence prediction",
@@ -165,33 +172,86 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
     history, curves = facts.history, choose_all_curves(facts)
     sections: list[Section] = [
         *([] if facts.result is None else show_result(facts.result)),
+        *examples,
         Charts(
             draw_curves(history, curves, choose_axis(facts)),
             title="Training curves",
-            note="Training values are means over neighboring steps.",
+            note=MEANS,
         ),
-        *examples,
         Command(
             "\n".join(list_commands(facts)),
             title="Next commands",
             note="" if facts.is_finished else RESUMING,
         ),
-        Charts(draw_curves(history, curves[:2], MINUTES), title="Training curves over time"),
-        Charts(draw_curves(history, PACE), title="Learning rate and gradient"),
-        tabulate_speed(history),
-        Charts(draw_curves(history, SPEED)),
-        tabulate_incidents(history),
-        *show_data(facts),
+        *([tabulate_incidents(history)] if history.incidents else []),
         tabulate_choices(facts.settings, facts.defaults),
-        tabulate_environment(facts.record.versions),
-        tabulate_settings(list_sizes(facts), "Model config"),
-        tabulate_settings(facts.settings, "All settings"),
+        *show_data(facts),
+        tabulate_speed(history),
+        *fold(facts),
     ]
     return Report(
-        title=facts.name,
+        title=state_run(facts),
         summary=summarize(facts),
         sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+        name=facts.name,
     )
+
+
+def fold(facts: RunFacts) -> list[Folded]:
+    """Return what few readers ask for, folded."""
+    history, curves = facts.history, choose_all_curves(facts)
+    charts = {
+        "Training curves over time": draw_curves(history, curves[:2], MINUTES),
+        "Learning rate, gradient and speed": draw_curves(history, (*PACE, *SPEED)),
+    }
+    tables = {
+        "Programs and machine": tabulate_environment(facts.record.versions),
+        "Model config": tabulate_settings(list_sizes(facts), ""),
+        "All settings": tabulate_settings(facts.settings, ""),
+    }
+    drawn = [Folded(title, [Charts(found)]) for title, found in charts.items() if found]
+    return [*drawn, *(Folded(title, [replace(each, title="")]) for title, each in tables.items())]
+
+
+def state_run(facts: RunFacts) -> str:
+    """State a run's result in a line: the latest on held-out data, and after how much."""
+    history, result = facts.history, facts.result
+    if result is not None:
+        where = f"{result.dev.num_examples:,} held-out rows"
+        beside = show_chance(result.metric, result.baseline)
+        return state_finding(result.metric, result.metrics[result.metric], where, beside)
+    after = f"{history.num_steps:,} of {facts.record.num_steps:,} steps"
+    if facts.task is None:
+        after = f"{describe_number(history.train.last('tokens') or 0.0)} tokens"
+    after = after if facts.is_finished else f"{after}, not finished"
+    found = last_metrics(facts)
+    for name, words in FINDINGS.items():
+        if name in found:
+            return f"{words.format(format_percent(found[name]))}{guess(facts)} after {after}"
+    return f"Not evaluated yet: {after}" if not found else f"{describe_last(found)} after {after}"
+
+
+def describe_last(metrics: Mapping[str, float]) -> str:
+    """Name the metric that says most: the first besides the loss."""
+    name = [*metrics][min(1, len(metrics) - 1)]
+    return f"{show_name(SHOWN.get(name, name))} {format_metric(name, metrics[name])}"
+
+
+def guess(facts: RunFacts) -> str:
+    """Describe what always guessing the most frequent token achieves; empty if it isn't known."""
+    if facts.shards is None:
+        return ""
+    counts = facts.shards.token_counts
+    share = float(counts.max()) / max(1, facts.shards.manifest.train.tokens)
+    return f" (always the most frequent token: {format_percent(share)})"
+
+
+def describe_number(number: float) -> str:
+    """Format a number in words where it is large: 3.5 million."""
+    for limit, word in ((1e9, "billion"), (1e6, "million")):
+        if number >= limit:
+            return f"{number / limit:,.1f} {word}"
+    return f"{number:,.0f}"
 
 
 def summarize(facts: RunFacts) -> str:
@@ -264,13 +324,7 @@ def choose_axis(facts: RunFacts) -> Across:
 
 def show_result(result: SavedFineTuning) -> list[Section]:
     """Build the sections on a fine-tuned model's metrics."""
-    sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
-    sections.append(tabulate_metrics(recall_evaluation(result)))
-    if (baseline := result.baseline.get(result.metric)) is not None:
-        least = format_metric(result.metric, baseline)
-        text = f"Always predicting the most frequent label has {result.metric} {least}."
-        sections.append(Paragraph(text))
-    return sections
+    return build_sections(recall_evaluation(result))
 
 
 def show_data(facts: RunFacts) -> list[Section]:

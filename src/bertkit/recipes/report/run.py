@@ -14,6 +14,7 @@ from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
 from bertkit.recipes.report.page import (
+    MEANS,
     SHOWN,
     build_page,
     choose_all_curves,
@@ -25,7 +26,7 @@ from bertkit.recipes.report.page import (
 from bertkit.recipes.settings import ReportSettings
 from bertkit.reports.figures.svg import NUM_STYLES
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table, write_report
-from bertkit.reports.text import Cell, make_legible, shorten
+from bertkit.reports.text import Cell, format_metric, is_share, make_legible, shorten
 from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
 
 
@@ -39,7 +40,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         Charts(
             compare_curves(courses, list(curves.values())),
             title="Training curves",
-            note="Training values are means over neighboring steps.",
+            note=MEANS,
         ),
         Charts(compare_curves(courses, [LOSS], MINUTES), title="Training curves over time"),
         Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
@@ -53,13 +54,32 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
             "Differing versions and machines", runs, lambda facts: facts.record.versions
         ),
         tabulate_differences("Differing model configs", runs, list_sizes),
-        Paragraph(describe_data(runs), title="Data"),
     ]
     return Report(
-        title=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
-        summary="Curves on common axes, and the settings that differ.",
+        title=state_best(runs),
+        summary=f"Curves on common axes, and the settings that differ. {describe_data(runs)}",
         sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+        name=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
     )
+
+
+def state_best(runs: Sequence[RunFacts]) -> str:
+    """State which run ends best, by the first share that all have, or by the loss."""
+    found = [last_metrics(facts) for facts in runs]
+    common = [name for name in found[0] if all(name in each for each in found)]
+    if not common:
+        return "The runs can’t be compared yet: not all have been evaluated with one metric"
+    if len({facts.record.data_fingerprint for facts in runs}) > 1:
+        return f"{pluralize(len(runs), 'run')} on different data"
+    name = next(filter(is_share, common), common[0])
+    ranked = sorted(range(len(runs)), key=lambda one: found[one][name], reverse=is_share(name))
+    best, second = (
+        (str(runs[one].path), format_metric(name, found[one][name])) for one in ranked[:2]
+    )
+    shown = f"{SHOWN.get(name, name)} {best[1]}"
+    if best[1] == second[1]:
+        return f"{best[0]} and {second[0]} end alike: {shown}"
+    return f"{best[0]} ends best: {shown} ({second[0]}: {second[1]})"
 
 
 def check_kinds(runs: Sequence[RunFacts]) -> None:

@@ -13,11 +13,12 @@ from bertkit.recipes import model_card
 from bertkit.recipes.model_card import ModelFacts, plain
 from bertkit.recipes.seq2seq.examples import PairSetCounts
 from bertkit.recipes.seq2seq.settings import Kind
-from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
+from bertkit.reports.report import Callout, Charts, Report, Section, Table
 from bertkit.reports.text import Cell, MetricCell, format_metric, make_legible, shorten
+from bertkit.tasks.sections import state_finding
 from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
-from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
+from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves
 
 # The descriptions of a set's counts; those that aren't 0 are shown.
 COUNT_NAMES = {
@@ -95,25 +96,26 @@ def build_page(
         *PACE,
     )
     sections: list[Section] = [
+        *map(Callout, saved.warnings),
         tabulate_metrics(facts),
-        *(Paragraph(warning, title="Warning") for warning in saved.warnings),
-        Charts(draw_curves(history, curves, STEPS), title="Training curves"),
         show_answers(pairs, answers),
+        Charts(draw_curves(history, curves, STEPS), title="Training curves"),
         model_card.tabulate_counts(COUNT_NAMES, saved.train, saved.dev),
-        tabulate_settings(facts.settings),
+        *facts.list_settings(),
     ]
-    return Report(title=facts.name, summary=summarize(facts), sections=sections)
+    copied = format_metric(saved.metric, saved.baseline.get(saved.metric))
+    where = f"{saved.dev.num_pairs:,} held-out pairs"
+    beside = f"copying the source: {copied}"
+    title = state_finding(saved.metric, saved.metrics[saved.metric], where, beside)
+    return Report(title, summarize(facts), sections, name=facts.name)
 
 
 def summarize(facts: Seq2SeqFacts) -> str:
-    """Summarize the run in two sentences."""
+    """Say in two sentences what was trained, and for how long."""
     saved = facts.saved
-    value = saved.metrics[saved.metric]
     ending = ", and ended early" if saved.has_ended_early else ""
     return (
-        f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
-        f" {format_metric(saved.metric, value)} on {saved.dev.num_pairs:,} held-out pairs. It"
-        " trained for"
+        f"{facts.kind.summary} {facts.origin.capitalize()}. It trained for"
         f" {pluralize(saved.num_steps, 'step')},"
         f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is {facts.weights}."
     )

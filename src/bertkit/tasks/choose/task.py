@@ -232,22 +232,21 @@ def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
     )
 
 
+ADVICE = "the model has learned nothing; try more epochs, another learning rate or another seed"
+
+
 def _warn(
     examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
 ) -> tuple[str, ...]:
-    """Warn if the model always predicts the same choice, or is no better than chance."""
-    warnings = []
+    """Warn if the model always predicts the same choice, or else is no better than chance."""
     indexes = {choice.index for choice in choices}
     if len(indexes) == 1:
-        warnings.append(f"every prediction is choice {next(iter(indexes))}")
+        return (f"every prediction is choice {next(iter(indexes))}: {ADVICE}",)
     chance = float(np.mean([1.0 / len(example.choices) for example in examples]))
-    if is_right.mean() <= chance:
-        warnings.append(
-            f"accuracy ({format_percent(is_right.mean())}) isn't above that of guessing"
-            f" ({format_percent(chance)}): the"
-            " model has learned nothing; try more epochs, another learning rate or another seed"
-        )
-    return tuple(warnings)
+    if is_right.mean() > chance:
+        return ()
+    found, least = format_percent(is_right.mean()), format_percent(chance)
+    return (f"accuracy ({found}) isn't above that of guessing ({least}): {ADVICE}",)
 
 
 @dataclass(frozen=True)

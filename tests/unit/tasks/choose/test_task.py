@@ -233,8 +233,11 @@ def test_mistakes_and_models_that_have_learned_nothing_are_told():
     examples = [ChooseExample("a", ("x", "y"), "q", label, f"line {label}") for label in (0, 1)]
     always = [TASK.decode(examples[0], None, np.array([1.0, 0.0]))] * 2
     found = TASK.evaluate(examples, always)
-    assert found.warnings[0] == "every prediction is choice 0"
-    assert "accuracy (50.0 %) isn't above that of guessing (50.0 %)" in found.warnings[1]
+    (warning,) = found.warnings
+    assert warning.startswith("every prediction is choice 0: the model has learned nothing; try")
+    both = [TASK.decode(each, None, np.array([each.label, 0.5])) for each in examples]
+    (warning,) = TASK.evaluate(examples, both).warnings
+    assert warning.startswith("accuracy (0.0 %) isn't above that of guessing (50.0 %): the model")
     (mistake,) = found.mistakes
     assert (mistake.place, mistake.text, mistake.expected, mistake.predicted) == (
         "line 1",

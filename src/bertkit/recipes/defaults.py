@@ -1,0 +1,28 @@
+"""The default settings of a run, so that pages can show which ones were chosen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertkit.base.settings import validate
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.tasks.table import TASKS
+
+
+def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return the default settings for the kind and model of stored ones; `source` names these."""
+    if (kind := KINDS.get(str(stored.get("kind")))) is not None:
+        given = {name: stored[name] for name in ("model",) if stored.get(name)}
+        return validate(kind.settings, given, source).model_dump(mode="json")
+    if stored.get("task") is None:
+        given = {
+            name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
+        }
+        return validate(PretrainSettings, given, source).model_dump(mode="json")
+    given = {name: stored[name] for name in ("features",) if stored.get(name)}
+    settings = validate(FineTuneSettings, given, source)
+    defaults = {**settings.model_dump(mode="json"), **({} if given else settings.undecided)}
+    entry = TASKS.get(str(stored["task"]))
+    task = {} if entry is None else entry.settings().model_dump(mode="json")
+    return {**task, **defaults}

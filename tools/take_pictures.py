@@ -1,56 +1,70 @@
-"""Take the pictures of attention views that the guide shows.
+"""Take the pictures of attention views that README and guide show.
 
-    python tools/take_pictures.py all-MiniLM-L6-v2/
+    python tools/take_pictures.py
 
-The model reads the guide's sentence, and Chromium opens the page. Needs Playwright and Chromium
-(`apt install chromium`, or its path in BERTKIT_CHROMIUM).
+The bundled model reads the guide's sentence, and Chromium opens the page. Needs Pillow, Playwright
+and Chromium (`apt install chromium`, or its path in BERTKIT_CHROMIUM).
 """
 
+import io
 import os
 import shutil
-import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 SENTENCE = "The animal didn't cross the street because it was too tired."
-SETTINGS = ViewSettings(layer=4, head=2, token="it")
-PICTURES = (("Heads", "light", 840), ("All heads", "dark", 800), ("Neurons", "light", 1000))
+NUM_COLORS = 96  # a picture of flat colors needs no more, and is a third as large
+# tab, color scheme, height in pixels, and the file
+PICTURES = (
+    ("Heads", "light", 592, "view-heads.png"),
+    ("Heads", "dark", 592, "view-heads-dark.png"),
+    ("All heads", "light", 800, "view-all-heads.png"),
+    ("Neurons", "light", 545, "view-neurons.png"),
+)
+LEFT_OUT = "header .quiet, .top, .legend, .controls, .options, .neuron-options, .said"
 
 
 def main() -> None:
-    """Write a PNG for each view into docs/guide."""
+    """Write the pictures into docs/guide."""
     chromium = os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         raise SystemExit("install Chromium, or name it in BERTKIT_CHROMIUM")
-    (model,) = sys.argv[1:]
-    subject = replace(InspectedModel.load(model, "cpu"), name="all-MiniLM-L6-v2")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "attention.html"
-        AttentionView.of(subject, SENTENCE, settings=SETTINGS).write(path)
+        settings = ViewSettings(importance=False)
+        AttentionView.of(find_bundled("vectors"), SENTENCE, settings=settings).write(path)
         browser: Any = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for title, scheme, height in PICTURES:
-            size = {"width": 1280, "height": height}
-            page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=1.5)
+        for title, scheme, height, name in PICTURES:
+            width = 900 if title == "Heads" else 1180
+            size = {"width": width, "height": height}
+            page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=1.6)
             page.goto(path.as_uri())
-            take_picture(page, title)
+            (GUIDE / name).write_bytes(take_picture(page, title))
         browser.close()
 
 
-def take_picture(page: Any, title: str) -> None:
-    """Open a tab, and write what is seen."""
+def take_picture(page: Any, title: str) -> bytes:
+    """Open a tab, leave out what is around the picture, and return what is seen as a PNG."""
     page.get_by_role("tab", name=title, exact=True).click()
+    page.evaluate(
+        "names => document.querySelectorAll(names).forEach((node) => { node.hidden = true; })",
+        LEFT_OUT,
+    )
+    page.mouse.move(0, 0)
     page.wait_for_timeout(1000)
-    name = title.lower().replace(" ", "-")
-    page.screenshot(path=GUIDE / f"view-{name}.png")
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    packed = io.BytesIO()
+    picture.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
+    return packed.getvalue()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ PICTURES = (
     ("Heads", "dark", 592, "view-heads-dark.png"),
     ("All heads", "light", 800, "view-all-heads.png"),
     ("Neurons", "light", 545, "view-neurons.png"),
+    ("Inputs", "light", 800, "view-inputs.png"),
 )
 LEFT_OUT = "header .quiet, .top, .legend, .controls, .options, .neuron-options, .said"
 

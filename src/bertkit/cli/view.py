@@ -102,8 +102,8 @@ def view(
             write_figures(seen, list(filter(None, figures)))
         if output is not None:
             write_page(seen, output)
-    if output is not None and seen.finding is not None and not json:
-        for line in vars(seen.finding).values():
+    if output is not None and not json:
+        for line in seen.summarize():
             print(printable(line))
     if open and output is not None:
         open_in_browser(output)

@@ -167,6 +167,13 @@ class AttentionView:
         """What the initially selected token attends to most; None for too short a text."""
         return state_finding(self.inputs, self.start)
 
+    def summarize(self) -> list[str]:
+        """Return lines on the first view of the page, if it has some, or else the finding."""
+        first = VIEWS[_list_views(self.settings)[0]]
+        if first.summarize is not None:
+            return first.summarize(first.collect(self.inputs))
+        return [] if self.finding is None else list(vars(self.finding).values())
+
     @cached_property
     def page(self) -> InteractivePage:
         """The interactive page with all selected views."""

@@ -46,6 +46,7 @@ class View:
     collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
     supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
     cross_legend: tuple[str, ...] = ()  # for cross-attention; if empty, `legend` is used
+    summarize: Callable[[dict[str, Any]], list[str]] | None = None  # what `collect` found, as lines
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

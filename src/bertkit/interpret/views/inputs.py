@@ -1,0 +1,180 @@
+"""The numbers of the inputs view: embeddings, positions beside sines, and two words swapped."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from bertkit.inference.engines.choice import find_device
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.head_predictions import round_digits
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel
+from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.nn.embeddings import Embeddings, sinusoids
+from bertkit.nn.packing import PackedBatch
+
+NUM_DIMENSIONS = 48  # of each embedding that are shown
+NUM_POSITIONS = 64
+NUM_POSITION_DIMENSIONS = 128
+STEPS = 127
+BEYOND = 0.99  # the share of the numbers that the colors tell apart
+
+LEGEND = paragraphs(
+    f"""
+    The input of a BERT is the sum of three embeddings for each token: one of the token itself, one
+    of its position and one of its segment (A or B); layer norm follows. Blue is positive, orange is
+    negative, and each block has its own scale.
+
+    The first {NUM_DIMENSIONS} dimensions are shown. The position embeddings of a BERT are trained;
+    those of the first Transformer were fixed sines and cosines of decreasing frequency (Vaswani et
+    al. 2017, section 3.5). Both make neighbors similar: the second pair of pictures shows the
+    cosine between any two positions, where blue is 1 and orange −1.
+
+    Attention alone doesn't see the order of tokens. Without position embeddings a text is a bag of
+    words: if two words change places, each keeps its vector, and so does the whole text. The table
+    at the end measures this on two words of this text.
+
+    To try: point at a cell to read its number. Compare the rows of a word that occurs twice: the
+    token embedding is the same, the position embedding isn't.
+    """
+)
+
+
+def collect_inputs(inputs: ViewInputs) -> dict[str, Any]:
+    """Return the blocks of the sum, positions and sines with their cosines, and the swap.
+
+    A block is {"rows", "limit"}: the number in a row is its step, from −127 to 127, times limit
+    over 127. "swap" is null where two words can't be swapped.
+    """
+    inspected = inputs.inspected
+    assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
+    embeddings = inspected.model.encoder.embeddings
+    encoding = inputs.observation.encoded.encoding
+    with torch.inference_mode():
+        parts = {
+            "token": embeddings.word.weight[encoding.ids],
+            "position": embeddings.position.weight[: len(encoding.ids)],
+            "segment": embeddings.token_type.weight[encoding.token_type_ids],
+            "sum": inputs.observation.states[0],
+        }
+        return {
+            "blocks": {name: _pack(part[:, :NUM_DIMENSIONS]) for name, part in parts.items()},
+            "positions": _collect_positions(embeddings),
+            "numDimensions": embeddings.word.embedding_dim,
+            "swap": _collect_swap(inputs, inspected),
+        }
+
+
+def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
+    learned = embeddings.position.weight[:NUM_POSITIONS].float().cpu()
+    tables = {"learned": learned, "sines": sinusoids(*learned.shape)}
+    return {
+        name: {
+            "table": _pack(table[:, :NUM_POSITION_DIMENSIONS]),
+            "cosines": _pack(cosine_similarity(table[:, None], table, dim=-1), limit=1.0),
+        }
+        for name, table in tables.items()
+    }
+
+
+def _pack(part: Float[Tensor, "rows columns"], limit: float | None = None) -> dict[str, Any]:
+    """Quantize numbers; those of the largest 1 % beyond the limit have its color."""
+    part = part.float().cpu()
+    if limit is None:
+        limit = float(part.abs().flatten().quantile(BEYOND)) or 1.0
+    steps = (part / limit * STEPS).round().clamp(-STEPS, STEPS).int()
+    return {"rows": steps.tolist(), "limit": round_digits(limit)}
+
+
+def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, Any] | None:
+    """Return what swapping two words changes, with and without position embeddings."""
+    encoded = inputs.observation.encoded
+    places = find_swap(encoded)
+    if places is None or inputs.observation.is_causal:
+        return None
+    first, second = places
+    order = list(range(len(encoded.tokens)))
+    order[first], order[second] = second, first
+    with ablate(inspected.model, inputs.without):
+        runs = {
+            has_positions: [
+                _run(inspected, batch if has_positions else _without_positions(batch))
+                for batch in (encoded.pack(), _reorder(encoded.pack(), order))
+            ]
+            for has_positions in (True, False)
+        }
+    words = [encoded.tokens[place] for place in places]
+    measures = {
+        f"“{words[0]}”, the input of layer 1": lambda run, place: run[0][place],
+        f"“{words[0]}”, after the last layer": lambda run, place: run[-1][place],
+        "the mean of all tokens, after the last layer": lambda run, _: run[-1].mean(dim=0),
+    }
+    rows = [
+        [name, *(_compare(runs[kind], places, measure) for kind in (True, False))]
+        for name, measure in measures.items()
+    ]
+    return {"words": words, "tokens": [encoded.tokens[index] for index in order], "rows": rows}
+
+
+def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
+    """Return the first and the last word of the first text that occurs once, of letters alone."""
+    counts, words = Counter(encoded.tokens), Counter(encoded.words)
+    rows = zip(encoded.tokens, encoded.words, encoded.encoding.token_type_ids, strict=True)
+    places = [
+        place
+        for place, (token, word, segment) in enumerate(rows)
+        if word >= 0 and segment == 0 and counts[token] == words[word] == 1
+        if len(token) > 1 and token.isalpha()
+    ]
+    return (places[0], places[-1]) if len(places) > 1 else None
+
+
+def _reorder(batch: PackedBatch, order: Iterable[int]) -> PackedBatch:
+    return replace(batch, input_ids=batch.input_ids[list(order)])
+
+
+def _without_positions(batch: PackedBatch) -> PackedBatch:
+    """Give all tokens the same position embedding, so that nothing tells their order."""
+    return replace(batch, position_ids=torch.zeros_like(batch.position_ids))
+
+
+def _run(inspected: InspectedModel, batch: PackedBatch) -> list[Float[Tensor, "length hidden"]]:
+    encoder = inspected.model.encoder
+    return [
+        state.float().cpu()
+        for state in encoder.hidden_states(batch.to(find_device(inspected.model)))
+    ]
+
+
+def _compare(runs: list[list[Tensor]], places: tuple[int, int], measure: Any) -> float:
+    """Return the cosine between a vector before the swap and the same word's after it."""
+    before, after = measure(runs[0], places[0]), measure(runs[1], places[1])
+    return round_digits(float(cosine_similarity(before, after, dim=0)))
+
+
+def summarize_inputs(collected: dict[str, Any]) -> list[str]:
+    """Return the swap as lines of text."""
+    swap = collected["swap"]
+    if swap is None:
+        return []
+    first, second = swap["words"]
+    rows = [["cosine before and after", "with positions", "without positions"]]
+    rows += [[name, *(f"{cosine:.3f}" for cosine in cosines)] for name, *cosines in swap["rows"]]
+    width = max(len(row[0]) for row in rows)
+    table = [f"{name:{width}}  {one:>14}  {other:>17}" for name, one, other in rows]
+    return [f"“{first}” and “{second}” swapped: {' '.join(swap['tokens'])}", *table]
+
+
+INPUTS = View(
+    name="inputs",
+    title="Inputs",
+    legend=LEGEND,
+    collect=collect_inputs,
+    summarize=summarize_inputs,
+    supports=lambda inputs: isinstance(inputs.inspected, InspectedModel),
+)

@@ -1,0 +1,93 @@
+"""The inputs view: blocks that add up, sines beside learned positions, and swapped words."""
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.attention_view import AttentionView
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.settings import ViewSettings
+from bertkit.interpret.views.inputs import NUM_DIMENSIONS, STEPS, collect_inputs, find_swap
+from bertkit.interpret.views.view import ViewInputs
+from bertkit.nn.embeddings import sinusoids
+
+TEXT, PAIR = "the dog saw the hat", "a cat lost it ."
+
+
+@pytest.fixture(scope="module")
+def inspected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs") / "small"
+    save_small(folder)
+    return InspectedModel.load(folder)
+
+
+def observe(inspected, text=TEXT, pair=None):
+    return ViewInputs(inspected, inspected.observe(inspected.read(text, pair)))
+
+
+def unpack(part):
+    return np.array(part["rows"]) * part["limit"] / STEPS
+
+
+def test_the_blocks_are_the_embeddings_and_what_the_encoder_makes_of_them(inspected):
+    inputs = observe(inspected, TEXT, PAIR)
+    blocks = collect_inputs(inputs)["blocks"]
+    embeddings, encoding = inspected.model.encoder.embeddings, inputs.observation.encoded.encoding
+    summed = sum(
+        table.weight[ids].detach()
+        for table, ids in (
+            (embeddings.word, encoding.ids),
+            (embeddings.position, range(len(encoding.ids))),
+            (embeddings.token_type, encoding.token_type_ids),
+        )
+    )
+    expected = embeddings.norm(summed)[:, :NUM_DIMENSIONS].detach().numpy()
+    limit = blocks["sum"]["limit"]
+    found = unpack(blocks["sum"])
+    assert found == pytest.approx(expected.clip(-limit, limit), abs=limit / STEPS)
+    tokens = inputs.observation.encoded.tokens
+    first, second = (place for place, token in enumerate(tokens) if token == "the")
+    assert blocks["token"]["rows"][first] == blocks["token"]["rows"][second]
+    assert blocks["position"]["rows"][first] != blocks["position"]["rows"][second]
+    assert blocks["segment"]["rows"][1] != blocks["segment"]["rows"][-1]
+
+
+def test_sines_stand_beside_the_learned_positions(inspected):
+    positions = collect_inputs(observe(inspected))["positions"]
+    learned = inspected.model.encoder.embeddings.position.weight.detach()
+    sines = unpack(positions["sines"]["table"])
+    assert sines == pytest.approx(sinusoids(*learned.shape).numpy(), abs=0.02)
+    for name in ("learned", "sines"):
+        cosines = unpack(positions[name]["cosines"])
+        assert np.diag(cosines) == pytest.approx(1.0)
+        assert cosines == pytest.approx(cosines.T)
+
+
+def test_swapped_words_change_nothing_without_positions(inspected):
+    swap = collect_inputs(observe(inspected))["swap"]
+    assert swap["words"] == ["dog", "hat"]
+    assert swap["tokens"] == ["[CLS]", "the", "hat", "saw", "the", "dog", "[SEP]"]
+    for _, with_positions, without_positions in swap["rows"]:
+        assert with_positions < 0.9999
+        assert without_positions == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_swap_is_summarized_in_lines(inspected):
+    view = AttentionView.of(inspected, TEXT, settings=ViewSettings(views="inputs"))
+    first, heading, *rows = view.summarize()
+    assert first == "“dog” and “hat” swapped: [CLS] the hat saw the dog [SEP]"
+    assert heading.split("  ")[0] == "cosine before and after"
+    assert [row.split()[-1] for row in rows] == ["1.000"] * 3
+    assert AttentionView.of(inspected, TEXT).summarize()[0] == view.finding.title
+
+
+def test_a_text_without_two_words_that_occur_once_has_no_swap(inspected):
+    assert collect_inputs(observe(inspected, "the the dog"))["swap"] is None
+    assert find_swap(inspected.read("the dog saw the hat")) == (2, 5)
+
+
+def test_a_pass_in_inference_mode_leaves_the_model_as_it_was(inspected):
+    collect_inputs(observe(inspected))
+    weight = inspected.model.encoder.embeddings.word.weight
+    assert not torch.is_inference(weight)

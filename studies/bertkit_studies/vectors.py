@@ -81,11 +81,12 @@ def describe_vectors(
     vocabulary = shards.load_tokenizer().vocabulary
     frequent = (shards.token_counts * has_vector).argsort(kind="stable")[::-1]
     words = (vocabulary[number] for number in frequent.tolist() if has_vector[number])
-    telling = (word for word in words if word.isalpha() and len(word) >= TELLING_LETTERS)
+    telling = [word for word in words if word.isalpha() and len(word) >= TELLING_LETTERS]
+    example = telling[len(telling) // 2] if telling else "WORD"  # neither frequent nor rare
     return (
         f"{num_vectors:,} of the {len(vocabulary):,} entries of the vocabulary have a vector of"
         f" {size:,} features; the others occur fewer than {settings.min_count:,} times.\n"
-        f"Try: bertkit nearest {quote(str(output))} {next(telling, 'WORD')}\n"
+        f"Try: bertkit nearest {quote(str(output))} {example}\n"
     )
 
 
@@ -103,7 +104,7 @@ def skip_thought(
     With --data and --output the network is trained: it reads a sentence and predicts the sentences
     before and after it. The same command resumes after Ctrl-C. Without them, the first argument is
     the folder of such a run, and the lines of --file are compared with each text by cosine. A line
-    that is the text itself is left out.
+    that is the text itself is left out, and a line that occurs twice counts once.
 
     **Examples**
 
@@ -148,7 +149,7 @@ def train(data: Path, output: Path, settings: SkipThoughtSettings, *, json: bool
 def compare(run: Path, texts: Sequence[str], file: Path, top_k: int, *, json: bool) -> None:
     """Print the lines of a file that are nearest to each text."""
     queries = [text for _, text in gather_texts(texts, None)]
-    lines = [line for _, line in gather_texts((), file)]
+    lines = list(dict.fromkeys(line for _, line in gather_texts((), file)))
     from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
     from bertkit.checkpoints.run_folder import find_checkpoint
     from bertkit.inference.embeddings.similarity import compare_all

@@ -9,6 +9,7 @@ from tests.e2e.small import without_precision
 
 from bertkit.cli.main import main
 
+BUNDLED = "the model that comes with bertkit; --model names another"
 TEXT = "the cat saw a dog. a dog lost the hat!\n\nthe hat\n\na cat saw the hat. the dog saw.\n"
 
 
@@ -90,7 +91,7 @@ def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "there is no text: name a file"),
+        ([], "is a folder; name one file of texts"),  # one argument is a file
         (["none.txt"], "doesn't exist"),
         (["--sentence", "3"], "there is no option --sentence"),
         (["--beams", "4"], "extracts sentences, so it takes no beams"),
@@ -104,8 +105,15 @@ def test_errors_are_one_line(model, article, capsys, words, message):
     out, err = run(capsys, model, *files, *words, code=2)
     assert message in err
     assert out == ""
-    assert err.startswith("bertkit: ")
-    assert err.count("\n") == 1
+    *told, error = err.splitlines()
+    assert error.startswith("bertkit: ")
+    assert told == ([] if words else [f"with {BUNDLED}"])
+
+
+def test_without_a_model_the_bundled_one_extracts(article, capsys):
+    out, err = run(capsys, article, "--sentences", 1, "--engine", "torch")
+    assert f"with {BUNDLED}" in err
+    assert out.strip() in TEXT
 
 
 def test_a_missing_file_is_told_before_anything_is_read(tmp_path, article, capsys):

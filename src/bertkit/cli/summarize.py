@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Words, legible, list_problems
+from bertkit.cli.texts import NamedModel, Words, legible, list_problems, take_model_and_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -37,9 +37,8 @@ SIMILARITY_CHARS = 18
 
 
 def summarize(
-    model: str,
-    /,
-    *files: Words,
+    *inputs: Words,
+    model: NamedModel = None,
     settings: Annotated[SummarySettings, Parameter(name="*")] = SummarySettings(),  # noqa: B008
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
     embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
@@ -59,7 +58,7 @@ def summarize(
 
     **Examples**
 
-        bertkit summarize all-MiniLM-L6-v2/ article.txt --sentences 3
+        bertkit summarize article.txt --sentences 3
 
         bertkit summarize all-MiniLM-L6-v2/ report.txt --words 100 --diversity 0.5 --why
 
@@ -68,8 +67,9 @@ def summarize(
         zcat speech.txt.gz | bertkit summarize run/ - --share 0.05
 
     Args:
-        model: A model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
-        files: Files of texts; - is standard input.
+        inputs: Files of texts, or - for standard input; of several arguments, the first is the
+            model, unless --model names it.
+        model: The model.
         settings: Length of summaries, and choice of sentences.
         table: How to read the files.
         embedding: How an encoder embeds sentences.
@@ -79,8 +79,7 @@ def summarize(
         json: Print one JSON object per text, with the same details and character positions.
     """
     check_standard_output()
-    if not files:
-        raise InputError("there is no text: name a file, or - for standard input")
+    model, files = take_model_and_files(inputs, model)
     texts = SummarizedTexts(files, table)
     from bertkit.inference.generation.summarizer import load_summarizer
 
@@ -104,7 +103,7 @@ def summarize(
 class SummarizedTexts:
     """The texts of some files, and where they came from until their summaries are there."""
 
-    def __init__(self, files: tuple[str, ...], table: TableSettings) -> None:
+    def __init__(self, files: list[str], table: TableSettings) -> None:
         from bertkit.data.tables.texts import open_texts
 
         self._files, self._table = files, table

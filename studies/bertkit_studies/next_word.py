@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,7 @@ from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, describe_next
 from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
 from bertkit.reports.text import format_percent
 from bertkit_studies.baselines.settings import LanguageModelSettings
@@ -69,7 +68,7 @@ def train(data: Path, output: Path, settings: LanguageModelSettings, *, json: bo
         from bertkit_studies.baselines.language_model import train_language_model
 
     result = train_language_model(data, output, settings)
-    trial = f'bertkit next-word {quote(str(output))} "She opened the"'
+    trial = describe_next("next-word", output, "She opened the")
     sys.stdout.write(describe_training(result, trial, json=json))
 
 
@@ -82,7 +81,7 @@ def describe_training(result: "RecurrentResult", trial: str, *, json: bool) -> s
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
-        f"Try: {trial}\n"
+        f"{trial}\n"
     )
 
 

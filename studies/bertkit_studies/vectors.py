@@ -4,7 +4,6 @@ import json as json_module
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,7 @@ from cyclopts.validators import Number
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import open_output
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, describe_next
 from bertkit.cli.texts import Words, gather_texts, printable
 from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.next_word import describe_training
@@ -86,7 +85,7 @@ def describe_vectors(
     return (
         f"{num_vectors:,} of the {len(vocabulary):,} entries of the vocabulary have a vector of"
         f" {size:,} features; the others occur fewer than {settings.min_count:,} times.\n"
-        f"Try: bertkit nearest {quote(str(output))} {example}\n"
+        f"{describe_next('nearest', output, example)}\n"
     )
 
 
@@ -141,8 +140,8 @@ def train(data: Path, output: Path, settings: SkipThoughtSettings, *, json: bool
         from bertkit_studies.baselines.skip_thought import train_skip_thought
 
     result = train_skip_thought(data, output, settings)
-    folder = quote(str(output))
-    trial = f'bertkit study skip-thought {folder} "She opened the door." --file sentences.txt'
+    words = ("She opened the door.", "--file", "sentences.txt")
+    trial = describe_next("study", "skip-thought", output, *words)
     sys.stdout.write(describe_training(result, trial, json=json))
 
 

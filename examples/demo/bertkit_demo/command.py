@@ -3,12 +3,12 @@
 import json as json_module
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from bertkit.base.progress import announce
+from bertkit.cli.output import describe_next
 from bertkit_demo.settings import DemoSettings
 
 
@@ -52,5 +52,5 @@ def demo(
     print(
         f"\n{describe_result(result.accuracies)}\n"
         f"{result.elapsed_seconds / 60:.1f} minutes in total. Report: {result.report.resolve()}\n"
-        f"Try: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
+        f"{describe_next('fill-mask', result.run, 'The function returns a [MASK].')}"
     )

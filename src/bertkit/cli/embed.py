@@ -1,6 +1,7 @@
 """`bertkit embed`: embed a file of texts."""
 
 import json as json_module
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,13 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
-from bertkit.cli.output import check_standard_output, describe_files
+from bertkit.cli.output import check_standard_output, describe_files, suggest
 from bertkit.cli.texts import (
     NamedModel,
     Words,
     gather_texts,
     list_problems,
+    name_again,
     take_model,
     take_model_and_files,
 )
@@ -93,6 +95,7 @@ def embed(
 
     if output is not None and is_folder(output):
         print(describe_files(embed_files(model, texts, output, settings, files), json=json))
+        _suggest_search(model, texts, settings, json=json)
         return
     check_is_single(files)
     if output is None:
@@ -107,6 +110,17 @@ def embed(
         announce(_describe_embedding(embed_lines(embedder, opened, print), json=json))
     else:
         print(_describe_embedding(run(model, texts, output, settings), json=json))
+    _suggest_search(model, texts, settings, json=json or output is None)
+
+
+def _suggest_search(
+    model: str, texts: Sequence[str], settings: EmbedSettings, *, json: bool
+) -> None:
+    """Suggest to search the texts that were embedded."""
+    corpus = [word for text in texts for word in ("--corpus", text)]
+    column = [] if settings.text_column is None else ["--text-column", settings.text_column]
+    words = ["search", *name_again(model), "a query", *corpus, *column]
+    suggest(*words, json=json or "-" in texts)
 
 
 def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
@@ -199,6 +213,7 @@ def features(
     with open_output(output, "writing features into", inputs=[texts], check=check) as place:
         stream = FeatureStream(model, texts, settings)
         print(_describe_features(write_features(stream, place), json=json))
+    suggest("similarity", *name_again(model), "The cat slept.", "A cat was asleep.", json=json)
 
 
 def _describe_features(result: "FeaturesResult", *, json: bool) -> str:

@@ -1,6 +1,7 @@
 """`bertkit evaluate`: evaluate a model on labeled data, minimal pairs or held-out text."""
 
 import json as json_module
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, suggest
 from bertkit.cli.texts import Encoder, describe_metrics, legible, open_result
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
@@ -119,6 +120,11 @@ def evaluate(
         print(json_module.dumps(summarize(result), ensure_ascii=False))
     else:
         print(*map(legible, render(result)), sep="\n")
+    if output is None:
+        suggest("evaluate", model, data, "--output", "evaluation", json=json)
+    else:
+        example = TASKS[result.task.name].inputs.example
+        suggest(result.task.name, model, *shlex.split(example), json=json)
 
 
 def describe_pairs(result: "PairsResult", *, json: bool) -> str:

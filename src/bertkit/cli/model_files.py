@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, suggest
 from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
 from bertkit.reports.text import format_percent, show
@@ -253,6 +253,7 @@ def convert(
     if dropped := ", ".join(result.dropped):
         lines.append(f"dropped, because they are copies or not weights: {dropped}")
     _show_folder(result, lines, json=json)
+    suggest("inspect", output, json=json)
 
 
 def _show_folder(
@@ -306,6 +307,7 @@ def export(
     result = run(model, output, settings, revision=revision)
     line = f"{result.target}, {settings.precision}; outputs {', '.join(result.outputs)};"
     _show_folder(result, [line], json=json)
+    suggest("inspect", output, json=json)
 
 
 def devices(*, json: bool = False) -> None:

@@ -8,6 +8,8 @@ import codecs
 import json as json_module
 import logging
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -21,6 +23,7 @@ from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
 from bertkit.data.file_parts import FilesResult
+from bertkit.reports.text import make_legible
 
 # Flags that lower memory use, most effective first.
 FLAGS = (
@@ -190,6 +193,27 @@ def describe_files(result: FilesResult, *, json: bool) -> str:
     done += f", {num_before:,} of them done before" if num_before else ""
     counts = ", ".join(f"{number:,} {name}" for name, number in result.counts.items())
     return "; ".join(filter(None, (done, counts.replace("_", " "))))
+
+
+PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that no shell changes
+UNQUOTABLE = set('"$`\\!')  # characters that a shell reads inside double quotes
+
+
+def describe_next(*words: object) -> str:
+    """Describe the next command to try, quoted for a shell."""
+    return f"Try: bertkit {' '.join(_quote(str(word)) for word in words)}"
+
+
+def suggest(*words: object, json: bool) -> None:
+    """Announce the next command to try, unless a program reads the result (`json`)."""
+    if not json:
+        announce(make_legible(describe_next(*words)))
+
+
+def _quote(word: str) -> str:
+    if PLAIN.fullmatch(word):
+        return word
+    return shlex.quote(word) if UNQUOTABLE & set(word) else f'"{word}"'
 
 
 def settle_standard_error() -> None:

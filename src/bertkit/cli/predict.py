@@ -1,6 +1,7 @@
 """`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
 
 import json as json_module
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +15,7 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import describe_files
+from bertkit.cli.output import describe_files, describe_next, suggest
 from bertkit.cli.texts import (
     NO_TEXT,
     Encoder,
@@ -128,7 +129,8 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
         f"{result.output}: {pluralize(saved.num_steps, 'step')},"
         f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
     )
-    example = f"Try: bertkit {saved.kind} {result.output} --help"
+    words = ("A text to summarize.",) if saved.kind == "summarize" else ("A text to translate.",)
+    example = describe_next(saved.kind, result.output, *words)
     return legible("\n".join((line, *saved.warnings, example)))
 
 
@@ -162,6 +164,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         else:
             result = run_search(sources, output, task, settings, search)
         print(describe(result, json=json))
+        suggest(name, output, *shlex.split(entry.inputs.example), json=json)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
         name=name, summary=entry.summary, data=entry.example_data

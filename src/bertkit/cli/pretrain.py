@@ -13,7 +13,13 @@ from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import check_share, check_standard_output, describe_missing
+from bertkit.cli.output import (
+    check_share,
+    check_standard_output,
+    describe_missing,
+    describe_next,
+    suggest,
+)
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
@@ -23,6 +29,9 @@ from bertkit.reports.text import format_percent
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.replay import Replay
     from bertkit.recipes.train_tokenizer import TrainTokenizerResult
+
+
+MAX_NAMED = 3  # of more inputs, such as a shell makes of a glob, their folders are suggested
 
 
 def train_tokenizer(
@@ -65,6 +74,10 @@ def train_tokenizer(
         print(json_module.dumps(facts))
         return
     print("\n".join(describe_result(result, settings)))
+    shards = output.parent / "shards"
+    folders = sorted({text.rpartition("/")[0] or "." for text in inputs})
+    texts = inputs if len(inputs) <= MAX_NAMED else folders
+    suggest("prepare", *texts, "--tokenizer", output, "--output", shards, json=json)
 
 
 def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:
@@ -174,6 +187,8 @@ def prepare(
     else:
         rate = result.bytes_per_second / 1e6
         print(f"{megabytes:,.2f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
+    run_folder = output.parent / "run"
+    suggest("pretrain", "--data", output, "--minutes", 10, "--output", run_folder, json=json)
 
 
 def pretrain(
@@ -221,14 +236,14 @@ def pretrain(
     if json:
         print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
         return
-    command = f'fill-mask {show(output)} "She opened the [MASK]."'
+    trial = ("fill-mask", show(output), "She opened the [MASK].")
     if settings.objective == "causal":
-        command = f'generate {show(output)} "She opened the"'
+        trial = ("generate", show(output), "She opened the")
     print(
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
-        f"Try: bertkit {command}"
+        f"{describe_next(*trial)}"
     )
 
 

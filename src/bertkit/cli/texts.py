@@ -202,6 +202,13 @@ def take_bundled(part: "Part") -> str:
 METRIC_WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
 
 
+def name_again(model: str) -> list[str]:
+    """Return the flag that names a model in a further command; none for the bundled one."""
+    from bertkit.checkpoints.hub import PACKAGE
+
+    return [] if Path(model).parent.name == PACKAGE else ["--model", model]
+
+
 def open_result(
     output: Path | None,
     activity: str,

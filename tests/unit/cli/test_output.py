@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from bertkit.cli.main import main
 from bertkit.cli.output import (
     ReaderGoneError,
     check_standard_output,
+    describe_next,
     describe_shortage,
     hold_standard_output,
     settle_standard_error,
@@ -210,3 +212,20 @@ module.main(["open-files"])
 
 def test_no_file_takes_the_place_of_a_closed_stream():
     assert run_line(f"{sys.executable} -c '{OPENING}' <&- >&- 2>&-").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("run/step-1.npy", "run/step-1.npy"),
+        ("She opened the [MASK].", '"She opened the [MASK]."'),
+        ("my folder", '"my folder"'),
+        ("$HOME", "'$HOME'"),
+        ('say "yes"', "'say \"yes\"'"),
+        ("", '""'),
+    ],
+)
+def test_a_command_to_try_can_be_pasted_into_a_shell(word, shown):
+    line = describe_next("embed", word)
+    assert line == f"Try: bertkit embed {shown}"
+    assert shlex.split(line)[2:] == ["embed", word]

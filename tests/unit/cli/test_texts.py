@@ -271,7 +271,7 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
     tuned = ["finetune", "classify", "--train", "train.csv", "--output", "tuned"]
     assert main([*tuned, "--epochs", "1", "--max-length", "12"]) == 0
     card = (tmp_path / "tuned" / "README.md").read_text()
-    assert "Fine-tuned from bertkit-minilm-vectors" in card
+    assert "Fine-tuned from all-MiniLM-L6-v2 (comes with bertkit)" in card
     assert "bertkit-minilm-vectors" in (tmp_path / "attention.html").read_text()
     index = ["search", "the cat", "--corpus", "texts.txt", "--max-length", "9"]
     assert main(index) == 2

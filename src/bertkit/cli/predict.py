@@ -49,9 +49,9 @@ FINETUNE_DOCSTRING = """{summary}
 
         bertkit finetune {name} --train train{data} --dev dev{data} --output out/
 
-        bertkit finetune {name} --model M --train train{data} --output seed1/ --epochs 4 --seed 1
+        bertkit finetune {name} --model bert/ --train train{data} --output seed1/ --seed 1
 
-        bertkit finetune {name} --model M --train train{data} --output top/ --search paper --seeds 3
+        bertkit finetune {name} --model bert/ --train train{data} --output top/ --search paper
 
     Args:
         model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of

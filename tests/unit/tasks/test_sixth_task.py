@@ -149,4 +149,4 @@ def test_its_commands_are_in_the_help(capsys):
     assert main(["finetune", "count", "--help"]) == 0
     shown = capsys.readouterr().out
     assert "--max-length" in shown
-    assert "bertkit finetune count --model M --train train.csv" in " ".join(shown.split())
+    assert "bertkit finetune count --model bert/ --train train.csv" in " ".join(shown.split())

@@ -239,7 +239,7 @@ TRANSLATE_HELP = """Train a translation model on parallel text.
 
         bertkit finetune translate --train a.tsv --source-column de --target-column en --output m/
 
-        bertkit finetune translate --model M --train train.de train.en --output warm/ --minutes 20
+        bertkit finetune translate --model bert/ --train train.de train.en --output warm/
 
     Args:
         train: Two files, line n of one belonging to line n of the other, or one with a column for
@@ -257,7 +257,7 @@ SUMMARIZE_HELP = """Train a summarization model on texts with reference summarie
 
     **Examples**
 
-        bertkit finetune summarize --model M --train articles.jsonl --output summaries/
+        bertkit finetune summarize --model bert/ --train articles.jsonl --output summaries/
 
         bertkit finetune summarize --train train.jsonl --dev dev.jsonl --output five/ --epochs 5
 

@@ -21,6 +21,8 @@ from bertkit.nn.packing import PackedBatch
 NUM_DIMENSIONS = 48  # of each embedding that are shown
 NUM_POSITIONS = 64
 NUM_POSITION_DIMENSIONS = 128
+NUM_LISTED = 24  # tokens whose embeddings are measured in text
+DISTANCES = (1, 2, 4, 8)
 STEPS = 127
 BEYOND = 0.99  # the share of the numbers that the colors tell apart
 
@@ -65,9 +67,22 @@ def collect_inputs(inputs: ViewInputs) -> dict[str, Any]:
         return {
             "blocks": {name: _pack(part[:, :NUM_DIMENSIONS]) for name, part in parts.items()},
             "positions": _collect_positions(embeddings),
+            "lengths": [
+                [token, "AB"[segment], lengths]
+                for token, segment, lengths in zip(
+                    encoding.tokens, encoding.token_type_ids, _measure(parts), strict=True
+                )
+            ],
             "numDimensions": embeddings.word.embedding_dim,
             "swap": _collect_swap(inputs, inspected),
         }
+
+
+def _measure(parts: dict[str, Float[Tensor, "length hidden"]]) -> list[list[float]]:
+    """Return the lengths of each token's three embeddings."""
+    lengths = [parts[name].float().norm(dim=-1) for name in ("token", "position", "segment")]
+    measured: list[list[float]] = torch.stack(lengths, dim=1).tolist()
+    return measured
 
 
 def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
@@ -76,9 +91,15 @@ def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
     return {
         name: {
             "table": _pack(table[:, :NUM_POSITION_DIMENSIONS]),
-            "cosines": _pack(cosine_similarity(table[:, None], table, dim=-1), limit=1.0),
+            "cosines": _pack(cosines, limit=1.0),
+            "byDistance": [
+                [distance, float(cosines.diagonal(distance).mean())]
+                for distance in DISTANCES
+                if distance < len(table)
+            ],
         }
         for name, table in tables.items()
+        for cosines in [cosine_similarity(table[:, None], table, dim=-1)]
     }
 
 
@@ -158,8 +179,21 @@ def _compare(runs: list[list[Tensor]], places: tuple[int, int], measure: Any) ->
 
 
 def summarize_inputs(collected: dict[str, Any]) -> list[str]:
-    """Return the swap as lines of text."""
-    swap = collected["swap"]
+    """Return the lengths of the embeddings, the likeness of positions and the swap as text."""
+    lines = ["length of embeddings     token  position  segment"]
+    rows = collected["lengths"][:NUM_LISTED]
+    lines += [
+        f"{place:3} {segment} {token:16} {lengths[0]:8.3f} {lengths[1]:9.3f} {lengths[2]:8.3f}"
+        for place, (token, segment, lengths) in enumerate(rows, start=1)
+    ]
+    for name in ("learned", "sines"):
+        pairs = collected["positions"][name]["byDistance"]
+        cosines = [f"{value:.3f} at distance {distance}" for distance, value in pairs]
+        lines.append(f"cosine of positions, {name}: {', '.join(cosines)}")
+    return [*lines, *_summarize_swap(collected["swap"])]
+
+
+def _summarize_swap(swap: dict[str, Any] | None) -> list[str]:
     if swap is None:
         return []
     first, second = swap["words"]

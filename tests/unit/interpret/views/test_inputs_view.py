@@ -75,7 +75,13 @@ def test_swapped_words_change_nothing_without_positions(inspected):
 
 def test_the_swap_is_summarized_in_lines(inspected):
     view = AttentionView.of(inspected, TEXT, settings=ViewSettings(views="inputs"))
-    first, heading, *rows = view.summarize()
+    lengths, measures = view.summarize()[:8], view.summarize()[8:10]
+    assert [line.split()[2] for line in lengths[1:]] == view.tokens
+    word = inspected.model.encoder.embeddings.word.weight.detach()
+    id_ = view.inputs.observation.encoded.encoding.ids[2]
+    assert float(lengths[3].split()[3]) == pytest.approx(float(word[id_].norm()), abs=6e-4)
+    assert [line.split(":")[0].split(", ")[1] for line in measures] == ["learned", "sines"]
+    first, heading, *rows = view.summarize()[10:]
     assert first == "“dog” and “hat” swapped: [CLS] the hat saw the dog [SEP]"
     assert heading.split("  ")[0] == "cosine before and after"
     assert [row.split()[-1] for row in rows] == ["1.000"] * 3

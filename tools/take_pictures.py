@@ -21,15 +21,16 @@ from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
-SENTENCE = "The animal didn't cross the street because it was too tired."
+ANIMAL = "The animal didn't cross the street because it was too tired."
+DOG = "The dog bit the man."
 NUM_COLORS = 96  # a picture of flat colors needs no more, and is a third as large
-# tab, color scheme, height in pixels, and the file
+# text, tab, color scheme, width and height in pixels, and the file
 PICTURES = (
-    ("Heads", "light", 592, "view-heads.png"),
-    ("Heads", "dark", 592, "view-heads-dark.png"),
-    ("All heads", "light", 800, "view-all-heads.png"),
-    ("Neurons", "light", 545, "view-neurons.png"),
-    ("Inputs", "light", 800, "view-inputs.png"),
+    (ANIMAL, "Heads", "light", 900, 592, "view-heads.png"),
+    (ANIMAL, "Heads", "dark", 900, 592, "view-heads-dark.png"),
+    (ANIMAL, "All heads", "light", 1180, 800, "view-all-heads.png"),
+    (ANIMAL, "Neurons", "light", 1180, 545, "view-neurons.png"),
+    (DOG, "Inputs", "light", 1280, 860, "view-inputs.png"),
 )
 LEFT_OUT = "header .quiet, .top, .legend, .controls, .options, .neuron-options, .said"
 
@@ -39,13 +40,12 @@ def main() -> None:
     chromium = os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         raise SystemExit("install Chromium, or name it in BERTKIT_CHROMIUM")
+    settings = ViewSettings(importance=False)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        path = Path(folder) / "attention.html"
-        settings = ViewSettings(importance=False)
-        AttentionView.of(find_bundled("vectors"), SENTENCE, settings=settings).write(path)
         browser: Any = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for title, scheme, height, name in PICTURES:
-            width = 900 if title == "Heads" else 1180
+        for text, title, scheme, width, height, name in PICTURES:
+            path = Path(folder) / "attention.html"
+            AttentionView.of(find_bundled("vectors"), text, settings=settings).write(path)
             size = {"width": width, "height": height}
             page = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=1.6)
             page.goto(path.as_uri())
@@ -58,7 +58,7 @@ def take_picture(page: Any, title: str) -> bytes:
     page.get_by_role("tab", name=title, exact=True).click()
     page.evaluate(
         "names => document.querySelectorAll(names).forEach((node) => { node.hidden = true; })",
-        LEFT_OUT,
+        LEFT_OUT + (", h1" if title == "Inputs" else ""),
     )
     page.mouse.move(0, 0)
     page.wait_for_timeout(1000)

@@ -14,7 +14,7 @@ NEW = (
 
 def main() -> None:
     """Train encoder and decoder from random weights, and print translations."""
-    # The sentences are made of 60 words, in the patterns that the pairs have. Outside of these the
+    # The sentences are made of 55 words, in the patterns that the pairs have. Outside of these the
     # model knows nothing; docs/guide/translate.md says what 29,000 captions and an hour give.
     translate = bertkit.finetune(
         "translate",

@@ -14,7 +14,7 @@ COMMAND = "bertkit study small --output 'a b'"
 def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
     outcome = build_outcome()
     write_pages(tmp_path, outcome, COMMAND)
-    html = (tmp_path / "report.html").read_text("utf-8")
+    html = (tmp_path / "report.html").read_text("utf-8").replace("\N{NO-BREAK SPACE}", " ")
     for words in (
         "Is good better than bad?",
         "A paper found that it is.",

@@ -52,7 +52,7 @@ def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
     assert all(bool(example["bundled"]) == is_bundled() for example in result["examples"])
     assert any(example["before"] != example["after"] for example in result["examples"])
     html = (folder / "report.html").read_text(encoding="utf-8")
-    assert f"{100 * accuracies['neighbors']:.1f} %" in html
+    assert f"{100 * accuracies['neighbors']:.1f}\N{NO-BREAK SPACE}%" in html
     assert "<polyline" in html
     assert FillMask.load(folder / "run")("The [MASK] is empty.").blanks
 

@@ -43,7 +43,7 @@ FACTS = DemoFacts(
 
 
 def test_the_page_holds_the_result_the_examples_and_the_way_on():
-    html = render_report(build_report(FACTS))
+    html = render_report(build_report(FACTS)).replace("\N{NO-BREAK SPACE}", " ")
     for words in (
         "for 2.1 minutes",
         "12.4 %",
@@ -86,6 +86,8 @@ def test_training_curves_are_means_and_held_out_ones_are_the_evaluations():
 def test_the_bundled_model_has_a_column_if_it_was_there():
     assert "Bundled model" not in render_report(build_report(FACTS))
     examples = [replace(FACTS.examples[0], bundled="list 33.0 %")]
-    html = render_report(build_report(replace(FACTS, examples=examples)))
+    html = render_report(build_report(replace(FACTS, examples=examples))).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
     assert "Bundled model" in html
     assert "list 33.0 %" in html

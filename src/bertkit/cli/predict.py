@@ -129,7 +129,7 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
         f"{result.output}: {pluralize(saved.num_steps, 'step')},"
         f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
     )
-    words = ("A text to summarize.",) if saved.kind == "summarize" else ("A text to translate.",)
+    words = KINDS[saved.kind].file_arguments.split()
     example = describe_next(saved.kind, result.output, *words)
     return legible("\n".join((line, *saved.warnings, example)))
 

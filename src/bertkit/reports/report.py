@@ -5,6 +5,7 @@ security policy forbids it to fetch anything. All text is escaped; no text is ev
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,6 +21,8 @@ from bertkit.reports.figures.picture import Picture
 from bertkit.reports.figures.svg import DARK, LIGHT, drawing_style
 from bertkit.reports.mistakes import Mistakes
 from bertkit.reports.text import Cell, format_cell, is_numeric, make_legible, shorten
+
+_BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")  # where a line must not end
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def render_report(report: Report) -> str:
         dark=DARK,
         style=Markup(style),  # noqa: S704 - our own file
     )
-    return make_legible(page)
+    return make_legible(_BEFORE_PERCENT.sub("\N{NO-BREAK SPACE}", page))
 
 
 def write_report(path: Path, report: Report) -> FileRecord:

@@ -148,8 +148,8 @@ def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
     ]
     html = render_report(Report("t", "s", [Mistakes(mistakes)]))
     assert '<mark class="predicted">&lt;b&gt;<small>predicted X</small></mark> c' in html
-    assert "<b>Predicted</b> <bdi>no</bdi> (98.7 %)" in html
-    assert html.count(" %)</span>") == 1
+    assert "<b>Predicted</b> <bdi>no</bdi> (98.7\N{NO-BREAK SPACE}%)" in html
+    assert html.count("\N{NO-BREAK SPACE}%)</span>") == 1
     assert "<b>True</b> <bdi>yes</bdi>" in html
     assert "dev.csv, line 3" in html
     folded = html[html.index("<summary>") : html.index("</details>")]

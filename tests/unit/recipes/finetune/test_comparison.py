@@ -103,6 +103,6 @@ def test_lines_name_each_choice_and_mark_the_best():
 
 def test_the_page_shows_all_runs():
     found = compare((LOW, [0.5, 0.25]), (ODD, [math.nan, math.nan]))
-    page = render_report(Report("title", "", found.sections()))
+    page = render_report(Report("title", "", found.sections())).replace("\N{NO-BREAK SPACE}", " ")
     for words in ("accuracy of the runs", "37.5 % (25.0–50.0 %)", "as decided", "not defined"):
         assert words in page, words

@@ -39,7 +39,8 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 def render(*paths: Path, **settings) -> str:
     output = paths[0].parent / "page.html"
-    return report(paths, output, ReportSettings(overwrite=True, **settings)).report.read_text()
+    page = report(paths, output, ReportSettings(overwrite=True, **settings)).report
+    return page.read_text().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def take_picture(folder: Path) -> dict[str, tuple[int, bytes]]:

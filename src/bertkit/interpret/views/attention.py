@@ -13,6 +13,7 @@ from bertkit.interpret.head_predictions import fills_words, round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_perplexity
 
 READING_HEADS = (
@@ -144,10 +145,10 @@ TOKENS_LEGEND = paragraphs(
     uniform attention to 5 tokens.
 
     The grid has a row for each layer and a column for each head. A head is named after the target
-    of at least {MIN_SHARE:.0%} of its attention on this text: the next token, the previous one, the
-    token itself, [CLS], [SEP], or the same word elsewhere. It is “broad” if its entropy is at least
-    {BROAD_SHARE:.0%} of that of uniform attention, and “mixed” otherwise. On another text a head
-    may have another pattern.
+    of at least {format_percent(MIN_SHARE, 0)} of its attention on this text: the next token, the
+    previous one, the token itself, [CLS], [SEP], or the same word elsewhere. It is “broad” if its
+    entropy is at least {format_percent(BROAD_SHARE, 0)} of that of uniform attention, and “mixed”
+    otherwise. On another text a head may have another pattern.
 
     To try: choose [CLS] and [SEP] above the grid. Many heads attend to them when a text has nothing
     that they respond to. Choose “previous”, and click the strongest head to see its lines in the

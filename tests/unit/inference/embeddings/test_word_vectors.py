@@ -7,7 +7,7 @@ from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.inference.embeddings.settings import WordVectorSettings
-from bertkit.inference.embeddings.word_vectors import WordVectors, list_entries
+from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors, list_entries
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -205,3 +205,17 @@ def test_vectors_that_are_not_finite_are_refused(loaded):
         loaded.model.encoder.embeddings.word.weight[VOCABULARY.index("hat"), 0] = torch.inf
     with pytest.raises(NonFiniteError, match="vectors of layer 0 aren't finite"):
         WordVectors(loaded).nearest("cat")
+
+
+def test_word_vectors_alone_have_layer_0_and_no_entries_of_zeros(loaded):
+    table = torch.from_numpy(read_table(loaded).copy())
+    table[VOCABULARY.index("dog")] = 0
+    alone = WordTable(table, loaded.tokenizer)
+    kept = [word for word in WHOLE_WORDS if word not in {"cat", "dog"}]
+    found = WordVectors(alone).nearest("cat", top_k=100)
+    vectors = {word: table[VOCABULARY.index(word)].numpy() for word in kept}
+    assert_same(list_answers(found), rank(table[VOCABULARY.index("cat")].numpy(), vectors))
+    with pytest.raises(InputError, match="dog has length 0 at layer 0"):
+        WordVectors(alone).nearest("dog")
+    with pytest.raises(SettingsError, match="there is no layer 1"):
+        WordVectors(alone, WordVectorSettings(layer=1))

@@ -66,7 +66,7 @@ def test_a_token_of_a_text_is_told_with_its_largest_weights(model, capsys):
 
 
 def test_a_whole_text_is_a_table_of_weights(model, capsys):
-    out = run(capsys, model, "the cat saw", "--causal").splitlines()
+    out = run(capsys, model, "the cat saw", "--layer", 1, "--head", 1, "--causal").splitlines()
     assert out[0] == "small, layer 1, head 1, left to right: 5 tokens, 4 features each"
     assert out[3].split() == ["1", "[CLS]", "100.0", "·", "·", "·", "·"]
     assert "·" not in out[7]

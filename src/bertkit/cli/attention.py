@@ -51,6 +51,8 @@ def attention(
 
         bertkit attention "The cat sat because it was tired." --layer 4 --head 2 --token it
 
+        bertkit attention "The cat sat because it was tired." --token it
+
         bertkit attention run/ "The door was open." --layer 2 --head 1 --causal
 
     Args:
@@ -111,7 +113,8 @@ def _read(
     inspected = InspectedModel.load(model, **dict(loading))
     text, pair = replace_surrogates((*texts, None)[:2])
     steps = attend_text(inspected, text, pair, settings)
-    name = f"{printable(inspected.name)}, layer {settings.layer}, head {settings.head}"
+    assert steps.name is not None
+    name = f"{printable(inspected.name)}, layer {steps.name.layer}, head {steps.name.head}"
     mask = ", left to right" if steps.is_causal else ""
     sizes = f"{pluralize(len(steps.tokens), 'token')}, {steps.query.shape[1]} features each"
     return f"{name}{mask}: {sizes}", steps

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.interpret.ablation import HeadName, check_heads
-from bertkit.interpret.build import find_named
+from bertkit.interpret.build import find_named, find_token
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import choose_start
 from bertkit.interpret.settings import PROJECTED, AttentionSettings, MatrixSettings
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.nn.attention import causal_mask, score_keys
 
 MAX_SIZE = 64  # rows, or numbers of a row, of a typed matrix
@@ -44,6 +46,7 @@ class HeadSteps:
     value: Float[Tensor, "attended value_features"]
     is_causal: bool = False
     is_scaled: bool = True
+    name: HeadName | None = None  # of a model's head
     typed: Mapping[str, Tensor] = field(default_factory=lambda: MappingProxyType({}))
 
     @cached_property
@@ -117,7 +120,7 @@ def attend_typed(settings: AttentionSettings) -> HeadSteps:
         value,
         settings.causal,
         settings.scale,
-        MappingProxyType(shown),
+        typed=MappingProxyType(shown),
     )
 
 
@@ -126,17 +129,23 @@ def attend_text(
 ) -> HeadSteps:
     """Compute one head's attention from the query, key and value that a model projects.
 
+    A layer or head that the settings leave out is the one that a view opens on.
+
     Raises:
         SettingsError: the model has no such head.
         InputError: a text is empty or too long.
     """
-    check_heads([HeadName(settings.layer, settings.head)], model.model.config)
+    check_heads([HeadName(settings.layer or 1, settings.head or 1)], model.model.config)
     observation = model.observe(model.read(text, pair))
-    heads, head = observation.layers[settings.layer - 1], settings.head - 1
+    encoded = observation.encoded
+    token = None if settings.token is None else find_token(encoded, settings.token)
+    start = choose_start(ViewInputs(model, observation), settings.layer, settings.head, token)
+    name = HeadName(start.layer or 1, start.head or 1)
+    heads, head = observation.layers[name.layer - 1], name.head - 1
     tokens = tuple(observation.encoded.tokens)
     query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
     is_causal = settings.causal or heads.is_causal
-    return HeadSteps(tokens, tokens, query, key, value, is_causal, settings.scale)
+    return HeadSteps(tokens, tokens, query, key, value, is_causal, settings.scale, name)
 
 
 def read_matrices(settings: MatrixSettings) -> dict[str, Tensor]:

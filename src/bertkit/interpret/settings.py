@@ -103,8 +103,15 @@ class MatrixSettings(Settings):
 class AttentionSettings(MatrixSettings):
     """The head whose attention is computed step by step, and what is left out."""
 
-    layer: int = Field(1, ge=1, description="Layer of the model, from 1.")
-    head: int = Field(1, ge=1, description="Head of that layer, from 1.")
+    layer: int | None = Field(
+        None,
+        ge=1,
+        description="Layer of the model, from 1; by default the one with the most telling head, on"
+        " which `bertkit view` opens.",
+    )
+    head: int | None = Field(
+        None, ge=1, description="Head of that layer, from 1; by default the most telling one."
+    )
     token: str | None = Field(
         None,
         description="Show only the attention of this token: its text (such as it or ##ing; the"

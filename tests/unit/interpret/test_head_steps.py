@@ -7,9 +7,10 @@ import torch
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.head_steps import EXAMPLE, attend_text, attend_typed
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.settings import AttentionSettings
+from bertkit.interpret.settings import AttentionSettings, ViewSettings
 from bertkit.nn.attention import attend_spelled_out
 
 TEXT = "the cat saw a dog"
@@ -137,6 +138,16 @@ def test_a_head_of_a_model_gives_what_the_model_computed(inspected, is_causal):
     one = steps.gather_numbers(2)
     assert one["weights"] == steps.weights[2].tolist()
     assert one["result"] == steps.result[2].tolist()
+
+
+def test_a_head_that_is_left_out_is_the_one_that_a_view_opens_on(inspected):
+    start = AttentionView.of(inspected, TEXT).start
+    steps = attend_text(inspected, TEXT, None, settle())
+    assert steps.name == (start.layer, start.head)
+    view = AttentionView.of(inspected, TEXT, settings=ViewSettings(layer=2, token="cat"))
+    steps = attend_text(inspected, TEXT, None, settle(layer=2, token="cat"))
+    assert steps.name == (2, view.start.head)
+    torch.testing.assert_close(steps.weights, view.weights(2)[view.start.head - 1])
 
 
 def test_another_head_or_token_is_told(inspected):

@@ -66,7 +66,7 @@ class TokenPlanes {
     this.special = element("input", { type: "checkbox", onchange: () => this.show(this.layer) });
     this.detail = element("div", { class: "plane-detail", "aria-live": "polite" });
     const choice = element("label", {}, this.special, " with [CLS] and [SEP]");
-    const main = element("div", { class: "plane-main" }, choice, this.shares, this.plot.root);
+    const main = element("div", { class: "plane-main" }, choice, this.plot.root, this.shares);
     this.root = element("div", { class: "plane-row" }, main, this.detail);
   }
 

@@ -134,7 +134,7 @@ export class PatternGrid {
   count() {
     const { shown, cells, token, page } = this;
     if (shown === ALL) {
-      return "Where each head looks most, and with what share of its attention.";
+      return "What each head attends to most, and with what share of its attention.";
     }
     if (shown === ENTROPY) {
       const whose = token === null ? "the mean of all tokens" : `“${page.tokens[token].text}”`;

@@ -1,3 +1,5 @@
+import { formatShare } from "./numbers.js";
+
 const LABEL_HEIGHT = 13;
 const LABEL_GAP = 8; // between the middle of a point and its label
 const POINT_RADIUS = 5;
@@ -157,7 +159,6 @@ export function tellShares([first, second], count) {
   if (first === 0) {
     return "All vectors are equal here, so their points lie in one place.";
   }
-  const percent = (share) => `${(100 * share).toFixed(0)} %`;
-  return `This picture shows ${percent(first + second)} of how the vectors differ: `
-    + `${percent(first)} from left to right, ${percent(second)} from bottom to top.`;
+  return `This picture shows ${formatShare(first + second)} of how the vectors differ: `
+    + `${formatShare(first)} from left to right, ${formatShare(second)} from bottom to top.`;
 }

@@ -144,8 +144,8 @@ class TokenView {
         + ` spread would give 1. Its entropy is ${entropy.toFixed(2)}: as if it attended to `
         + `${Math.exp(entropy).toFixed(1)} of the ${seen} alike.`),
       element("div", { class: "lists" },
-        this.list("It looks most at", meanGiven(weights, heads, token)),
-        this.list("Those that look most at it", meanReceived(weights, heads, token))),
+        this.list("It attends most to", meanGiven(weights, heads, token)),
+        this.list("Tokens that attend most to it", meanReceived(weights, heads, token))),
     ];
   }
 

@@ -135,7 +135,7 @@ class Frame {
     }
     const names = next.script.controls ?? ["layer", "heads"];
     this.controlBar.replaceChildren(...names.map((key) => this.controls[key]).filter(Boolean));
-    this.lead.textContent = next.lead;
+    this.lead.textContent = next.lead.replaceAll(" %", "\u00a0%");
     this.more.replaceChildren(...next.paragraphs);
     this.more.parentElement.hidden = next.paragraphs.length === 0;
     next.button.scrollIntoView({ block: "nearest", inline: "nearest" });

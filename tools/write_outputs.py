@@ -29,7 +29,7 @@ from bertkit.training import processor
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PROMPT, OMITTED = "$ ", "…"
-INSTALLERS = ("pip ", "make ", "git ", ". ")  # what a reader does once, and no test
+INSTALLERS = ("pip ", "make ", "git ", "cd ")  # what a reader does once, and no test
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
 TIMEOUT_SECONDS = 300

@@ -62,6 +62,7 @@ CASES = [
 PRINTING = {
     "devices",
     "analogy",
+    "attention",
     "benchmark pretrain",
     "fill-mask",
     "generate",

@@ -45,7 +45,16 @@ def test_no_token_looks_at_a_later_one(view):
 def test_the_page_has_the_views_that_suit(view):
     data = view.page.data
     names = [one["name"] for one in data["views"]]
-    assert names == ["heads", "model", "neurons", "tokens", "next", "importance", "geometry"]
+    assert names == [
+        "heads",
+        "model",
+        "neurons",
+        "inputs",
+        "tokens",
+        "next",
+        "importance",
+        "geometry",
+    ]
     assert data["isCausal"] is True
     assert all(
         one["legend"][-1].startswith("This is a left-to-right model") for one in data["views"]

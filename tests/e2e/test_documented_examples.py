@@ -55,7 +55,7 @@ GIVEN = {
     "docs/guide/features.md": Given(
         ("features.parquet", "bert-base"), {"endless_texts": iter(TEXTS)}
     ),
-    "docs/guide/finetuning.md": Given(("sentence-transformers/all-MiniLM-L6-v2", "train.csv")),
+    "docs/guide/finetuning.md": Given(("train.csv",), is_quick=True),
     "docs/guide/generate.md": Given(("gpt",), {"texts": list(TEXTS)}),
     "docs/guide/geometry.md": Given(("all-MiniLM-L6-v2",)),
     "docs/guide/precision.md": Given(("minilm", "sentiment")),

@@ -54,7 +54,7 @@ class CalibrationError:
             least = format_percent(self.if_calibrated)
             cell = MetricCell(self.value, is_share=True, interval=(self.low, self.high))
             parts.append(f"95 % interval {cell.show_interval()}")
-            parts.append(f"a perfectly calibrated model would show {least} at this size")
+            parts.append(f"at this size even a perfectly calibrated model shows {least}")
         return f"calibration error {format_percent(self.value)} ({'; '.join(parts)})"
 
 

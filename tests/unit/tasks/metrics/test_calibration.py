@@ -146,8 +146,8 @@ def test_a_model_that_is_sure_and_right_can_have_no_error():
 def test_the_error_is_told_with_bins_interval_and_chance(monkeypatch):
     whole = CalibrationError(0.031, 15, low=0.02, high=0.044, if_calibrated=0.018)
     assert whole.describe() == (
-        "calibration error 3.1 % (15 bins; 95 % interval 2.0–4.4 %; a perfectly calibrated model"
-        " would show 1.8 % at this size)"
+        "calibration error 3.1 % (15 bins; 95 % interval 2.0–4.4 %; at this size even a"
+        " perfectly calibrated model shows 1.8 %)"
     )
     monkeypatch.setattr(calibration, "MAX_RESAMPLED", 1)
     many = measure_calibration([0.75, 0.75], [True, False], seed=0)

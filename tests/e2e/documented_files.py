@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,14 +116,6 @@ def save_features(path: Path) -> None:
     run(f"features {folder} {texts} --output {path}")
 
 
-def write_weights_of_it(path: Path) -> None:
-    """What the command above the example writes."""
-    text = "The animal didn't cross the street because it was too tired."
-    save_encoder(model := path.with_name("model"))
-    with path.open("w") as file, redirect_stdout(file):
-        assert main(["view", str(model), text, "--token", "it", "--json"]) == 0
-
-
 def write_books(folder: Path) -> None:
     folder.mkdir()
     write_corpus(folder / "book.txt", 40)
@@ -161,7 +152,6 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "endings": lambda folder: save_model(folder, Choose(ChooseSettings(max_length=16))),
     "features.parquet": save_features,
     "gpt": save_causal,
-    "it.json": write_weights_of_it,
     "minilm": save_sentence_encoder,
     "minilm-onnx": save_onnx,
     "names": save_tagger,

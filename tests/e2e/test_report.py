@@ -34,7 +34,7 @@ def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):
     assert "<td>the cat saw the red [MASK].</td><td>" in html
     assert "<td>my [MASK] followed the garden.</td><td>" in html
     assert main([*words, "--no-examples"]) == 0
-    assert "Filled blanks" not in (tmp_path / "page.html").read_text()
+    assert "Fill-mask examples" not in (tmp_path / "page.html").read_text()
     capsys.readouterr()
     assert main([*words, "--text", "no blank"]) == 2
     assert "[MASK]" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
         return validate(PretrainSettings, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}
     settings = validate(FineTuneSettings, given, source)
-    defaults = {**settings.model_dump(mode="json"), **({} if given else settings.undecided)}
+    defaults = {**settings.model_dump(mode="json"), **settings.undecided}
     entry = TASKS.get(str(stored["task"]))
     task = {} if entry is None else entry.settings().model_dump(mode="json")
     return {**task, **defaults}

@@ -20,7 +20,14 @@ from bertkit.base.files import write_file
 from bertkit.reports.figures.picture import Picture
 from bertkit.reports.figures.svg import DARK, LIGHT, drawing_style
 from bertkit.reports.mistakes import Mistakes
-from bertkit.reports.text import Cell, format_cell, is_numeric, make_legible, shorten
+from bertkit.reports.text import (
+    Cell,
+    format_cell,
+    format_percent,
+    is_numeric,
+    make_legible,
+    shorten,
+)
 
 _BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")  # where a line must not end
 
@@ -148,6 +155,7 @@ def render_report(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["cell"] = format_cell
+    environment.filters["percent"] = format_percent
     environment.filters["shorten"] = shorten
     environment.tests["numeric"] = is_numeric
     source = resources.files("bertkit.reports").joinpath("report.html").read_text(encoding="utf-8")

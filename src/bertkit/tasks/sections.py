@@ -41,7 +41,7 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
     if evaluation.mistakes:
         sections.append(list_mistakes(evaluation))
     if (matrix := draw_confusion(evaluation)) is not None:
-        sections.append(Charts([matrix], title="What is taken for what"))
+        sections.append(Charts([matrix], title="Confusions"))
     if (diagram := draw_reliability(evaluation, before)) is not None:
         sections.append(show_calibration(evaluation, diagram))
     return sections
@@ -81,7 +81,8 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
     """Build a table of metrics, with intervals if there are any."""
     rows: list[list[Cell]] = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
-        rows.append([name, MetricCell.of(name, value, evaluation.intervals.get(name))])
+        cell = MetricCell.of(name, value, evaluation.intervals.get(name))
+        rows.append([show_name(name), cell])
     notes = []
     if evaluation.intervals:
         notes.append("In parentheses: 95 % confidence intervals, by bootstrap over the examples.")
@@ -127,7 +128,7 @@ def list_mistakes(evaluation: Evaluation) -> Mistakes:
                 [MarkedText(each.text)],
                 each.expected,
                 each.predicted,
-                None,
+                each.confidence,
                 each.place.rpartition("/")[2],
             )
             for each in evaluation.mistakes

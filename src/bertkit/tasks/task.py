@@ -40,6 +40,7 @@ class Mistake:
     expected: str
     predicted: str
     badness: float  # size of the error; larger is worse
+    confidence: float | None = None  # the model's probability of the prediction
 
 
 def rank_mistakes(badness: npt.NDArray[Any]) -> list[int]:

@@ -53,8 +53,8 @@ SPEED = (
     Curve("tokens_per_second", "Speed", "tokens per second, without padding", starts_at_zero=True),
     Curve(
         "share_of_peak",
-        "Share of the machine’s peak matrix rate",
-        "of the peak measured at the start",
+        "Machine use",
+        "share of the FLOP/s measured at the start",
         is_percent=True,
         starts_at_zero=True,
     ),

@@ -91,7 +91,8 @@ def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
         expected, predicted = (
             show(text, TEXT_COLUMNS) for text in (mistake.expected, mistake.predicted)
         )
-        yield f"  {mistake.place}: expected {expected}, predicted {predicted}"
+        sure = "" if mistake.confidence is None else f" with {format_percent(mistake.confidence)}"
+        yield f"  {mistake.place}: expected {expected}, predicted {predicted}{sure}"
         if text := show(mistake.text, TEXT_COLUMNS):
             yield f"    {text}"
 

@@ -80,7 +80,8 @@ def summarize(facts: FineTuningFacts) -> str:
 def choose_curves(*metrics: str) -> tuple[Curve, ...]:
     """Return the curves of the loss and of metrics."""
     shown = (
-        Curve(name, show_name(name), "held-out", is_percent=is_share(name)) for name in metrics
+        Curve(name, show_name(name), "held-out", is_percent=share, starts_at_zero=share)
+        for name, share in ((name, is_share(name)) for name in metrics)
     )
     return replace(LOSS, starts_at_zero=True), *shown
 

@@ -70,7 +70,7 @@ GENERAL_NOTE = "The texts are general English, because the runâ€™s shards werenâ
 def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     """Tabulate filled blanks or continuations; a paragraph says why there are none."""
     is_causal, checkpoint = facts.objective == "causal", facts.checkpoint
-    title = "Continuations" if is_causal else "Filled blanks"
+    title = "Continuations" if is_causal else "Fill-mask examples"
     if checkpoint is None:
         return [Paragraph("The run has no checkpoint yet.", title=title)]
     try:

@@ -280,6 +280,7 @@ def _describe_mistake(example: AnswerExample, answer: Answer, badness: float) ->
         expected=" | ".join(golds) or NO_ANSWER,
         predicted=answer.text or NO_ANSWER,
         badness=badness,
+        confidence=answer.probability,
     )
 
 

@@ -229,6 +229,7 @@ def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
         expected=example.choices[example.label],
         predicted=choice.text,
         badness=choice.probability,
+        confidence=choice.probability,
     )
 
 

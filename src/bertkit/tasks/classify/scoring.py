@@ -260,6 +260,7 @@ def _list_mistakes(
             expected=", ".join(examples[number].labels or ()),
             predicted=predictions[number].label,
             badness=predictions[number].probability,
+            confidence=predictions[number].probability,
         )
         for number in rank_mistakes(np.where(is_right, 0.0, confidences))
     )

@@ -282,14 +282,14 @@ def test_the_newest_checkpoint_fills_the_texts(tmp_path):
     save_run(run)
     write_run(run)
     html = render(run, text=(f"the [MASK] saw a [MASK] {HOSTILE}",))
-    assert "Filled blanks" in html
+    assert "Fill-mask examples" in html
     assert "The outputs are those of step-00000003." in html
     assert html.count("%, ") >= 6
     assert "<img" not in html
     with pytest.raises(InputError, match=r"text 1 has no \[MASK\]|\[MASK\]"):
         render(run, text=("the cat",))
-    assert "Filled blanks" not in render(run)  # it knows none of the words
-    assert "Filled blanks" not in render(run, examples=False)
+    assert "Fill-mask examples" not in render(run)  # it knows none of the words
+    assert "Fill-mask examples" not in render(run, examples=False)
 
 
 def test_a_checkpoint_that_cannot_be_read_costs_the_examples_alone(tmp_path):

@@ -1,6 +1,7 @@
 """An evaluation on a page: nothing of the reader's machine, and nothing too large for memory."""
 
 from bertkit.reports.mistakes import Mistakes
+from bertkit.reports.report import Table
 from bertkit.tasks.sections import MAX_METRICS, build_sections, list_mistakes
 from bertkit.tasks.task import Evaluation, Mistake
 
@@ -10,6 +11,16 @@ def test_places_are_told_without_the_folders():
     found = list_mistakes(Evaluation({}, mistakes=(mistake,)))
     assert isinstance(found, Mistakes)
     assert [each.place for each in found.mistakes] == ["dev.csv, line 3"]
+    assert found.mistakes[0].confidence is None
+
+
+def test_mistakes_and_metrics_are_told_as_people_write_them():
+    mistake = Mistake("dev.csv, line 3", "a text", "a", "b", 0.5, confidence=0.9)
+    table, mistakes = build_sections(Evaluation({"macro_f1": 0.5}, mistakes=(mistake,)))
+    assert isinstance(table, Table)
+    assert isinstance(mistakes, Mistakes)
+    assert table.rows[0][0] == "Macro F1"
+    assert mistakes.mistakes[0].confidence == 0.9
 
 
 def test_of_fifty_thousand_labels_the_page_shows_the_confused_and_some_metrics():

@@ -23,16 +23,16 @@ from bertkit.interpret.settings import ViewSettings
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 ANIMAL = "The animal didn't cross the street because it was too tired."
 DOG = "The dog bit the man."
-NUM_COLORS = 96  # a picture of flat colors needs no more, and is a third as large
+NUM_COLORS = 80  # a picture of flat colors needs no more, and is a third as large
 # text, tab, color scheme, width and height in pixels, and the file
 PICTURES = (
     (ANIMAL, "Heads", "light", 900, 592, "view-heads.png"),
     (ANIMAL, "Heads", "dark", 900, 592, "view-heads-dark.png"),
     (ANIMAL, "All heads", "light", 1180, 800, "view-all-heads.png"),
     (ANIMAL, "Neurons", "light", 1180, 545, "view-neurons.png"),
-    (DOG, "Inputs", "light", 1280, 860, "view-inputs.png"),
+    (DOG, "Inputs", "light", 1000, 1262, "view-inputs.png"),
 )
-LEFT_OUT = "header .quiet, .top, .legend, .controls, .options, .neuron-options, .said"
+LEFT_OUT = "header .quiet, .top, .legend, .controls, .options, .neuron-options, #view-neurons .said"
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def take_picture(page: Any, title: str) -> bytes:
     page.get_by_role("tab", name=title, exact=True).click()
     page.evaluate(
         "names => document.querySelectorAll(names).forEach((node) => { node.hidden = true; })",
-        LEFT_OUT + (", h1" if title == "Inputs" else ""),
+        LEFT_OUT,
     )
     page.mouse.move(0, 0)
     page.wait_for_timeout(1000)

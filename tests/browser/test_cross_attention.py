@@ -202,7 +202,7 @@ def test_a_token_that_is_read_has_no_query(page):
     expect(page.get_by_text("Choose a token on the left to see")).to_be_visible()
     assert page.locator("button.neuron-token[aria-pressed=true]").count() == 0
     page.locator("button.neuron-token").nth(2).click()
-    expect(page.get_by_text("Point at a column to read its numbers")).to_be_visible()
+    expect(page.get_by_text("Point at a column, or tap it")).to_be_visible()
 
 
 def test_left_to_right_what_stands_behind_has_no_score(page):

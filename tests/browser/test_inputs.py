@@ -44,5 +44,6 @@ def test_positions_are_read_and_swapped_words_told(page):
     page.get_by_label("Sines, cosine.").hover(position={"x": 2, "y": 2})
     expect(page.locator(".said")).to_have_text("Sines, cosine.: position 1, position 1: 1.00")
     assert page.get_by_role("heading", name="swapped").inner_text() == "“dog” and “hat” swapped"
+    assert page.get_by_text("the hat saw the dog", exact=True).is_visible()
     rows = page.locator("#view-inputs tbody tr").all()
     assert [row.locator("td").nth(2).inner_text() for row in rows] == ["1.000"] * 3

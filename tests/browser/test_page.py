@@ -64,7 +64,7 @@ def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, folder, i
 def test_tabs_by_mouse_and_by_keys(open_page, pair_page):
     page = open_page(pair_page)
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
-    assert "Move over a token" in page.locator(".legend-text").inner_text()
+    assert "Point at a token" in page.locator(".legend-text").inner_text()
     page.get_by_role("tab", name="All heads").click()
     assert page.get_by_role("tabpanel", name="All heads").is_visible()
     assert page.locator("#view-heads").is_hidden()
@@ -243,7 +243,8 @@ start([
 ]);
 """
     views = [
-        {"name": name, "title": name, "legend": ["-"], "data": {}} for name in ("broken", "whole")
+        {"name": name, "title": name, "heading": name, "legend": ["-"], "data": {}}
+        for name in ("broken", "whole")
     ]
     chosen = {"layer": 1, "heads": [1], "head": 1, "token": None, "side": "from", "pairs": "all"}
     data = {
@@ -279,7 +280,24 @@ def test_words_that_never_end_stay_in_the_page(open_page, folder, inspected):
         assert page.evaluate("document.documentElement.scrollWidth") <= 900
 
 
-def test_a_narrow_window_has_everything(open_page, pair_page):
-    page = open_page(pair_page, viewport={"width": 360, "height": 700})
+def test_a_narrow_window_has_everything(open_page, folder, inspected):
+    path = write_scene(folder / "narrow.html", observe(inspected, TEXT), "heads", "inputs")
+    page = open_page(path, viewport={"width": 360, "height": 700})
     page.locator(".token").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.get_by_role("button", name="all", exact=True).bounding_box()["x"] < 330
+    page.get_by_role("tab", name="Inputs").click()
+    wide = page.locator(".scroll", has=page.locator(".neuron-table"))
+    wide.evaluate("box => box.style.setProperty('width', '150px')")
+    expect(wide).to_have_class("scroll goes-on")
+    wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    expect(wide).to_have_class("scroll")
+    assert page.locator(".legend").is_visible()
+
+
+def test_each_tab_has_its_own_heading(open_page, folder, inspected):
+    path = write_scene(folder / "headings.html", observe(inspected, TEXT), "model", "inputs")
+    page = open_page(path)
+    assert page.locator("h1").inner_text().startswith("Patterns of the 4 heads: ")
+    page.get_by_role("tab", name="Inputs").click()
+    assert page.locator("h1").inner_text().startswith("Swapping “cat” and “hat”: cosine ")

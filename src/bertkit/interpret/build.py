@@ -6,12 +6,13 @@ from itertools import accumulate
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int16
 from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
 from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.findings import state_view
 from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.patterns import find_patterns
@@ -28,6 +29,7 @@ from bertkit.reports.interactive import (
 )
 
 INT8_STEPS = 127
+INT16_STEPS = 32767
 
 
 def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
@@ -56,7 +58,7 @@ def pack_residuals(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
 def pack_vectors(
     layers: Sequence[AttentionHeads],
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
-    """Quantize query, key and value of each layer to int8, with the scale of each head."""
+    """Quantize query, key and value of each layer to int16, with the scale of each head."""
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
         parts = [_quantize(part) for part in (layer.query, layer.key, layer.value)]
@@ -67,12 +69,12 @@ def pack_vectors(
 
 def _quantize(
     part: Float[Tensor, "heads length features"],
-) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
-    """Quantize to int8 symmetrically for each head; return the values and each head's scale."""
+) -> tuple[Int16[Tensor, "heads length features"], list[float]]:
+    """Quantize to int16 symmetrically for each head; return the values and each head's scale."""
     part = part.float().cpu()
-    scales = part.abs().amax(dim=(1, 2)) / INT8_STEPS
+    scales = part.abs().amax(dim=(1, 2)) / INT16_STEPS
     scales[scales == 0] = 1.0
-    return (part / scales[:, None, None]).round().to(torch.int8), scales.tolist()
+    return (part / scales[:, None, None]).round().to(torch.int16), scales.tolist()
 
 
 MAX_LISTED_TOKENS = 40
@@ -260,13 +262,14 @@ def _build_part(
     if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(observation.layers)
         arrays |= vectors | pack_residuals(observation.layers)
+    shared = _shared_data(inputs)
     data = {
-        **_shared_data(inputs),
+        **shared,
         "prefix": prefix,
         "scales": scales,
         "start": _start(inputs, start),
         "startsWhole": start.is_mean,
-        "views": [_view_data(view, inputs) for view in views],
+        "views": [_view_data(view, inputs, start, shared["patterns"]) for view in views],
     }
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
 
@@ -356,12 +359,22 @@ def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
     ]
 
 
-def _view_data(view: View, inputs: ViewInputs) -> dict[str, Any]:
+def _view_data(
+    view: View, inputs: ViewInputs, start: Start, patterns: list[list[dict[str, Any]]]
+) -> dict[str, Any]:
     """Return the data of a view's tab."""
     legend = view.cross_legend or view.legend if inputs.is_cross_attention else view.legend
     if inputs.observation.is_causal:
         legend = (*legend, LEFT_TO_RIGHT)
-    return {"name": view.name, "title": view.title, "legend": legend, "data": view.collect(inputs)}
+    data = view.collect(inputs)
+    heading = state_view(view, inputs, start, {**data, "patterns": patterns})
+    return {
+        "name": view.name,
+        "title": view.title,
+        "heading": heading,
+        "legend": legend,
+        "data": data,
+    }
 
 
 def _start(inputs: ViewInputs, start: Start) -> dict[str, Any]:

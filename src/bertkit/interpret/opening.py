@@ -106,24 +106,33 @@ class Finding:
     in_other_heads: str  # the same weight in the heads where it is strongest, and its mean
 
 
-def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
-    """State the word that the selected token attends to most; None without one token and head."""
+def find_key(inputs: ViewInputs, start: Start) -> int | None:
+    """Return the place of the word that the selected token attends to most, if it has one."""
     layer, head, token = start.layer, start.head, start.token
     if layer is None or head is None or token is None:
         return None
-    observation = inputs.observation
-    weights = torch.stack([each.weights[:, token].float().cpu() for each in observation.layers])
-    candidates = weights[layer - 1, head - 1] * find_candidates(inputs)[token]
-    key, name = int(candidates.argmax()), HeadName(layer, head)
-    if candidates[key] <= 0:
+    weights = inputs.observation.layers[layer - 1].weights[head - 1, token].float().cpu()
+    candidates = weights * find_candidates(inputs)[token]
+    key = int(candidates.argmax())
+    return key if candidates[key] > 0 else None
+
+
+def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
+    """State the word that the selected token attends to most; None without one token and head."""
+    layer, head, token = start.layer, start.head, start.token
+    key = find_key(inputs, start)
+    if key is None or layer is None or head is None or token is None:
         return None
+    observation, name = inputs.observation, HeadName(layer, head)
+    weights = torch.stack([each.weights[:, token].float().cpu() for each in observation.layers])
+    share = format_percent(float(weights[layer - 1, head - 1, key]))
     others = (observation.attended or observation.encoded).tokens
     word, other = observation.encoded.tokens[token], others[key]
     subject = (
         f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"
     )
     return Finding(
-        f"{subject} to “{other}” with {format_percent(float(candidates[key]))} in head {name}",
+        f"{subject} to “{other}” with {share} in head {name}",
         f"“{word}” in head {name}: {_list_tokens(weights[layer - 1, head - 1], others)}",
         f"“{word}” to “{other}” in other heads: {_list_heads(weights[:, :, key], name)}",
     )

@@ -1,6 +1,7 @@
 import { color, inkOn, mix } from "./color.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
+import { scrollBox } from "./scroll.js";
 
 const MIN_WRITTEN = 0.095; // a share that stands in its cell
 const STRENGTH = 0.75; // the power of a share that is its color: small ones stay small
@@ -23,7 +24,7 @@ export class NamedGrid {
       element("button", { ...button, onclick: () => press(row) }));
     this.cells = Array.from({ length: numRows }, () => columns.map(() => element("td")));
     this.read = read;
-    this.root = element("div", { class: "scroll" }, this.build(press));
+    this.root = scrollBox(this.build(press));
   }
 
   build(press) {
@@ -97,7 +98,7 @@ export class PlainGrid {
       onpointerleave: () => read(null, null),
       onclick: (event) => press(this.locate(event)[0]),
     });
-    this.root = element("div", { class: "scroll" }, this.canvas);
+    this.root = scrollBox(this.canvas);
   }
 
   /** As of `NamedGrid`. */

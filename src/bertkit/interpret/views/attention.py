@@ -17,7 +17,7 @@ from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_perplexity
 
 READING_HEADS = (
-    "Move over a token on the right to see which tokens attend to it. The arrow keys move from"
+    "Point at a token on the right to see which tokens attend to it. The arrow keys move from"
     " token to token, Enter selects one and Escape clears the selection. Each head has a color:"
     " click its number to add or remove it, double-click to see it alone."
 )
@@ -28,8 +28,8 @@ HEADS = View(
         *paragraphs(
             """
             A line leads from a token to each token that it attends to: the stronger the line, the
-            higher the weight, and the weights of one token sum to 100 %. Move over a token on the
-            left to see only its lines, and click to keep them.
+            higher the weight, and the weights of one token sum to 100 %. Point at a token on the
+            left to see only its lines; click or tap to keep them.
             """
         ),
         READING_HEADS,
@@ -49,7 +49,7 @@ HEADS = View(
             """
             A line leads from a token of the target text (left) to each source token that it attends
             to: the stronger the line, the higher the weight, and the weights of one target token
-            sum to 100 %. Move over a token on the left to see only its lines, and click to keep
+            sum to 100 %. Point at a token on the left to see only its lines; click or tap to keep
             them.
 
             The token on the left is the decoder's latest input; from what it attends to, the model
@@ -68,8 +68,8 @@ MODEL = View(
     legend=paragraphs(
         """
         Each small picture is the attention of one head: its rows are query tokens, its columns key
-        tokens, and the name below says where at least half of the attention goes. Click a picture
-        to enlarge it.
+        tokens, and the name below says where at least half of its attention goes, averaged over
+        all tokens. Click or tap a picture to enlarge it.
 
         A diagonal line means that tokens attend to their neighbors, a vertical line that all tokens
         attend to the same token. “Broad” means nearly uniform attention, “mixed” none of the named
@@ -80,8 +80,8 @@ MODEL = View(
     cross_legend=paragraphs(
         """
         Each small picture is the attention of one head of the decoder: its rows are target tokens,
-        its columns source tokens, and the name below says where at least half of the attention
-        goes. Click a picture to enlarge it.
+        its columns source tokens, and the name below says where at least half of its attention
+        goes, averaged over all tokens. Click or tap a picture to enlarge it.
 
         In a translation a diagonal line means that both texts have the same word order, a vertical
         line that all target tokens attend to the same source token. “Broad” means nearly uniform
@@ -108,11 +108,9 @@ NEURONS_LEGEND = paragraphs(
     query token, a column for each key token.
 
     To try: choose a token on the left. Find a column of q × k that is blue where the attention is
-    high, and pale or orange elsewhere: this number determines the attention. Point at it to read
-    it, or go there with Tab and the arrow keys. Escape leads back to all tokens.
-
-    Queries, keys and values are rounded in this file, to one of 255 steps in each head, so scores
-    can differ slightly. The attention was computed before the rounding.
+    high, and pale or orange elsewhere: this number determines the attention. Point at it, or tap
+    it, to read it, or go there with Tab and the arrow keys. Escape, or the token again, leads back
+    to all tokens.
     """
 )
 
@@ -215,7 +213,7 @@ ALIGNMENT_LEGEND = paragraphs(
     [SEP], or to the period, when nothing else in the text matches; leave out “[CLS] and [SEP]” to
     see the rest renormalized.
 
-    To try: go through the layers, and choose single heads. Move over a square to read it, or go
+    To try: go through the layers, and choose single heads. Point at a square to read it, or go
     there with Tab and the arrow keys.
     """
 )

@@ -3,6 +3,7 @@ import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { tellShares } from "./plane_layout.js";
 import { PlanePlot } from "./plane_plot.js";
+import { scrollBox } from "./scroll.js";
 
 const NUM_HUES = 6;
 const SMALL = { width: 420, height: 320, margin: 40 };
@@ -90,7 +91,7 @@ export class ContextsPanel {
     const caption = `cosine of place ${this.chosen + 1} with the others, layer by layer`;
     this.numbers.replaceChildren(
       cosineChart(series, this.layer, caption),
-      element("div", { class: "scroll" }, numberTable(series, this.layer, caption)),
+      scrollBox(numberTable(series, this.layer, caption)),
     );
   }
 }

@@ -11,6 +11,7 @@ const ROW_HEIGHT = 26;
 const SMALL_ROW_HEIGHT = 20;
 const MAX_CANVAS_PIXELS = 16000; // in height; browsers refuse much larger ones
 const LIMITS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]; // steps of the slider
+const FAINTEST = { light: 0.25, dark: 0.5 }; // how strong the lines of a chosen token are at least
 const MIN_SHARE = 0.01; // what is less isn't written beside a token
 
 /** Lines from each token to those that it attends to. */
@@ -139,7 +140,7 @@ class HeadView {
     const { focus } = this;
     const found = this.findLines(weights, focus);
     this.showLimit(found);
-    this.drawLines(found.lines, focus === null ? 0 : 0.25);
+    this.drawLines(found.lines, focus === null ? 0.04 : FAINTEST[this.page.state.theme]);
     const shares = focus && findShares(weights, this.page, this.page.state, focus);
     this.markTokens(focus, shares);
     this.details.replaceChildren(shareTable(this.page, focus, shares));
@@ -180,7 +181,7 @@ class HeadView {
     context.scale(scale, scale);
     for (const { head, from, to, weight } of lines) {
       const [start, end] = [(from + 0.5) * this.rowHeight, (to + 0.5) * this.rowHeight];
-      context.globalAlpha = Math.max(faintest, 0.04 + 0.96 * weight);
+      context.globalAlpha = faintest + (1 - faintest) * weight;
       context.lineWidth = 1 + 5 * weight;
       context.strokeStyle = headColor(head);
       context.beginPath();

@@ -105,7 +105,8 @@ class HeadMap {
     this.caption.textContent = describeMap(this.page.data.kind, mode);
     this.rows = this.page.data[mode];
     this.ranking.replaceChildren(...rankHeads(this.rows, NUM_RANKED).map((one) => this.rank(one)));
-    this.details.textContent = "Point at a cell to read it, click to see where the head looks.";
+    this.details.textContent = "Point at a cell to read its value; click or tap it to see what the"
+      + " head attends to.";
     this.paint();
   }
 

@@ -1,18 +1,18 @@
 import { diverging } from "./color.js";
 import { element } from "./dom.js";
 import { NumberBlock, ROW_PIXELS } from "./number_block.js";
+import { scrollBox } from "./scroll.js";
 import { showNumber } from "./vector_numbers.js";
 
 const STEPS = 127;
 const MIN_COLUMN_PIXELS = 2;
 const MAX_COLUMN_PIXELS = 5;
 const BLOCK_ROOM = 280; // pixels for tokens, positions and the signs between the blocks
-const ADVICE = "Point at a cell to read its number.";
 const BLOCKS = [
   ["token", "token", "the word"],
   ["position", "+ position", "its place"],
   ["segment", "+ segment", "text A or B"],
-  ["sum", "= input", "after layer norm"],
+  ["sum", "→ layer norm", "= input of layer 1"],
 ];
 
 /** The embeddings of each token and their sum; positions and sines; two words swapped. */
@@ -28,14 +28,20 @@ export const view = {
 class InputView {
   constructor(root, page) {
     this.page = page;
-    this.said = element("p", { class: "said quiet", role: "status" }, ADVICE);
+    const numShown = page.data.blocks.sum.rows[0].length;
+    this.advice = `Dimensions 1–${numShown} of ${page.data.numDimensions}. Point at a cell, or tap it,`
+      + " to read its number.";
+    this.said = element("p", { class: "said quiet", role: "status" }, this.advice);
     this.blocks = this.buildBlocks(root.clientWidth);
     this.maps = ["learned", "sines"].flatMap((kind) => buildMaps(kind, page.data.positions[kind]));
-    root.append(this.said, this.buildTable(), ...this.buildPositions());
     if (page.data.swap !== null) {
       root.append(...buildSwap(page.data.swap));
     }
-    root.addEventListener("pointerleave", () => this.say(ADVICE));
+    const heading = element("h2", {}, "Three embeddings, their sum, and layer norm");
+    root.append(heading, this.said, this.buildTable(), ...this.buildPositions());
+    root.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.say(this.advice); // a lifted finger leaves, too
+    });
     this.paint();
   }
 
@@ -46,7 +52,7 @@ class InputView {
     return BLOCKS.map(([name, title, about]) => {
       const { rows } = this.page.data.blocks[name];
       const block = new NumberBlock(`${name} embeddings`, rows.length, numColumns, pixels);
-      block.body.addEventListener("pointermove", (event) => this.readBlock(name, block, event));
+      onPoint(block.body, (event) => this.readBlock(name, block, event));
       return { name, title, about, block };
     });
   }
@@ -58,7 +64,7 @@ class InputView {
     const names = list(tokens.map(({ text }) => text), "neuron-token");
     const hasTwo = this.page.texts[1] !== null;
     const columns = [
-      column("token", "", names),
+      column("", "", names),
       column("", "position", list(tokens.map((_, index) => String(index + 1)), "quiet")),
       hasTwo ? column("", "segment", list(tokens.map(({ segment }) => "AB"[segment]), "quiet")) : null,
       ...this.blocks.map(({ title, about, block }) =>
@@ -66,20 +72,17 @@ class InputView {
     ];
     const table = element("div", { class: "neuron-table" }, columns);
     table.style.setProperty("--row", `${ROW_PIXELS}px`);
-    return element("div", { class: "scroll" }, table);
+    return scrollBox(table);
   }
 
   buildPositions() {
     const figures = this.maps.map((map) => {
-      map.canvas.addEventListener("pointermove", (event) => this.readMap(map, event));
-      const caption = element("figcaption", {}, element("b", {}, map.title), " ", map.about);
-      return element("figure", { class: "heat-map" }, map.canvas, caption);
+      onPoint(map.canvas, (event) => this.readMap(map, event));
+      return buildFigure(map);
     });
-    const pairs = [figures.slice(0, 2), figures.slice(2)];
     return [
       element("h2", {}, "Positions: learned, and sines"),
-      element("div", { class: "heat-maps" },
-        pairs.map((pair) => element("div", { class: "heat-pair" }, pair))),
+      element("div", { class: "heat-maps" }, figures),
     ];
   }
 
@@ -114,6 +117,27 @@ class InputView {
   }
 }
 
+/** Be told where a pointer moves, and where a finger taps. */
+function onPoint(node, listen) {
+  node.addEventListener("pointermove", listen);
+  node.addEventListener("pointerdown", listen);
+}
+
+/** A map with its two axes and a caption. */
+function buildFigure({ title, about, canvas, columns, part }) {
+  const axis = (name, last) =>
+    ["1", name, last].map((text) => element("span", {}, text));
+  const caption = element("figcaption", {}, element("b", {}, title), " ", about);
+  return element(
+    "figure", { class: "heat-map" },
+    element("div", { class: "heat-rows", "aria-hidden": "true" }, axis("position", part.rows.length)),
+    canvas,
+    element("div", { class: "heat-columns", "aria-hidden": "true" },
+      axis(columns, part.rows[0].length)),
+    caption,
+  );
+}
+
 function column(title, about, ...parts) {
   const body = parts.shift();
   const names = [element("b", {}, title), element("small", {}, about)];
@@ -126,9 +150,9 @@ function buildMaps(kind, { table, cosines }) {
   const [numRows, numColumns] = [table.rows.length, table.rows[0].length];
   return [
     makeMap(`${name}.`, table, "dimension",
-      `A row for each of ${numRows} positions, a column for each of ${numColumns} dimensions.`),
+      `${numRows} positions × ${numColumns} dimensions.`),
     makeMap(`${name}, cosine.`, cosines, "position",
-      "How similar any two positions are; the diagonal is a position with itself."),
+      "Each position with each."),
   ];
 }
 
@@ -150,7 +174,7 @@ function paintMap({ canvas, part }) {
   }));
 }
 
-function buildSwap({ words, tokens, rows }) {
+function buildSwap({ words, text, rows }) {
   const [first, second] = words;
   const heading = ["cosine before and after", "with positions", "without positions"];
   const table = element(
@@ -165,9 +189,9 @@ function buildSwap({ words, tokens, rows }) {
   );
   return [
     element("h2", {}, `“${first}” and “${second}” swapped`),
-    element("p", {}, tokens.join(" ")),
-    element("p", { class: "quiet" }, "How much the vectors of this text and of the original agree."
+    element("p", {}, text),
+    element("p", { class: "quiet" }, "How similar the vectors of this text and of the original are."
       + " Without positions, every token gets the embedding of position 1."),
-    element("div", { class: "scroll" }, table),
+    scrollBox(table),
   ];
 }

@@ -39,10 +39,10 @@ LEGEND = paragraphs(
 
     Attention alone doesn't see the order of tokens. Without position embeddings a text is a bag of
     words: if two words change places, each keeps its vector, and so does the whole text. The table
-    at the end measures this on two words of this text.
+    at the top measures this on two words of this text.
 
-    To try: point at a cell to read its number. Compare the rows of a word that occurs twice: the
-    token embedding is the same, the position embedding isn't.
+    To try: point at a cell, or tap it, to read its number. Compare the rows of a word that occurs
+    twice: the token embedding is the same, the position embedding isn't.
     """
 )
 
@@ -139,11 +139,22 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
         [name, *(_compare(runs[kind], places, measure) for kind in (True, False))]
         for name, measure in measures.items()
     ]
-    return {"words": words, "tokens": [encoded.tokens[index] for index in order], "rows": rows}
+    return {"words": words, "text": _swap_text(encoded, places), "rows": rows}
+
+
+def _swap_text(encoded: EncodedText, places: tuple[int, int]) -> str:
+    """Return the first text with two words swapped."""
+    text, offsets = encoded.text, encoded.encoding.offsets
+    (start, stop), (begin, end) = (offsets[place] for place in places)
+    return text[:start] + text[begin:end] + text[stop:begin] + text[start:stop] + text[end:]
 
 
 def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
-    """Return the first and the last word of the first text that occurs once, of letters alone."""
+    """Return two words of the first text that occur once, are of letters alone.
+
+    Words after the same word, as two nouns after articles are, make a sentence again; without
+    such words, the first and the last are taken.
+    """
     counts, words = Counter(encoded.tokens), Counter(encoded.words)
     rows = zip(encoded.tokens, encoded.words, encoded.encoding.token_type_ids, strict=True)
     places = [
@@ -152,7 +163,14 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
         if word >= 0 and segment == 0 and counts[token] == words[word] == 1
         if len(token) > 1 and token.isalpha()
     ]
-    return (places[0], places[-1]) if len(places) > 1 else None
+    if len(places) < 2:
+        return None
+    before = [encoded.tokens[place - 1] for place in places]
+    for place, word in zip(places, before, strict=True):
+        last = places[len(before) - 1 - before[::-1].index(word)]
+        if last > place:
+            return place, last
+    return places[0], places[-1]
 
 
 def _reorder(batch: PackedBatch, order: Iterable[int]) -> PackedBatch:
@@ -201,7 +219,7 @@ def _summarize_swap(swap: dict[str, Any] | None) -> list[str]:
     rows += [[name, *(f"{cosine:.3f}" for cosine in cosines)] for name, *cosines in swap["rows"]]
     width = max(len(row[0]) for row in rows)
     table = [f"{name:{width}}  {one:>14}  {other:>17}" for name, one, other in rows]
-    return [f"“{first}” and “{second}” swapped: {' '.join(swap['tokens'])}", *table]
+    return [f"“{first}” and “{second}” swapped: {swap['text']}", *table]
 
 
 INPUTS = View(

@@ -116,7 +116,7 @@ GEOMETRY = View(
 IMPORTANCE_LEGEND = paragraphs(
     """
     Each cell is a head: its color says how much the model's prediction for this text changes when
-    that head alone is switched off. Click a cell to see what the head attends to.
+    that head alone is switched off. Click or tap a cell to see what the head attends to.
 
     If the model predicts something, such as a word, a label or a tag, the number is the change of
     the prediction's probability. Orange means that the prediction is less likely without the head:

@@ -2,6 +2,7 @@ import { choiceChips } from "./chips.js";
 import { element } from "./dom.js";
 import { HeadDialog } from "./head_dialog.js";
 import { rove } from "./keys.js";
+import { scrollBox } from "./scroll.js";
 import { drawThumbnail } from "./thumbnails.js";
 
 const STYLES = [
@@ -63,7 +64,7 @@ class ModelView {
       this.rows.map((row) => row.root),
     );
     rove(grid, this.rows.flatMap((row) => row.cells), heads);
-    return element("div", { class: "scroll" }, grid);
+    return scrollBox(grid);
   }
 
   buildRow(layer) {

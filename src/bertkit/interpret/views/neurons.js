@@ -2,12 +2,14 @@ import { element } from "./dom.js";
 import { stepIndex } from "./keys.js";
 import { NeuronTable } from "./neuron_table.js";
 import { formatShare } from "./numbers.js";
+import { scrollBox } from "./scroll.js";
 import { HeadNumbers, showNumber } from "./vector_numbers.js";
 
 const OTHER_NUMBERS = ["layer", "head", "theme"];
 const ADVICE = {
   all: "Choose a token on the left to see how its attention is made.",
-  token: "Point at a column to read its numbers; Escape leads back to all tokens.",
+  token: "Point at a column, or tap it, to read its numbers. Escape, or the token again, leads back"
+    + " to all tokens.",
 };
 
 /** How the query of a token and the keys of all tokens make the attention of a head. */
@@ -45,7 +47,7 @@ class NeuronView {
     this.table = new NeuronTable(page, root.clientWidth, (token) => this.press(token));
     this.advice = element("p", { class: "quiet" });
     this.said = element("p", { class: "said", role: "status" });
-    const scroll = element("div", { class: "frame" }, this.table.root);
+    const scroll = scrollBox(this.table.root);
     const options = element("div", { class: "neuron-options" }, this.buildSwitch(), this.advice);
     root.append(options, this.said, scroll);
     this.listen();

@@ -2,6 +2,7 @@ import { choiceChips } from "./chips.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { formatShare } from "./numbers.js";
+import { scrollBox } from "./scroll.js";
 
 const HUES = {
   next: "c0", previous: "c2", itself: "c3", "[CLS]": "c4", "[SEP]": "c1", "same word": "c5",
@@ -75,7 +76,7 @@ export class PatternGrid {
     const table = this.buildTable();
     rove(table, this.cells.map((cell) => cell.button), page.model.heads);
     this.root = element("div", {}, this.chips.root, this.note,
-      element("div", { class: "scroll" }, table));
+      scrollBox(table));
     this.chips.show(this.shown);
   }
 

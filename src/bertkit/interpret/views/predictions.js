@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 import { pairDecisions, showSigned, showSize } from "./head_ranking.js";
 import { formatShare } from "./numbers.js";
+import { scrollBox } from "./scroll.js";
 
 const MOST_ROWS = 30;
 
@@ -43,7 +44,7 @@ function describeJudgment(before, after, page) {
   const rest = after.decisions.length - MOST_ROWS;
   const order = before === null ? "" : ", which change less";
   const more = rest > 0 ? element("p", { class: "quiet" }, `and ${rest} more${order}`) : null;
-  return [heading, answer, element("div", { class: "scroll" }, table), more];
+  return [heading, answer, scrollBox(table), more];
 }
 
 function describeAnswer(before, after) {

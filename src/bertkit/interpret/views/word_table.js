@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { formatShare } from "./numbers.js";
+import { scrollBox } from "./scroll.js";
 
 /** Base of tables of likely words; subclasses say by `buildOwn` what their second column holds. */
 export class WordTable {
@@ -11,7 +12,7 @@ export class WordTable {
     this.names = names;
     const release = ({ key }) => key === "Escape" && page.set({ token: null });
     this.table = element("table", { class: `words-table ${style}`, onkeydown: release });
-    this.scroll = element("div", { class: "scroll" }, this.table);
+    this.scroll = scrollBox(this.table);
     page.subscribe(() => this.mark());
   }
 

@@ -93,19 +93,19 @@ export class Weights {
 }
 
 /**
- * Query, key and value of each token in the heads of one layer, rounded: each head has 255 steps
- * between its largest number and the same below zero.
+ * Query, key and value of each token in the heads of one layer, rounded: each head has 65,535
+ * steps between its largest number and the same below zero.
  */
 export class Vectors {
   /**
-   * @param {Uint8Array} bytes the bits of int8: query, key, value; in each head by head, in each
+   * @param {Uint8Array} bytes the bits of int16: query, key, value; in each head by head, in each
    *   head token by token.
    * @param {number[][]} scales for query, key and value the size of a step of each head.
    * @param {number} length tokens that look, which have queries.
    * @param {number} width number of key tokens, which have keys and values.
    */
   constructor(bytes, scales, length, width = length) {
-    this.steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.steps = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
     this.scales = scales;
     this.lengths = [length, width, width];
     this.features = this.steps.length / (scales[0].length * (length + 2 * width));

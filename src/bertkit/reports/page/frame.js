@@ -77,7 +77,7 @@ class Frame {
     this.build();
   }
 
-  buildTab(script, { name, title, legend, data }) {
+  buildTab(script, { name, title, heading, legend, data }) {
     const panel = element("section", {
       class: "view", role: "tabpanel", id: `view-${name}`, "aria-labelledby": `tab-${name}`,
     });
@@ -95,7 +95,7 @@ class Frame {
       show: (other) => this.open(other, true),
       isShown: (asking) => this.shown?.page === asking && this.root.isConnected,
     });
-    return { name, script, panel, button, lead, paragraphs, page, isMounted: false };
+    return { name, script, panel, button, heading, lead, paragraphs, page, isMounted: false };
   }
 
   build() {
@@ -135,7 +135,8 @@ class Frame {
     }
     const names = next.script.controls ?? ["layer", "heads"];
     this.controlBar.replaceChildren(...names.map((key) => this.controls[key]).filter(Boolean));
-    this.lead.textContent = next.lead.replaceAll(" %", "\u00a0%");
+    document.querySelector("h1").textContent = holdUnits(next.heading);
+    this.lead.textContent = holdUnits(next.lead);
     this.more.replaceChildren(...next.paragraphs);
     this.more.parentElement.hidden = next.paragraphs.length === 0;
     next.button.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -168,6 +169,11 @@ class Frame {
   switchTheme() {
     this.setTheme(this.state.current.theme === "dark" ? "light" : "dark");
   }
+}
+
+/** Keep a number and its percent sign on one line. */
+function holdUnits(text) {
+  return text.replaceAll(" %", "\u00a0%");
 }
 
 async function mount(tab) {

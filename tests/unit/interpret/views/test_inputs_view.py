@@ -67,7 +67,7 @@ def test_sines_stand_beside_the_learned_positions(inspected):
 def test_swapped_words_change_nothing_without_positions(inspected):
     swap = collect_inputs(observe(inspected))["swap"]
     assert swap["words"] == ["dog", "hat"]
-    assert swap["tokens"] == ["[CLS]", "the", "hat", "saw", "the", "dog", "[SEP]"]
+    assert swap["text"] == "the hat saw the dog"
     for _, with_positions, without_positions in swap["rows"]:
         assert with_positions < 0.9999
         assert without_positions == pytest.approx(1.0, abs=1e-5)
@@ -82,7 +82,7 @@ def test_the_swap_is_summarized_in_lines(inspected):
     assert float(lengths[3].split()[3]) == pytest.approx(float(word[id_].norm()), abs=6e-4)
     assert [line.split(":")[0].split(", ")[1] for line in measures] == ["learned", "sines"]
     first, heading, *rows = view.summarize()[10:]
-    assert first == "“dog” and “hat” swapped: [CLS] the hat saw the dog [SEP]"
+    assert first == "“dog” and “hat” swapped: the hat saw the dog"
     assert heading.split("  ")[0] == "cosine before and after"
     assert [row.split()[-1] for row in rows] == ["1.000"] * 3
     assert AttentionView.of(inspected, TEXT).summarize()[0] == view.finding.title
@@ -90,7 +90,19 @@ def test_the_swap_is_summarized_in_lines(inspected):
 
 def test_a_text_without_two_words_that_occur_once_has_no_swap(inspected):
     assert collect_inputs(observe(inspected, "the the dog"))["swap"] is None
-    assert find_swap(inspected.read("the dog saw the hat")) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the dog saw the hat", ["dog", "hat"]),
+        ("a cat lost the hat . it saw the dog", ["hat", "dog"]),  # both after “the”
+        ("dog saw a hat", ["dog", "hat"]),
+    ],
+)
+def test_words_after_the_same_word_are_swapped(inspected, text, words):
+    encoded = inspected.read(text)
+    assert [encoded.tokens[place] for place in find_swap(encoded)] == words
 
 
 def test_a_pass_in_inference_mode_leaves_the_model_as_it_was(inspected):

@@ -25,7 +25,7 @@ def test_scores_of_the_stored_vectors_are_near_to_the_models(inputs):
     page = build_page(inputs, ["neurons"])
     for number, layer in enumerate(inputs.observation.layers, 1):
         heads, length, features = layer.query.shape
-        steps = torch.frombuffer(bytearray(page.arrays[f"vectors-{number}"]), dtype=torch.int8)
+        steps = torch.frombuffer(bytearray(page.arrays[f"vectors-{number}"]), dtype=torch.int16)
         scales = torch.tensor(page.data["scales"][number - 1])
         stored = steps.view(3, heads, length, features) * scales[:, :, None, None]
         scores = stored[0] @ stored[1].transpose(-2, -1) / math.sqrt(features)

@@ -21,11 +21,16 @@ test("a weight is the square of its byte's share", () => {
   assert.equal(weights.at(2, 1, 1), Math.fround((4 / 255) ** 2));
 });
 
+/** The bytes of 0, 1, 2, …. */
+function packSteps(size) {
+  return new Uint8Array(Int16Array.from(size, (_, index) => index).buffer);
+}
+
 test("vectors are found by part, head and token", () => {
   const numHeads = 2;
   const length = 3;
   const features = 2;
-  const bytes = Uint8Array.from({ length: 3 * numHeads * length * features }, (_, index) => index);
+  const bytes = packSteps({ length: 3 * numHeads * length * features });
   const scales = [[1, 2], [10, 20], [100, 200]];
   const vectors = new Vectors(bytes, scales, length);
   assert.equal(vectors.features, features);
@@ -40,7 +45,7 @@ test("those that look may be fewer or more than those that are looked at", () =>
   assert.deepEqual([...weights.head(1)], [0, 51, 102, 153, 204, 255]);
   assert.equal(weights.row(1, 1).length, 3);
   assert.equal(weights.at(1, 1, 2), 1);
-  const bytes = Uint8Array.from({ length: 2 * (2 + 3 + 3) }, (_, index) => index);
+  const bytes = packSteps({ length: 2 * (2 + 3 + 3) });
   const vectors = new Vectors(bytes, [[1, 1], [1, 1], [1, 1]], 2, 3);
   assert.deepEqual([...vectors.query(2, 1)], [3]);
   assert.deepEqual([...vectors.key(1, 0)], [4]);
@@ -48,8 +53,9 @@ test("those that look may be fewer or more than those that are looked at", () =>
   assert.deepEqual([...vectors.value(2, 2)], [15]);
 });
 
-test("the bytes of vectors are signed", () => {
-  const vectors = new Vectors(Uint8Array.of(129, 127, 255, 0, 1, 2), [[1], [1], [1]], 1);
-  assert.deepEqual([...vectors.query(1, 0)], [-127, 127]);
+test("the numbers of vectors are signed and have two bytes", () => {
+  const bytes = Uint8Array.of(1, 128, 255, 127, 255, 255, 0, 0, 1, 0, 2, 0);
+  const vectors = new Vectors(bytes, [[1], [1], [1]], 1);
+  assert.deepEqual([...vectors.query(1, 0)], [-32767, 32767]);
   assert.deepEqual([...vectors.key(1, 0)], [-1, 0]);
 });

@@ -1,0 +1,60 @@
+"""The heading of each tab says what the tab shows."""
+
+import re
+
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.attention_view import AttentionView
+from bertkit.interpret.inspected_model import InspectedModel
+
+TEXT = "the dog saw the hat"
+
+
+@pytest.fixture(scope="module")
+def inspected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("findings") / "small"
+    save_small(folder)
+    return InspectedModel.load(folder)
+
+
+def read_tabs(view):
+    return {tab["name"]: tab for tab in view.page.data["views"]}
+
+
+def test_each_tab_has_a_heading_of_its_own(inspected):
+    view = AttentionView.of(inspected, TEXT)
+    tabs = read_tabs(view)
+    assert tabs["heads"]["heading"] == view.finding.title
+    assert tabs["geometry"]["heading"] == "Geometry: small"
+    assert len({tab["heading"] for tab in tabs.values()}) == len(tabs)
+
+
+def test_the_score_is_that_of_the_page(inspected):
+    view = AttentionView.of(inspected, TEXT)
+    heading = read_tabs(view)["neurons"]["heading"]
+    found = re.fullmatch(r"Query “(.+)” and key “.+” score (.+) in head (.+); softmax .+", heading)
+    assert found[1] == view.tokens[view.start.token]
+    assert found[3] == f"{view.start.layer}.{view.start.head}"
+    scores = view.inputs.observation.layers[view.start.layer - 1].scores
+    row = scores[view.start.head - 1, view.start.token].tolist()
+    assert any(f"{score:.2f}" == found[2] for score in row)
+
+
+def test_all_heads_are_counted(inspected):
+    heading = read_tabs(AttentionView.of(inspected, TEXT))["model"]["heading"]
+    assert sum(map(int, re.findall(r"[ ](\d+) \S", heading.split(":")[1]))) == 4
+
+
+def test_the_head_that_matters_most_is_named(inspected):
+    tab = read_tabs(AttentionView.of(inspected, TEXT))["importance"]
+    layer, head = map(int, re.search(r"head (\d+)\.(\d+)", tab["heading"]).groups())
+    rows = tab["data"]["ablation"]
+    assert abs(rows[layer - 1][head - 1]) == max(abs(value) for row in rows for value in row)
+
+
+def test_a_text_without_a_finding_names_the_model(inspected):
+    tabs = read_tabs(AttentionView.of(inspected, "dog"))
+    assert tabs["heads"]["heading"] == "Attention of small"
+    assert tabs["inputs"]["heading"] == "Inputs: small"
+    assert tabs["neurons"]["heading"] == "Neurons: small"

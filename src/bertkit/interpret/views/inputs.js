@@ -179,8 +179,8 @@ function buildSwap({ words, text, rows }) {
   const heading = ["cosine before and after", "with positions", "without positions"];
   const table = element(
     "table", {},
-    element("thead", {}, element("tr", {}, heading.map((text, index) =>
-      element("th", { scope: "col", class: index === 0 ? null : "number" }, text)))),
+    element("thead", {}, element("tr", {}, heading.map((name, index) =>
+      element("th", { scope: "col", class: index === 0 ? null : "number" }, name)))),
     element("tbody", {}, rows.map(([name, ...cosines]) => element(
       "tr", {},
       element("td", {}, name),

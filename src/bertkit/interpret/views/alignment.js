@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
 
 const MAX_NAMED_CELLS = 4000;
-const ADVICE = "Move over a square to read it.";
+const ADVICE = "Point at a square to read it.";
 
 /** Target tokens over source tokens: a row for each step, a column for each token. */
 export const view = {

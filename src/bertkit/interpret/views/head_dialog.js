@@ -3,7 +3,7 @@ import { stepIndex } from "./keys.js";
 import { formatShare } from "./numbers.js";
 import { MARGIN, SQUARE, drawLabeled } from "./square.js";
 
-const HINT = "Each row is a query token, each column a key token. Move over a square to read it; the"
+const HINT = "Each row is a query token, each column a key token. Point at a square to read it; the"
   + " arrow keys go to the next heads.";
 
 /** One head, enlarged: its attention as a square, what it does in words, the way to its lines. */
@@ -125,7 +125,7 @@ function describePattern(page, layer, head) {
     element("p", {}, "Here it is ", element("b", {}, `“${name}”`), isOff ? ", and off." : "."),
     element("p", { class: "quiet" }, "Of its attention goes to"),
     element("table", {}, element("tbody", {}, rows)),
-    element("p", { class: "quiet" }, `In the mean, a token looks as widely as if it shared its`
-      + ` attention among ${Math.exp(entropy).toFixed(1)} tokens alike.`),
+    element("p", { class: "quiet" }, "On average, a token attends as widely as with uniform"
+      + ` attention to ${Math.exp(entropy).toFixed(1)} tokens.`),
   ];
 }

@@ -38,15 +38,15 @@ export class NeuronTable {
 
   build(score) {
     const always = [
-      column("token", "that looks", this.tokens),
+      column("token", "query", this.tokens),
       column("query q", "what it looks for", this.query),
     ];
-    this.overview = [column(score, "score: a column for each token that is seen", this.pairs)];
+    this.overview = [column(score, "score: a column for each key token", this.pairs)];
     this.values = column("value v", "what it gives", this.value);
     this.values.classList.add("left-out");
     this.details = [
       column("", "", this.lines),
-      column("token", "that is seen", this.seen),
+      column("token", "key", this.seen),
       column("key k", "what it is found by", this.key),
       column("q × k", "number by number", this.product),
       column(score, "score", this.scores),

@@ -159,6 +159,6 @@ export function tellShares([first, second], count) {
   if (first === 0) {
     return "All vectors are equal here, so their points lie in one place.";
   }
-  return `This picture shows ${formatShare(first + second)} of how the vectors differ: `
-    + `${formatShare(first)} from left to right, ${formatShare(second)} from bottom to top.`;
+  return `This picture shows ${formatShare(first + second)} of the variance of the vectors: `
+    + `${formatShare(first)} horizontally, ${formatShare(second)} vertically.`;
 }

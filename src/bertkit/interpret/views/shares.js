@@ -40,7 +40,7 @@ function sortShares(shares) {
  */
 export function shareTable(page, focus, shares) {
   if (focus === null) {
-    return element("p", { class: "quiet" }, "Move over a token or click it to read its numbers.");
+    return element("p", { class: "quiet" }, "Point at a token, or tap it, to read its numbers.");
   }
   const { state } = page;
   const [own, others] = sides(page, focus);

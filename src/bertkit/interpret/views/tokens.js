@@ -25,7 +25,7 @@ class TokenView {
     this.isWhole = false;
     this.turn = 0;
     this.scope = choiceChips(
-      "In the mean of the chosen heads of",
+      "Mean over the chosen heads of",
       [{ value: false, text: "this layer" }, { value: true, text: "all layers" }],
       (isWhole) => this.choose(isWhole),
     );
@@ -140,9 +140,9 @@ class TokenView {
     const entropy = meanNumbers(data.entropy, layers, heads)[token];
     const seen = page.isCausal ? `${token + 1} that it sees` : `${page.tokens.length} tokens`;
     return [
-      element("p", {}, name, ` (token ${token + 1}) receives ${received.toFixed(2)}, where an even`
-        + ` spread would give 1. Its entropy is ${entropy.toFixed(2)}: as if it attended to `
-        + `${Math.exp(entropy).toFixed(1)} of the ${seen} alike.`),
+      element("p", {}, name, ` (token ${token + 1}) receives ${received.toFixed(2)}; uniform`
+        + ` attention would give 1. Its entropy is ${entropy.toFixed(2)}: that of uniform attention`
+        + ` to ${Math.exp(entropy).toFixed(1)} of the ${seen}.`),
       element("div", { class: "lists" },
         this.list("It attends most to", meanGiven(weights, heads, token)),
         this.list("Tokens that attend most to it", meanReceived(weights, heads, token))),

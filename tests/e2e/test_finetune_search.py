@@ -35,7 +35,7 @@ def test_a_grid_with_seeds(tmp_path, capsys):
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert "run 4 of 4: learning rate 0.01, batch 8, epochs 4, seed 1" in captured.err
-    assert lines[0].startswith("  learning rate 1e-09, batch 8, epochs 4  accuracy 0.")
+    assert lines[0].startswith("  learning rate 1e-09, batch 8, epochs 4  accuracy 50.0 % ")
     assert lines[1].startswith("* learning rate 0.01, batch 8, epochs 4   accuracy 100.0 % ")
     assert lines[2].startswith("Best of 4 runs: learning rate 0.01")
     assert lines[3].startswith(f"{output}: best after step ")

@@ -59,6 +59,7 @@ SHARES = frozenset(
     {"accuracy", "confidence", "exact", "f1", "match", "precision", "probability", "recall"}
     | {"calibration_error", "share_of_peak"}
 )
+POINTS = frozenset({"bleu", "chrf"})  # go up to 100, and are quoted with one decimal
 SMALLEST = 0.0005  # smaller numbers would be 0.000
 
 
@@ -69,19 +70,21 @@ class MetricCell:
     value: float
     is_share: bool = False  # of 1, shown as a percentage
     interval: tuple[float, float] | None = None
+    num_decimals: int = 3  # at most, of what isn't a share
 
     @classmethod
     def of(
         cls, name: str, value: float | None, interval: tuple[float, float] | None = None
     ) -> "MetricCell":
         """Build the cell of a metric, whose name says whether it is a share."""
-        return cls(math.nan if value is None else value, is_share(name), interval)
+        shown = math.nan if value is None else value
+        return cls(shown, is_share(name), interval, 1 if name in POINTS else 3)
 
     def __str__(self) -> str:
         """Format it, such as 77.5 % (70.1–83.0 %) or 0.775 (0.701–0.830)."""
         if not math.isfinite(self.value):
             return "not defined"
-        shown = format_percent(self.value) if self.is_share else format_number(self.value)
+        shown = format_percent(self.value) if self.is_share else self._format(self.value)
         return f"{shown} ({self.show_interval()})" if self.show_interval() else shown
 
     def show_interval(self) -> str:
@@ -91,7 +94,10 @@ class MetricCell:
         low, high = self.interval
         if self.is_share:
             return f"{100 * low:.1f}–{100 * high:.1f} %"
-        return f"{format_number(low)}–{format_number(high)}"
+        return f"{self._format(low)}–{self._format(high)}"
+
+    def _format(self, value: float) -> str:
+        return format_number(value, self.num_decimals)
 
 
 Cell = str | int | float | MetricCell
@@ -120,13 +126,13 @@ def format_percent(share: float, num_decimals: int = 1) -> str:
     return f"{100 * share:.{num_decimals}f} %"
 
 
-def format_number(value: float) -> str:
-    """Format a number that isn't a share, with at most three decimals."""
+def format_number(value: float, num_decimals: int = 3) -> str:
+    """Format a number that isn't a share, with at most so many decimals."""
     if math.isnan(value):
         return "not defined"
     if 1e3 <= abs(value) < 1e15 or value == 0:
         return f"{value:,.0f}"
-    return f"{value:.3f}" if SMALLEST <= abs(value) < 1e3 else f"{value:.3g}"
+    return f"{value:.{num_decimals}f}" if SMALLEST <= abs(value) < 1e3 else f"{value:.3g}"
 
 
 def format_cell(cell: Cell) -> str:

@@ -14,6 +14,7 @@ from tests.e2e.small import pretrain_words
 import bertkit
 from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Tokenizer
 from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.cli.fill_mask import describe_relation
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.job import held_out_batches
@@ -131,8 +132,7 @@ def test_next_sentence(trained, capsys):
     assert likely == pytest.approx(NextSentence.load(trained)((words[2], words[3])))
     assert main(words) == 0
     answer, accuracy = capsys.readouterr().out.splitlines()
-    name = "IsNext" if likely >= 0.5 else "NotNext"
-    assert answer == f"{name}: {100 * likely:.1f} % probability that the second text follows"
+    assert answer == describe_relation(likely)
     assert accuracy.startswith("This model is right on ")
     assert accuracy.endswith(" % of held-out pairs.") or "near chance (50.0 %)" in accuracy
 

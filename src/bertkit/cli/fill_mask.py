@@ -127,9 +127,16 @@ def next_sentence(
         found = {"first": first, "second": second, "is_next": probability}
         print(json_module.dumps(found, ensure_ascii=False))
     else:
-        answer = "IsNext" if probability >= CHANCE else "NotNext"
-        print(f"{answer}: {format_percent(probability)} probability that the second text follows")
+        print(describe_relation(probability))
         print(describe_accuracy(predictor.loaded.opened))
+
+
+def describe_relation(probability: float) -> str:
+    """Say whether the second text follows the first, with the probability of that answer."""
+    if probability >= CHANCE:
+        return f"IsNext: {format_percent(probability)} probability that the second text follows"
+    shown = format_percent(1 - probability)
+    return f"NotNext: {shown} probability that the second text doesn't follow"
 
 
 def describe_accuracy(opened: "OpenModel | None") -> str:

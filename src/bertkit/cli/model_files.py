@@ -49,7 +49,7 @@ def inspect(
 
     Takes what `bertkit convert` takes. A damaged checkpoint is described as far as it can be read,
     and its problems are listed. With --examples, shows what pre-training learns from prepared text:
-    pairs of sentences, and the words that the model predicts, as `read→to predict`.
+    pairs of sentences, and the words that the model predicts, as `input→target`.
 
     **Examples**
 

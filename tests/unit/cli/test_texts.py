@@ -11,7 +11,7 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.cli import texts as module
-from bertkit.cli.fill_mask import describe_accuracy
+from bertkit.cli.fill_mask import describe_accuracy, describe_relation
 from bertkit.cli.main import main
 from bertkit.cli.texts import take_model
 from bertkit.inference import stream
@@ -70,8 +70,21 @@ def test_text_of_the_command_line_is_mended(model, capsys):
 def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
     assert main(["next-sentence", model, *words]) == 0
     answer, accuracy = capsys.readouterr().out.splitlines()
-    assert answer.endswith("% probability that the second text follows")
+    assert answer.endswith(
+        (" that the second text follows", " that the second text doesn't follow")
+    )
     assert accuracy == "How often this model is right isn't recorded with it."
+
+
+@pytest.mark.parametrize(
+    ("probability", "line"),
+    [
+        (0.5, "IsNext: 50.0 % probability that the second text follows"),
+        (0.452, "NotNext: 54.8 % probability that the second text doesn't follow"),
+    ],
+)
+def test_the_probability_is_that_of_the_answer(probability, line):
+    assert describe_relation(probability) == line
 
 
 @pytest.mark.parametrize(("accuracy", "is_warned"), [(0.5, True), (0.59, True), (0.61, False)])

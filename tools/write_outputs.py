@@ -10,6 +10,7 @@ today (`find_differences`), so that no output can age.
 """
 
 import io
+import json
 import os
 import re
 import shlex
@@ -186,9 +187,14 @@ def take_plain_processor() -> None:
 
 
 def main() -> None:
-    """Write the pages that are named."""
+    """Write the pages that are named; with --json, print what the commands of one print."""
     take_plain_processor()
-    for name in sys.argv[1:]:
+    names = sys.argv[1:]
+    if names[:1] == ["--json"]:
+        outputs = [printed for _, printed in run_page(Path(names[1]).resolve())]
+        print(json.dumps(outputs))
+        return
+    for name in names:
         write_page(Path(name).resolve())
 
 

@@ -12,7 +12,7 @@ TEXTS = (
 
 def main() -> None:
     """Train vocabulary and encoder on 80 short stories, and fill blanks."""
-    # The stories come from a grammar of 110 words. Of a real book a model of half a minute learns
+    # The stories come from a grammar of 112 words. Of a real book a model of half a minute learns
     # only which words are frequent; see docs/guide/pretraining.md for what real text takes.
     trained = bertkit.pretrain(
         "data/story.txt", output="out/own-bert", model="tiny", steps=300, max_length=64

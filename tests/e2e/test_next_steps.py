@@ -48,6 +48,30 @@ def test_what_makes_something_says_what_to_try_next(line, workshop, model, tmp_p
     }
 
 
+def test_the_next_command_reads_the_same_column(workshop, tmp_path, capsys):
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"body": "the cat sat", "id": 1}\n' * 9)
+    words = ["train-tokenizer", str(texts), "--text-column", "body", "--vocab-size", "30"]
+    assert main([*words, "--output", str(tmp_path / "made")]) == 0
+    (suggestion,) = list_suggestions(capsys.readouterr().err)
+    assert suggestion[suggestion.index("--text-column") + 1] == "body"
+    assert find_problem(suggestion) is None
+
+
+def test_an_evaluation_is_suggested_with_its_columns(model, workshop, tmp_path, capsys):
+    train, made = write_rows(workshop), tmp_path / "made"
+    words = ["finetune", "classify", "--model", str(model), "--train", str(train)]
+    assert main([*words, "--output", str(made), "--epochs", "1", "--max-length", "12"]) == 0
+    rows = tmp_path / "test.csv"
+    rows.write_text("body;label\na good cat;good\na bad cat;bad\n")
+    capsys.readouterr()
+    assert main(["evaluate", str(made), str(rows), "--text-column", "body"]) == 0
+    (suggestion,) = list_suggestions(capsys.readouterr().err)
+    assert suggestion[:3] == ["evaluate", str(made), str(rows)]
+    assert "--text-column" in suggestion
+    assert find_problem(suggestion) is None
+
+
 def test_a_program_that_reads_the_result_is_told_nothing(workshop, tmp_path, capsys):
     line = f"train-tokenizer {workshop}/corpus.txt --vocab-size 120 --output {tmp_path}/t --json"
     assert main(line.split()) == 0

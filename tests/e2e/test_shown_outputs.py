@@ -61,7 +61,8 @@ def test_a_page_shows_what_is_printed(name):
     tool = [sys.executable, str(ROOT / "tools/write_outputs.py"), "--json", str(ROOT / name)]
     done = subprocess.run(tool, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     assert done.returncode == 0, done.stderr
-    commands = list_shown((ROOT / name).read_text(encoding="utf-8"))
+    commands = list(list_shown((ROOT / name).read_text(encoding="utf-8")))
+    assert commands
     outputs = json.loads(done.stdout)
     for command, printed in zip(commands, outputs, strict=True):
         difference = find_differences(command.output, tuple(printed), tolerance)

@@ -75,6 +75,7 @@ def test_without_next_sentence_there_are_words_alone(shards, capsys):
     [
         (["--examples", "1", "--objective", "causal"], "the objective causal chooses no words"),
         (["--mask-rate", "0.3"], "mask_rate is of examples; give --examples as well"),
+        (["--seed", "3"], "seed is of examples; give --examples as well"),
         (["--examples", "0"], "--examples"),
     ],
 )

@@ -13,7 +13,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
-from bertkit.cli.output import check_standard_output, describe_files, suggest
+from bertkit.cli.output import check_standard_output, describe_files, repeat_flags, suggest
 from bertkit.cli.texts import (
     NamedModel,
     Words,
@@ -24,6 +24,7 @@ from bertkit.cli.texts import (
     take_model_and_files,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
+from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.reports.text import format_number
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings
@@ -118,8 +119,8 @@ def _suggest_search(
 ) -> None:
     """Suggest to search the texts that were embedded."""
     corpus = [word for text in texts for word in ("--corpus", text)]
-    column = [] if settings.text_column is None else ["--text-column", settings.text_column]
-    words = ["search", *name_again(model), "a query", *corpus, *column]
+    reading = repeat_flags(settings, CorpusSettings)
+    words = ["search", *name_again(model), "a query", *corpus, *reading]
     suggest(*words, json=json or "-" in texts)
 
 

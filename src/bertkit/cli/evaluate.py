@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
-from bertkit.cli.output import check_standard_output, suggest
+from bertkit.cli.output import check_standard_output, repeat_flags, suggest
 from bertkit.cli.texts import Encoder, describe_metrics, legible, open_result
+from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.text import format_metric, format_number
@@ -121,7 +122,9 @@ def evaluate(
     else:
         print(*map(legible, render(result)), sep="\n")
     if output is None:
-        suggest("evaluate", model, data, "--output", "evaluation", json=json)
+        reading = [*repeat_flags(settings, RecordSettings), *repeat_flags(columns, COLUMNS)]
+        words = ["evaluate", model, data, *reading, "--output", "evaluation"]
+        suggest(*words, json=json or data == "-")
     else:
         example = TASKS[result.task.name].inputs.example
         suggest(result.task.name, model, *shlex.split(example), json=json)

@@ -39,7 +39,7 @@ def inspect(
     revision: str | None = None,
     hashes: bool = True,
     examples: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    seed: Annotated[int | None, Parameter(validator=Number(gte=0), group=EXAMPLES)] = None,
     settings: Annotated[ObjectiveSettings, Parameter(name="*", group=EXAMPLES)] = (
         ObjectiveSettings()  # noqa: B008
     ),
@@ -67,19 +67,17 @@ def inspect(
         revision: Branch, tag or commit of a model of the Hub.
         hashes: Compute the SHA-256 of each file.
         examples: Show this many training examples of prepared text.
-        seed: Seed of the examples: with the same settings, those that `bertkit pretrain` begins
-            with.
+        seed: Seed of the examples, 0 by default: with the same settings, those that `bertkit
+            pretrain` begins with.
         settings: How examples are made.
         json: Print one JSON object.
     """
     check_standard_output()
     if examples is not None:
-        _show_examples(Path(source), examples, settings, seed, json=json)
+        _show_examples(Path(source), examples, settings, seed or 0, json=json)
         return
-    if settings.model_fields_set:
-        raise SettingsError(
-            f"{min(settings.model_fields_set)} is of examples; give --examples as well"
-        )
+    if given := [*sorted(settings.model_fields_set), *([] if seed is None else ["seed"])]:
+        raise SettingsError(f"{given[0]} is of examples; give --examples as well")
     from bertkit.jobs.inspect import describe
 
     description = describe(source, revision=revision, hashes=hashes)

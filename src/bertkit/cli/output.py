@@ -22,6 +22,7 @@ from bertkit.base.errors import SettingsError, StorageError, pluralize
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
+from bertkit.base.settings import Settings
 from bertkit.data.file_parts import FilesResult
 from bertkit.reports.text import make_legible
 
@@ -202,6 +203,19 @@ UNQUOTABLE = set('"$`\\!')  # characters that a shell reads inside double quotes
 def describe_next(*words: object) -> str:
     """Describe the next command to try, quoted for a shell."""
     return f"Try: bertkit {' '.join(_quote(str(word)) for word in words)}"
+
+
+def repeat_flags(settings: Settings, kind: type[Settings]) -> list[str]:
+    """Return the given flags of a kind of settings, for a further command that has them."""
+    words = []
+    for name in kind.model_fields:
+        if name in settings.model_fields_set:
+            flag, value = name.replace("_", "-"), getattr(settings, name)
+            if isinstance(value, bool):
+                words.append(f"--{'' if value else 'no-'}{flag}")
+            else:
+                words += [f"--{flag}", str(value)]
+    return words
 
 
 def suggest(*words: object, json: bool) -> None:

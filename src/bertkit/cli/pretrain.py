@@ -18,9 +18,11 @@ from bertkit.cli.output import (
     check_standard_output,
     describe_missing,
     describe_next,
+    repeat_flags,
     suggest,
 )
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
+from bertkit.data.readers.document import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
@@ -77,7 +79,9 @@ def train_tokenizer(
     shards = output.parent / "shards"
     folders = sorted({text.rpartition("/")[0] or "." for text in inputs})
     texts = inputs if len(inputs) <= MAX_NAMED else folders
-    suggest("prepare", *texts, "--tokenizer", output, "--output", shards, json=json)
+    reading = repeat_flags(settings, ReaderSettings)
+    words = ["prepare", *texts, "--tokenizer", output, *reading, "--output", shards]
+    suggest(*words, json="-" in inputs)  # what was read there is gone
 
 
 def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:

@@ -13,7 +13,7 @@ from bertkit.reports.text import Cell, MetricCell, format_metric
 from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.tasks.task import Evaluation
 
-# Metrics in a title: their names as people write them.
+# Metrics by their names as people write them.
 NAMES = {
     "bleu": "BLEU",
     "chrf": "chrF",
@@ -55,9 +55,11 @@ def state_finding(metric: str, value: float | None, where: str, beside: str = ""
 
 
 def show_name(metric: str) -> str:
-    """Return a metric's name as people write it."""
-    name = NAMES.get(metric, metric.replace("_", " "))
-    return f"{name[:1].upper()}{name[1:]}" if name != "chrF" else name
+    """Return a metric's name as people write it; a label behind it stays as it is."""
+    kind, space, label = metric.partition(" ")
+    name = NAMES.get(kind, kind.replace("_", " "))
+    shown = name if name == "chrF" else f"{name[:1].upper()}{name[1:]}"
+    return f"{shown}{space}{label}"
 
 
 def show_chance(metric: str, baseline: Mapping[str, float | None]) -> str:

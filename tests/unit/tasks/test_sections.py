@@ -16,10 +16,11 @@ def test_places_are_told_without_the_folders():
 
 def test_mistakes_and_metrics_are_told_as_people_write_them():
     mistake = Mistake("dev.csv, line 3", "a text", "a", "b", 0.5, confidence=0.9)
-    table, mistakes = build_sections(Evaluation({"macro_f1": 0.5}, mistakes=(mistake,)))
+    metrics = {"macro_f1": 0.5, "f1 my_label": 0.5}
+    table, mistakes = build_sections(Evaluation(metrics, mistakes=(mistake,)))
     assert isinstance(table, Table)
     assert isinstance(mistakes, Mistakes)
-    assert table.rows[0][0] == "Macro F1"
+    assert [row[0] for row in table.rows] == ["Macro F1", "F1 my_label"]
     assert mistakes.mistakes[0].confidence == 0.9
 
 

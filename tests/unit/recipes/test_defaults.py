@@ -1,0 +1,15 @@
+"""Settings that a run's model decides aren't told as choices of its user."""
+
+import pytest
+
+from bertkit.recipes.defaults import list_defaults
+from bertkit.recipes.finetune.settings import FEATURE_RATE
+
+
+@pytest.mark.parametrize(
+    ("features", "rate"), [(None, None), ("linear", None), ("bilstm", FEATURE_RATE)]
+)
+def test_the_learning_rate_is_none_where_the_model_decides_it(features, rate):
+    found = list_defaults({"task": "classify", "features": features}, "run.json")
+    assert found["learning_rate"] == rate
+    assert found["max_length"] == 128

@@ -38,22 +38,22 @@ class WorkersSettings(Settings):
     """What runs the parts of a job."""
 
     run_on: Literal["local", "ray"] = Field(
-        "local",
+        default="local",
         description="Processes of this machine, or the nodes of a Ray cluster (needs bertkit[ray]);"
         " all nodes must share the folders of inputs and output.",
     )
     address: str = Field(
-        "auto",
+        default="auto",
         description="Ray cluster: host:port, auto for the one that runs on this machine, or local"
         " to start one here.",
     )
     workers: PositiveInt | None = Field(
-        None,
+        default=None,
         description="Number of processes that work at a time. By default prepare has one per core,"
         " other commands have one; on Ray as many as the cluster has cores for.",
     )
     threads: PositiveInt | None = Field(
-        None,
+        default=None,
         description="Threads of each worker. By default OMP_NUM_THREADS, or the cores of this"
         " machine divided among the workers; on Ray 1.",
     )
@@ -64,7 +64,7 @@ class PartsSettings(WorkersSettings):
     """The same, and which of the parts this process runs."""
 
     shard: str | None = Field(
-        None,
+        default=None,
         description="Run a share of the parts: i/n are the parts i, i + n, i + 2n, …, counted from"
         " 0, as in a Slurm array of 0 to n - 1. Several processes then share the output.",
     )

@@ -137,7 +137,7 @@ class EncodingSettings(Settings):
     """The encoding of text files."""
 
     encoding: str | None = Field(
-        None,
+        default=None,
         description="Encoding of text files, such as cp1252 (Western European Windows) or latin-1;"
         " by default UTF-8, or UTF-16 if the file begins with its byte order mark. utf-8 also reads"
         " a file that seems to be in another encoding, and replaces what isn't UTF-8.",

@@ -43,7 +43,7 @@ class FilesSettings(PartsSettings):
     """How a command works on many files."""
 
     output_format: str | None = Field(
-        None,
+        default=None,
         description="Where --output is a folder: extension of its files, such as parquet, of those"
         " that --output may have.",
     )

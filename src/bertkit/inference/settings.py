@@ -16,10 +16,12 @@ PrecisionName: TypeAlias = Literal["auto", "fp32", "bf16", "int8"]
 class LoadingSettings(Settings):
     """What a model is computed on and in, and which version of it is loaded."""
 
-    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
-    revision: str | None = Field(None, description="Branch, tag or commit of a model of the Hub.")
+    device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
+    revision: str | None = Field(
+        default=None, description="Branch, tag or commit of a model of the Hub."
+    )
     precision: PrecisionName = Field(
-        "auto", description="Precision of weights and matrix products: fp32 (auto) or bf16."
+        default="auto", description="Precision of weights and matrix products: fp32 (auto) or bf16."
     )
 
 
@@ -27,10 +29,11 @@ class EngineSettings(LoadingSettings):
     """The same of an encoder, which an engine computes."""
 
     engine: EngineName = Field(
-        "auto", description="Runtime of the encoder; auto selects the fastest that is installed."
+        default="auto",
+        description="Runtime of the encoder; auto selects the fastest that is installed.",
     )
     precision: PrecisionName = Field(
-        "auto",
+        default="auto",
         description="Precision of matrix products. auto takes bf16 on GPUs and processors where it"
         " was measured to be faster, else fp32; bertkit devices shows which. int8: integers for the"
         " matrices of linear layers, faster on processors with avx512_vnni, avx_vnni or amx_int8,"
@@ -41,9 +44,9 @@ class EngineSettings(LoadingSettings):
 class FillOptions(Settings):
     """What is told of each [MASK]."""
 
-    top_k: int = Field(5, ge=1, description="Number of candidates per [MASK].")
+    top_k: int = Field(default=5, ge=1, description="Number of candidates per [MASK].")
     targets: Annotated[Sequence[str], Field(min_length=1)] | None = Field(
-        None,
+        default=None,
         description="Consider only these words; probabilities stay those among all words.",
     )
 

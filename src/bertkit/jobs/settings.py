@@ -26,10 +26,11 @@ class ConvertSettings(Settings):
     """Settings of `bertkit convert`."""
 
     dtype: Literal["float32", "float16", "bfloat16"] | None = Field(
-        None, description="Dtype of the weights; by default that of the source, bit for bit."
+        default=None,
+        description="Dtype of the weights; by default that of the source, bit for bit.",
     )
     max_shard_size: str = Field(
-        "5GB",
+        default="5GB",
         description="Maximum size of a weights file, in bytes or with kB, MB, GB, KiB, MiB or GiB;"
         " larger models are sharded, with an index.",
     )
@@ -58,14 +59,15 @@ def parse_size(text: str) -> int:
 class ExportSettings(Settings):
     """Settings of `bertkit export`."""
 
-    to: Literal["onnx"] = Field("onnx", description="Target format.")
+    to: Literal["onnx"] = Field(default="onnx", description="Target format.")
     precision: Literal["fp32", "int8"] = Field(
-        "fp32",
+        default="fp32",
         description="int8: the matrices of the linear layers as integers, for processors that"
         " multiply them faster (avx512_vnni, avx_vnni, amx_int8); a quarter of their size.",
     )
     encoder_only: bool = Field(
-        False, description="Export hidden states instead of the results of the model's heads."
+        default=False,
+        description="Export hidden states instead of the results of the model's heads.",
     )
 
 
@@ -75,14 +77,16 @@ Split = Literal["train", "dev", "test"]
 class PredictSettings(LayoutSettings):
     """Settings of `bertkit <task>`."""
 
-    split: Split = Field("test", description="Split of a GLUE folder or of a data set on the Hub.")
+    split: Split = Field(
+        default="test", description="Split of a GLUE folder or of a data set on the Hub."
+    )
     id_column: str | None = Field(
-        None,
+        default=None,
         description="Column that identifies a row, for the key id of --json; by default the row's"
         " number, from 1.",
     )
     keep_columns: tuple[str, ...] | None = Field(
-        None,
+        default=None,
         description="Columns of the file to write in front of the predictions; by default all.",
     )
-    overwrite: bool = Field(False, description="Replace an existing output.")
+    overwrite: bool = Field(default=False, description="Replace an existing output.")

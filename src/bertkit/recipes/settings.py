@@ -14,10 +14,10 @@ class EvaluateSettings(RecordSettings):
     """Settings of `bertkit evaluate`."""
 
     split: Literal["train", "dev", "test"] = Field(
-        "dev", description="Split of a GLUE folder or of a data set on the Hub."
+        default="dev", description="Split of a GLUE folder or of a data set on the Hub."
     )
     overwrite: bool = Field(
-        False, description="Replace the files of an earlier evaluation in the output."
+        default=False, description="Replace the files of an earlier evaluation in the output."
     )
 
 
@@ -25,21 +25,21 @@ class ReportSettings(Settings):
     """Settings of `bertkit report`."""
 
     data: Path | None = Field(
-        None,
+        default=None,
         description="Shards of a pre-training run: the report describes them and takes its"
         " examples from their held-out part. By default those beside the run.",
     )
     text: tuple[str, ...] = Field(
-        (),
+        default=(),
         description="A text with [MASK] for a pre-training run to fill, or a text for a"
         " left-to-right run to continue; may be repeated.",
     )
     examples: bool = Field(
-        True,
+        default=True,
         description="Show blanks that the newest checkpoint of a pre-training run fills, or texts"
         " that it continues.",
     )
-    overwrite: bool = Field(False, description="Replace an existing report.")
+    overwrite: bool = Field(default=False, description="Replace an existing report.")
 
     @model_validator(mode="after")
     def _texts_are_examples(self) -> Self:
@@ -52,18 +52,18 @@ class PrepareSettings(ReaderSettings):
     """Settings of `bertkit prepare`; all of them determine the content of the shards."""
 
     language: str = Field(
-        "en",
+        default="en",
         pattern=r"^[a-z]{2,3}$",
         description="Language of the text, for splitting it into sentences.",
     )
     sentences: Literal["split", "lines"] = Field(
-        "split", description="Split each line into sentences, or treat it as one."
+        default="split", description="Split each line into sentences, or treat it as one."
     )
     held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.02,
+        default=0.02,
         description="Share of the documents to hold out for evaluation; if none is drawn, the end"
         " of the text.",
     )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
-        0, description="Seed that determines which documents are held out."
+        default=0, description="Seed that determines which documents are held out."
     )

@@ -13,39 +13,40 @@ class SearchSettings(CorpusSettings, EmbedderSettings):
     """Settings of `bertkit search`."""
 
     prompt: str | None = Field(
-        None,
+        default=None,
         description="Text to prepend to each query; an empty text for none. By default the model's"
         " prompt named query.",
     )
     prompt_name: str | None = Field(
-        None, description="Name of the model's prompt to prepend to each query."
+        default=None, description="Name of the model's prompt to prepend to each query."
     )
     passage_prompt: str | None = Field(
-        None,
+        default=None,
         description="Text to prepend to each text of the corpus; an empty text for none. By default"
         " the model's prompt named document, passage or corpus.",
     )
     similarity: Similarity | None = Field(
-        None,
+        default=None,
         description="Similarity measure; by default that of the model's folder, else cosine."
         " Distances are negated: higher is always more similar.",
     )
     index: Literal["auto", "exact", "approximate"] = Field(
-        "auto",
+        default="auto",
         description="Compare each query with all vectors (exact), or only with those of the nearest"
         " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
-    rebuild: bool = Field(False, description="Rebuild an existing index from scratch.")
+    rebuild: bool = Field(default=False, description="Rebuild an existing index from scratch.")
 
 
 class EmbedSettings(CorpusSettings, EmbedderSettings):
     """Settings of `bertkit embed`."""
 
     restart: bool = Field(
-        False, description="Start over, and discard rows of earlier, unfinished or finished work."
+        default=False,
+        description="Start over, and discard rows of earlier, unfinished or finished work.",
     )
     overwrite: bool = Field(
-        False, description="Replace an existing output of another input or other settings."
+        default=False, description="Replace an existing output of another input or other settings."
     )
 
 
@@ -53,16 +54,16 @@ class FeaturesSettings(TableSettings, FeatureSettings, EngineSettings):
     """Settings of `bertkit features`."""
 
     pairs: bool = Field(
-        False,
+        default=False,
         description="Read `one ||| other` as a text pair, split at the last ` ||| ` of the row, as"
         " google-research/bert does. Otherwise ` ||| ` is part of the text.",
     )
     layout: Literal["bertkit", "google"] = Field(
-        "bertkit",
+        default="bertkit",
         description="JSONL keys: those of bertkit, or linex_index, features, layers and values"
         " as in extract_features.py of google-research/bert, for --combine none.",
     )
-    overwrite: bool = Field(False, description="Replace an existing output.")
+    overwrite: bool = Field(default=False, description="Replace an existing output.")
 
     @model_validator(mode="after")
     def _google_needs_separate_layers(self) -> Self:

@@ -20,7 +20,7 @@ class TaskSettings(Settings):
     """Settings of a task: they belong to the model, and are stored with it."""
 
     max_length: Annotated[int, Field(ge=3)] = Field(
-        128, description="Maximum tokens of a sequence, with [CLS] and [SEP]."
+        default=128, description="Maximum tokens of a sequence, with [CLS] and [SEP]."
     )
 
 
@@ -28,36 +28,36 @@ class TextSettings(TaskSettings):
     """Columns of texts, and what becomes of those that are too long."""
 
     text_column: str | None = Field(
-        None,
+        default=None,
         description="Column of the text, or of the first of two; by default text, sentence,"
         " premise, sentence1, question1, question or text1.",
     )
     pair_column: str | None = Field(
-        None,
+        default=None,
         description="Column of a second text. By default, if text_column isn't given either, the"
         " one that belongs to the first: hypothesis to premise, sentence2 to sentence1, question2"
         " to question1, sentence to question, text2 to text1.",
     )
     pairs: bool = Field(
-        False,
+        default=False,
         description="Require a second text in every example. A model trained on pairs always"
         " requires pairs.",
     )
     long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
-        "head",
+        default="head",
         description="How texts longer than max_length tokens are read: their beginning, their end,"
         " a quarter from the beginning and the rest from the end, or all of it in windows whose"
         " scores are averaged. Of a pair, the longer text is truncated or read in windows.",
     )
     stride: Count | None = Field(
-        None,
+        default=None,
         description="Stride: tokens between the starts of two windows; by default half a window.",
     )
     max_windows: Count = Field(
-        32, description="Maximum number of windows of a text; the rest isn't read."
+        default=32, description="Maximum number of windows of a text; the rest isn't read."
     )
     pooling: PoolingName | None = Field(
-        None,
+        default=None,
         description="What represents a text: cls, its first token, as in the paper; or the mean or"
         " the maximum of its tokens, which transformers refuses to load and sentence-transformers"
         " loads. By default as the folder of a sentence encoder says, else cls.",
@@ -90,7 +90,10 @@ def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
                 types[name] = info.annotation | None
                 descriptions[name].append(info.description or "")
     fields: dict[str, Any] = {
-        name: (type_, Field(None, description=" Or: ".join(dict.fromkeys(descriptions[name]))))
+        name: (
+            type_,
+            Field(default=None, description=" Or: ".join(dict.fromkeys(descriptions[name]))),
+        )
         for name, type_ in types.items()
     }
     return create_model("Columns", __base__=Settings, **fields)
@@ -120,7 +123,7 @@ class TaskInputs(Settings):
 class PairInputs(TaskInputs):
     """A text, or each of several, perhaps with a second one."""
 
-    pair: str | None = Field(None, description="Second text, for models of text pairs.")
+    pair: str | None = Field(default=None, description="Second text, for models of text pairs.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return texts, or tuples of two."""

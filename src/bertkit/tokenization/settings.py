@@ -12,12 +12,14 @@ class TokenizerSettings(Settings):
     accent stripping both false ("cased").
     """
 
-    lowercase: bool = Field(True, description="Convert text to lowercase.")
+    lowercase: bool = Field(default=True, description="Convert text to lowercase.")
     strip_accents: bool = Field(
-        True, description="Remove accents (combining marks), so that é and e are the same letter."
+        default=True,
+        description="Remove accents (combining marks), so that é and e are the same letter.",
     )
     split_cjk: bool = Field(
-        True, description="Split Chinese characters (and Japanese kanji) into separate words."
+        default=True,
+        description="Split Chinese characters (and Japanese kanji) into separate words.",
     )
 
 
@@ -30,21 +32,23 @@ class VocabularySettings(TokenizerSettings):
     """Settings of vocabulary training."""
 
     vocab_size: int = Field(
-        30_522,
+        default=30_522,
         ge=6,
         le=MAX_ENTRIES,
         description="Size of the vocabulary, special tokens included.",
     )
     min_frequency: int = Field(
-        2, ge=1, description="How often two pieces must occur together to be merged into one entry."
+        default=2,
+        ge=1,
+        description="How often two pieces must occur together to be merged into one entry.",
     )
     alphabet_limit: int = Field(
-        1000,
+        default=1000,
         ge=1,
         description="Number of characters to keep, the most frequent first; others become [UNK].",
     )
     max_distinct_words: int = Field(
-        1_000_000,
+        default=1_000_000,
         ge=2,
         description="Limit of distinct words to count at a time, up to 1 kB each; beyond it, the"
         " rarest are dropped.",

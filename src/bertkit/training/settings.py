@@ -64,13 +64,13 @@ MAY_CHANGE = BUDGET_FIELDS | {
 class BudgetSettings(Settings):
     """The length of a run, unless its data determine it."""
 
-    steps: Count | None = Field(None, description="Budget in optimizer steps.")
+    steps: Count | None = Field(default=None, description="Budget in optimizer steps.")
     tokens: Count | None = Field(
-        None,
+        default=None,
         description="Budget in tokens without padding, converted to steps when the run starts.",
     )
     minutes: Positive | None = Field(
-        None,
+        default=None,
         description="Roughly how many minutes to train. The number of steps is fixed when the run"
         " starts, after measuring a few, so on a machine that gets busier it takes longer."
         f" Without any budget: {DEFAULT_MINUTES:g} minutes.",
@@ -107,53 +107,55 @@ class BudgetSettings(Settings):
 class OptimizationSettings(Settings):
     """Settings of the optimizer and the loop, for every recipe."""
 
-    learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
+    learning_rate: Positive = Field(default=1e-4, description="Peak learning rate.")
     warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.1,
+        default=0.1,
         description="Share of the steps in which the learning rate rises to its peak (warm-up).",
     )
     schedule: Schedule = Field(
-        "linear",
+        default="linear",
         description="How the learning rate falls after its peak; inverse_sqrt falls with one over"
         " the square root of the step and doesn't reach 0.",
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
-        0.01, description="AdamW's weight decay; biases and layer norms have none."
+        default=0.01, description="AdamW's weight decay; biases and layer norms have none."
     )
     beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.9, description="AdamW's beta1, the decay rate of the mean gradient."
+        default=0.9, description="AdamW's beta1, the decay rate of the mean gradient."
     )
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.999, description="AdamW's beta2, the decay rate of the mean squared gradient."
+        default=0.999, description="AdamW's beta2, the decay rate of the mean squared gradient."
     )
     adam_epsilon: Positive = Field(
-        1e-6, description="AdamW's epsilon, which avoids division by zero."
+        default=1e-6, description="AdamW's epsilon, which avoids division by zero."
     )
     clip_norm: Positive = Field(
-        1.0, description="Maximum gradient norm; larger gradients are scaled down."
+        default=1.0, description="Maximum gradient norm; larger gradients are scaled down."
     )
-    seed: Seed = Field(0, description="Seed of initial weights, data order, masks and dropout.")
+    seed: Seed = Field(
+        default=0, description="Seed of initial weights, data order, masks and dropout."
+    )
     eval_every: Count | None = Field(
-        None, description="Steps between evaluations; by default, ten evaluations per run."
+        default=None, description="Steps between evaluations; by default, ten evaluations per run."
     )
     checkpoint_every: Count | None = Field(
-        None,
+        default=None,
         description="Steps between checkpoints; by default, one checkpoint every five minutes.",
     )
-    keep: Count = Field(2, description="Number of newest checkpoints to keep.")
+    keep: Count = Field(default=2, description="Number of newest checkpoints to keep.")
     max_skipped_steps: Count = Field(
-        10,
+        default=10,
         description="Number of consecutive steps with a loss or gradient that isn't finite after"
         " which the run ends; such steps are never applied.",
     )
     fsdp: bool = Field(
-        False,
+        default=False,
         description="Divide weights, gradients and the optimizer's state among the processes that"
         " torchrun started (FSDP2), for a model that doesn't fit on one GPU.",
     )
-    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+    device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
     precision: TrainingPrecision = Field(
-        "auto",
+        default="auto",
         description="Mixed precision; auto takes bf16 on GPUs from Ampere on and on processors"
         " where training was measured to be faster, else fp32. A resumed run keeps its own.",
     )
@@ -167,9 +169,9 @@ def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
 class LoopSettings(OptimizationSettings):
     """`OptimizationSettings` with a batch size in sequences."""
 
-    batch_size: Count = Field(32, description="Sequences per optimizer step.")
+    batch_size: Count = Field(default=32, description="Sequences per optimizer step.")
     accumulate: Count = Field(
-        1,
+        default=1,
         description="Micro-batches per step, to save memory. Processes that torchrun started"
         " divide them; each computes at least one.",
     )

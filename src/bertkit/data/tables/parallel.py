@@ -29,22 +29,22 @@ class PairSettings(FileSettings):
     """Settings of every command that reads texts in pairs."""
 
     format: PairFormat = Field(
-        "auto",
+        default="auto",
         description="Format of one file that has both sides; auto uses the file extension."
         " Two files are plain text with one text per line.",
     )
     header: bool = Field(
-        True,
+        default=True,
         description="Whether the first row of CSV and TSV has the column names; otherwise columns"
         " are named 1, 2, 3 …",
     )
     source_column: str = Field(
-        "source",
+        default="source",
         description="Column with the source texts; translation.de is the field de of translation.",
     )
-    target_column: str = Field("target", description="Column with the target texts.")
+    target_column: str = Field(default="target", description="Column with the target texts.")
     max_broken: float = Field(
-        0.01,
+        default=0.01,
         ge=0,
         le=1,
         description="Largest share of a file's rows that may be broken; broken rows are left out."

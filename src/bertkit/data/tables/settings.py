@@ -17,7 +17,7 @@ class FileSettings(EncodingSettings):
     """How the bytes of a file become cells."""
 
     delimiter: str | None = Field(
-        None,
+        default=None,
         description="Separator of CSV cells: one character, or tab. By default a comma, or the"
         " semicolon, tab or vertical bar that a header without commas has.",
     )
@@ -35,12 +35,12 @@ class TableSettings(FileSettings):
     """Settings of every command that reads a file of texts."""
 
     format: TableFormat = Field(
-        "auto",
+        default="auto",
         description="Format of the input; auto uses the file extension, and takes standard"
         " input as plain text.",
     )
     text_column: str | None = Field(
-        None,
+        default=None,
         description="Column of CSV, TSV and Parquet, or field of JSONL, that has the text; by"
         " default the only one, or else the one named text.",
     )
@@ -50,7 +50,7 @@ class CorpusSettings(TableSettings):
     """Settings of commands that read texts to be found again."""
 
     id_column: str | None = Field(
-        None,
+        default=None,
         description="Column of CSV, TSV and Parquet, or field of JSONL, that has the id of a text;"
         " results then show it. By default texts are known by their row, and those of several"
         " files by file and row.",
@@ -62,25 +62,25 @@ class LayoutSettings(FileSettings):
     """Settings of every command that reads records, whether they have answers or not."""
 
     format: RecordFormat = Field(
-        "auto",
+        default="auto",
         description="Format of the data; auto uses the file extension, and takes"
         " standard input as plain text with one text per line.",
     )
     header: bool = Field(
-        True,
+        default=True,
         description="Whether the first row of CSV and TSV has the column names; otherwise columns"
         " are named 1, 2, 3 …",
     )
     decimal: Literal[".", ","] = Field(
-        ".", description="Decimal separator of numbers that are stored as text, as in CSV."
+        default=".", description="Decimal separator of numbers that are stored as text, as in CSV."
     )
     token_column: PositiveInt | None = Field(
-        None,
+        default=None,
         description="Column of CoNLL that has the words, counted from 1; by default the first, or"
         " FORM of CoNLL-U.",
     )
     tag_column: PositiveInt | None = Field(
-        None,
+        default=None,
         description="Column of CoNLL that has the tags, counted from 1; by default the last, or"
         " UPOS of CoNLL-U.",
     )
@@ -91,7 +91,7 @@ class RecordSettings(LayoutSettings):
     """Settings of every command that reads labeled records."""
 
     max_broken: float = Field(
-        0.01,
+        default=0.01,
         ge=0,
         le=1,
         description="Largest share of a file's rows that may be broken; broken rows are left out."

@@ -13,14 +13,14 @@ class DecodingSettings(Settings):
     """How the next tokens are chosen: the likeliest, by beam search, or drawn."""
 
     beams: int = Field(
-        1,
+        default=1,
         ge=1,
         le=1024,
         description="Sequences to follow at a time, the best of which wins; 1 takes the likeliest"
         " token each time.",
     )
     length_penalty: float = Field(
-        1.0,
+        default=1.0,
         ge=-10,
         le=10,
         description="Power of the length that a log probability is divided by. The larger, the"
@@ -28,38 +28,43 @@ class DecodingSettings(Settings):
         " the means over the tokens.",
     )
     early_stop: Annotated[bool, Parameter(negative="")] = Field(
-        False,
+        default=False,
         description="End a beam search as soon as as many answers are finished as there are beams,"
         " even where a better one may follow.",
     )
     no_repeat_ngram: int = Field(
-        0, ge=0, description="Never write the same tokens, as many as this, twice; 0 allows it."
+        default=0,
+        ge=0,
+        description="Never write the same tokens, as many as this, twice; 0 allows it.",
     )
     min_tokens: int = Field(
-        0, ge=0, description="Least tokens before an end, where there is room for as many."
+        default=0, ge=0, description="Least tokens before an end, where there is room for as many."
     )
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
-        None,
+        default=None,
         description="Most tokens, the end counted; by default three times as many as are read and"
         " 20 more, with room for min_tokens, and never more than the model takes.",
     )
     sample: Annotated[bool, Parameter(negative="")] = Field(
-        False, description="Draw each token by its probability."
+        default=False, description="Draw each token by its probability."
     )
     temperature: float = Field(
-        1.0,
+        default=1.0,
         ge=0.001,  # a smaller value makes the logits infinite
         le=1000,
         description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
     )
     top_k: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Draw among this many likeliest tokens."
+        default=None, description="Draw among this many likeliest tokens."
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None, description="Draw among the likeliest tokens that have this probability together."
+        default=None,
+        description="Draw among the likeliest tokens that have this probability together.",
     )
-    num_answers: int = Field(1, ge=1, le=1024, description="Answers to each text, the best first.")
-    seed: int = Field(0, ge=0, description="What is drawn follows from this.")
+    num_answers: int = Field(
+        default=1, ge=1, le=1024, description="Answers to each text, the best first."
+    )
+    seed: int = Field(default=0, ge=0, description="What is drawn follows from this.")
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -92,7 +97,7 @@ def _without_defaults() -> type[Settings]:
         kind = kind | None
         for flag in flags:
             kind = Annotated[kind, flag]
-        fields[name] = (kind, Field(None, description=info.description))
+        fields[name] = (kind, Field(default=None, description=info.description))
     return create_model("DecodingOverrides", __base__=Settings, **fields)
 
 

@@ -30,46 +30,47 @@ class EmbedderSettings(EngineSettings):
     """How texts become vectors, and what they are computed on; the defaults are the model's."""
 
     pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
-        None,
+        default=None,
         description="How token vectors become one vector; the results of several are concatenated."
         " By default as a sentence-transformers folder specifies, else mean. Setting it drops the"
         " dense layers that such a folder applies after its own pooling.",
     )
     normalize: bool | None = Field(
-        None,
+        default=None,
         description="Scale each vector to length 1 at the end, or never; by default as the"
         " model's folder specifies.",
     )
     dimensions: Annotated[int, Field(ge=1)] | None = Field(
-        None,
+        default=None,
         description="Keep only this many leading features of each vector; --normalize applies"
         " afterwards.",
     )
     prompt: str | None = Field(
-        None,
+        default=None,
         description="Text prepended to each text, exactly as given; an empty text disables the"
         " model's default prompt.",
     )
     prompt_name: str | None = Field(
-        None, description="Name of the model's prompt to prepend to each text, such as query."
+        default=None,
+        description="Name of the model's prompt to prepend to each text, such as query.",
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
-        None,
+        default=None,
         description="Maximum number of tokens of a text, including [CLS] and [SEP]; by default what"
         " the model's folder specifies.",
     )
     long_texts: Literal["truncate", "window"] = Field(
-        "truncate",
+        default="truncate",
         description="How longer texts are handled: truncate cuts them off; window splits them into"
         " overlapping parts, whose vectors are averaged, weighted by their number of tokens.",
     )
     stride: Annotated[int, Field(ge=1)] | None = Field(
-        None,
+        default=None,
         description="Distance in tokens between the starts of two parts, for --long-texts window;"
         " by default half the length of a part.",
     )
     deterministic: bool = Field(
-        False,
+        default=False,
         description="Compute each text alone, so that its vector doesn't depend on the other texts,"
         " bit for bit; slower. Without it, vectors agree within 1e-6.",
     )
@@ -79,10 +80,10 @@ class WordVectorSettings(EngineSettings):
     """Which vectors of a vocabulary are compared; an engine computes those of layers above 0."""
 
     layer: int = Field(
-        0, description="0 for the word embeddings, 1 for the first block, -1 for the last."
+        default=0, description="0 for the word embeddings, 1 for the first block, -1 for the last."
     )
     whole_words: Annotated[bool, Parameter(negative="--all-entries")] = Field(
-        True,
+        default=True,
         description="List only whole words; otherwise also pieces (##), special and unused"
         " entries.",
     )
@@ -92,17 +93,17 @@ class FeatureSettings(Settings):
     """Which hidden states become features; the defaults are the BERT paper's best setting."""
 
     layers: tuple[int, ...] | None = Field(
-        None,
+        default=None,
         description="Layers to extract, in this order: -1 is the last block, 1 the first, 0 the"
         " output of the embeddings. By default the last four, the last first.",
     )
     combine: Literal["concat", "sum", "mean", "none"] = Field(
-        "concat",
+        default="concat",
         description="How several layers are combined: concat concatenates them, sum adds them, mean"
         " averages them, none keeps them separate.",
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
-        None,
+        default=None,
         description="Maximum number of tokens of a text, including [CLS] and [SEP]; longer texts"
         " are cut off. By default the model's maximum.",
     )

@@ -18,7 +18,7 @@ class GeneratorSettings(DecodingSettings):
     """How the next tokens are chosen; by default the likeliest, 64 at most."""
 
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
-        64,
+        default=64,
         description="Maximum number of tokens to generate, the end token included; never more"
         " than the model's maximum length.",
     )
@@ -33,33 +33,33 @@ class SummarySettings(Settings):
     """How long a summary is, and how its sentences are chosen."""
 
     sentences: Annotated[int, Field(ge=1, le=MAX_SENTENCES)] | None = Field(
-        None,
+        default=None,
         description="Sentences of a summary, if neither share nor words are given; by default 3,"
         " or the number that a model was trained with.",
     )
     share: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None,
+        default=None,
         description="Share of the sentences to extract, such as 0.2; at least one sentence, and at"
         f" most {MAX_SENTENCES:,}.",
     )
     words: Annotated[int, Field(ge=1)] | None = Field(
-        None,
+        default=None,
         description="Maximum words of a summary. If no sentence is short enough, the shortest is"
         " taken. In scripts without spaces between words, characters are counted.",
     )
     diversity: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None,
+        default=None,
         description="Penalty for sentences similar to ones already taken, from 0 to 1; by default"
         " 0.3. Only for encoders: a model of `bertkit finetune extract` never takes two sentences"
         " that share three consecutive words.",
     )
     position: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.0,
+        default=0.0,
         description="Weight of a sentence's position, from 0 to 1: useful for news, whose first"
         " sentences matter most.",
     )
     language: str | None = Field(
-        None,
+        default=None,
         description="ISO 639-1 code, for sentence splitting; by default en, or the language that a"
         " model was trained on.",
     )

@@ -42,68 +42,70 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     """
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
-        None,
+        default=None,
         description=f"Number of passes over the training examples; by default {DEFAULT_EPOCHS:g},"
         f" and up to {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps and the head"
         " begins with random weights.",
     )
-    batch_size: Count = Field(32, description="Examples per optimizer step.")
+    batch_size: Count = Field(default=32, description="Examples per optimizer step.")
     learning_rate: Positive = Field(
-        3e-5,
+        default=3e-5,
         description=f"Peak learning rate. The default is {SENTENCE_RATE:g} for a classifier or"
         f" regressor on a sentence encoder, and {FEATURE_RATE:g} with --features bilstm.",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
-        1.0,
+        default=1.0,
         description="Factor of the learning rate from each layer to the one below it; the head has"
         " the whole rate, the embeddings the lowest.",
     )
     freeze: str = Field(
-        "none",
+        default="none",
         description="Weights that aren't trained: none, embeddings, the number of lowest layers"
         " (embeddings included), or encoder.",
     )
     dropout: Rate | None = Field(
-        None, description="Dropout of the encoder; by default that of the model's config."
+        default=None, description="Dropout of the encoder; by default that of the model's config."
     )
     classifier_dropout: Rate | None = Field(
-        None, description="Dropout before the head; by default that of the model's config."
+        default=None, description="Dropout before the head; by default that of the model's config."
     )
     features: Literal["linear", "bilstm"] | None = Field(
-        None,
+        default=None,
         description="Freeze the encoder, compute its hidden states once, and learn only a head on"
         " them: linear solves a linear layer in seconds, bilstm trains a BiLSTM of two layers.",
     )
     feature_layers: Literal["last", "last_four"] = Field(
-        "last", description="With --features: the hidden states that the head reads, concatenated."
+        default="last",
+        description="With --features: the hidden states that the head reads, concatenated.",
     )
     lstm_hidden: Annotated[int, Field(ge=1, le=4096)] = Field(
-        768, description="With --features bilstm: hidden size of each direction."
+        default=768, description="With --features bilstm: hidden size of each direction."
     )
     best_by: Literal["metric", "loss"] = Field(
-        "metric",
+        default="metric",
         description="How the best epoch is selected: by the task's metric, or by the lowest"
         " held-out loss.",
     )
     patience: Count | None = Field(
-        None,
+        default=None,
         description="Stop after this many evaluations in a row without a better value. By default,"
         " training runs to the end and the best epoch is kept.",
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.1, description="Share of the training examples to hold out if --dev isn't given."
+        default=0.1, description="Share of the training examples to hold out if --dev isn't given."
     )
     split_seed: Seed | None = Field(
-        None, description="Seed that selects those examples; by default --seed."
+        default=None, description="Seed that selects those examples; by default --seed."
     )
     eval_every: Count | None = Field(
-        None, description="Steps between evaluations; by default an epoch."
+        default=None, description="Steps between evaluations; by default an epoch."
     )
     keep: Count = Field(
-        1, description="Number of newest checkpoints to keep during training, besides the best one."
+        default=1,
+        description="Number of newest checkpoints to keep during training, besides the best one.",
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimizer state after training."
+        default=False, description="Keep checkpoints and optimizer state after training."
     )
 
     @model_validator(mode="before")
@@ -154,14 +156,15 @@ class GridSearchSettings(Settings):
     """Several runs instead of one; the best of them becomes the model."""
 
     search: Literal["paper"] | None = Field(
-        None,
+        default=None,
         description="Search the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batch sizes 16"
         " and 32, 2 to 4 epochs, one run each; with --features learning rates 3e-3, 1e-3 and 3e-4."
         " The"
         " choice with the best median is kept.",
     )
     seeds: Count = Field(
-        1, description="Runs of each choice, with seeds counted from --seed; the best run is kept."
+        default=1,
+        description="Runs of each choice, with seeds counted from --seed; the best run is kept.",
     )
 
     @property

@@ -65,36 +65,36 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
     model: str | None = Field(
-        DEFAULT_MODEL,
+        default=DEFAULT_MODEL,
         description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
     )
     start_from: Annotated[str | None, Parameter(name="from")] = Field(
-        None,
+        default=None,
         description="Start from these weights instead of random ones: a model folder of any"
         " format, a run, or the id of a model on the Hub.",
     )
     from_revision: str | None = Field(
-        None, description="Branch, tag or commit, if --from is a model on the Hub."
+        default=None, description="Branch, tag or commit, if --from is a model on the Hub."
     )
     new_heads: bool = Field(
-        False,
+        default=False,
         description="Initialize heads that --from lacks; without this flag, they are an error.",
     )
     recipe: Recipe = Field(
-        DEFAULT_RECIPE,
+        default=DEFAULT_RECIPE,
         description="Defaults for a new model. modern: heads that attend to neighboring tokens from"
         " the start, Muon, 40 % masked, no dropout, masked words alone; it learns many times as"
         " fast. paper: as in Devlin et al. 2018, and what --from continues with.",
     )
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
-        "bert",
+        default="bert",
         description="mlm: masked words only; bert: masked words and next sentence; causal: the"
         " next word, left to right. By default as --recipe says.",
         json_schema_extra=BY_RECIPE,
     )
     initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (
         Field(
-            "random",
+            default="random",
             description="Initial weights of a new model. random: a truncated normal distribution."
             " neighbors: the first layer's heads attend to the tokens beside each token, positions"
             " are sines and cosines, and the other weights are random; by default as"
@@ -103,63 +103,63 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         )
     )
     initializer_range: Positive | None = Field(
-        None,
+        default=None,
         description="Standard deviation of a new model's random weights; by default 0.02, with"
         " neighbors 0.7 / √hidden_size, and with a config.json what it says.",
     )
     batch_size: Annotated[Count, Parameter(show_default=False)] = Field(
-        32,
+        default=32,
         description=f"Sequences per optimizer step; by default {_describe_tuned('batch_size')}, 32"
         " for any other model.",
         json_schema_extra=BY_MODEL,
     )
     learning_rate: Annotated[Positive, Parameter(show_default=False)] = Field(
-        1e-4,
+        default=1e-4,
         description="Peak learning rate; by default"
         f" {_describe_tuned('learning_rate')}, and otherwise as --recipe says: 0.002 or 0.0001.",
         json_schema_extra=BY_RECIPE,
     )
     optimizer: Annotated[Literal["adamw", "muon"], _shows_recipes("optimizer")] = Field(
-        "adamw",
+        default="adamw",
         description="muon: Muon for the matrices of the Transformer blocks, AdamW for embeddings,"
         " heads, biases and layer norms; by default as --recipe says.",
         json_schema_extra=BY_RECIPE,
     )
     muon_learning_rate: Positive = Field(
-        0.02, description="Peak learning rate of the matrices that Muon updates."
+        default=0.02, description="Peak learning rate of the matrices that Muon updates."
     )
     long_length: Annotated[int, Field(ge=8, le=512)] | None = Field(
-        None,
+        default=None,
         description="Tokens of an example in the last part of the run, as in the paper: 512 there,"
         " after 128 (--max-length). A step has as many sequences, in more micro-batches.",
     )
     long_share: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.1, description="Share of the steps whose examples have --long-length tokens."
+        default=0.1, description="Share of the steps whose examples have --long-length tokens."
     )
     mask_rate: Annotated[Share, _shows_recipes("mask_rate")] = Field(
-        0.15,
+        default=0.15,
         description="Share of a sequence's tokens to predict (the mask rate); by default as"
         " --recipe says. Held-out text is always masked as in the paper.",
         json_schema_extra=BY_RECIPE,
     )
     dropout: Annotated[float, Field(ge=0.0, lt=1.0), _shows_recipes("dropout")] = Field(
-        0.1,
+        default=0.1,
         description="Dropout on features and on attention weights; by default as --recipe says.",
         json_schema_extra=BY_RECIPE,
     )
     checkpoint_activations: bool = Field(
-        False,
+        default=False,
         description="Keep only the input of each block for the backward pass, and compute the block"
         " again there: a step takes up to a third longer and needs less memory. Losses and"
         " gradients are the same.",
     )
     deadline: bool = Field(
-        False,
+        default=False,
         description="End after --minutes at the latest: the number of steps is planned anew at each"
         " evaluation, from the time that is left.",
     )
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
-        256, description="Held-out examples per evaluation, the same ones every time."
+        default=256, description="Held-out examples per evaluation, the same ones every time."
     )
 
     @model_validator(mode="before")

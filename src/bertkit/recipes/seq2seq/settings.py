@@ -40,53 +40,57 @@ class ModelSettings(Settings):
     """Settings of the model's sizes, or of the encoder to start from."""
 
     model: str | None = Field(
-        None,
+        default=None,
         description="Initialize encoder and decoder from this encoder, and use its vocabulary: a"
         " model folder of any format, a run, or the id of a model on the Hub. Without it, training"
         " starts from scratch.",
     )
     revision: str | None = Field(
-        None, description="Branch, tag or commit, if --model is a model on the Hub."
+        default=None, description="Branch, tag or commit, if --model is a model on the Hub."
     )
     size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
-        None, description="Named sizes of a new model; the flags below change single ones."
+        default=None, description="Named sizes of a new model; the flags below change single ones."
     )
     layers: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        None, description="Layers of encoder and decoder of a new model; by default 3."
+        default=None, description="Layers of encoder and decoder of a new model; by default 3."
     )
     hidden_size: Annotated[int, Field(ge=8, le=8192)] | None = Field(
-        None, description="Hidden size of a new model; by default 256."
+        default=None, description="Hidden size of a new model; by default 256."
     )
     heads: Count | None = Field(
-        None, description="Attention heads of a new model; by default one per 64 features."
+        default=None, description="Attention heads of a new model; by default one per 64 features."
     )
     feed_forward: Annotated[int, Field(ge=8, le=1 << 16)] | None = Field(
-        None,
+        default=None,
         description="Feed-forward size of a new model; by default twice the hidden size, or that"
         " of the named size.",
     )
     positions: Literal["learned", "sinusoidal"] = Field(
-        "learned",
+        default="learned",
         description="Position embeddings of a new model: learned, or fixed sines and cosines.",
     )
     norm_first: bool = Field(
-        False,
+        default=False,
         description="Normalize the input of each sublayer (pre-norm) instead of the sum: more"
         " stable with many layers, but no other tool loads such a folder.",
     )
     share_embeddings: bool = Field(
-        True, description="Share word embeddings between encoder and decoder."
+        default=True, description="Share word embeddings between encoder and decoder."
     )
     vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
-        6000,
+        default=6000,
         description="Entries of a new vocabulary, learned from both sides together. A quarter of"
         " them, but at least 1,000, may be characters, and rarer ones are [UNK]: Chinese, Japanese"
         " and Korean need more.",
     )
-    lowercase: bool = Field(False, description="Lowercase a new vocabulary and strip accents.")
-    dropout: Rate = Field(0.2, description="Dropout on features; with --model the default is 0.1.")
+    lowercase: bool = Field(
+        default=False, description="Lowercase a new vocabulary and strip accents."
+    )
+    dropout: Rate = Field(
+        default=0.2, description="Dropout on features; with --model the default is 0.1."
+    )
     attention_dropout: Rate = Field(
-        0.0, description="Dropout on attention weights; with --model the default is 0.1."
+        default=0.0, description="Dropout on attention weights; with --model the default is 0.1."
     )
 
     @model_validator(mode="after")
@@ -106,78 +110,79 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
     """Settings of `bertkit finetune translate` and `bertkit finetune summarize`."""
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
-        None,
+        default=None,
         description="Budget in passes over all pairs. By default,"
         f" {DEFAULT_MINUTES:g} minutes, but at most {MOST_EPOCHS:g} epochs.",
     )
     minutes: Positive | None = Field(
-        None,
+        default=None,
         description="Roughly how many minutes to train; not a deadline. The number of steps is"
         " fixed when the run starts, after measuring a few, so on a machine that gets busier it"
         " takes longer.",
     )
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
-        4096, description="Tokens per optimizer step, source and target together."
+        default=4096, description="Tokens per optimizer step, source and target together."
     )
-    accumulate: Count = Field(1, description="Micro-batches per step, to save memory.")
+    accumulate: Count = Field(default=1, description="Micro-batches per step, to save memory.")
     label_smoothing: Rate = Field(
-        0.1, description="Label smoothing: the share of probability spread evenly over all words."
+        default=0.1,
+        description="Label smoothing: the share of probability spread evenly over all words.",
     )
     learning_rate: Positive = Field(
-        1e-3, description="Peak learning rate; with --model the default is 1e-4."
+        default=1e-3, description="Peak learning rate; with --model the default is 1e-4."
     )
     schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = Field(
-        "inverse_sqrt", description="How the learning rate falls after its peak."
+        default="inverse_sqrt", description="How the learning rate falls after its peak."
     )
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.98, description="AdamW's beta2, the decay rate of the mean squared gradient."
+        default=0.98, description="AdamW's beta2, the decay rate of the mean squared gradient."
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
-        1e-4, description="AdamW's weight decay; biases and layer norms have none."
+        default=1e-4, description="AdamW's weight decay; biases and layer norms have none."
     )
     max_source_length: Length = Field(
-        128, description="Maximum tokens of a source text, with [CLS] and [SEP]."
+        default=128, description="Maximum tokens of a source text, with [CLS] and [SEP]."
     )
     max_target_length: Length = Field(
-        128, description="Maximum tokens of a generated text, with the end token."
+        default=128, description="Maximum tokens of a generated text, with the end token."
     )
     too_long: Literal["leave_out", "cut"] = Field(
-        "leave_out",
+        default="leave_out",
         description="What to do with longer training pairs; held-out texts are truncated.",
     )
     average: Count = Field(
-        5,
+        default=5,
         description="Number of last evaluated checkpoints to average. The mean becomes the model"
         " if it is better than the best checkpoint; 1 always takes the best one.",
     )
     best_by: Literal["metric", "loss"] = Field(
-        "metric",
+        default="metric",
         description="How the best step is selected: by the metric of generated texts, or by the"
         " held-out loss.",
     )
     patience: Count | None = Field(
-        None,
+        default=None,
         description="Stop after this many evaluations in a row without a better value. By default,"
         " training runs to the end.",
     )
     eval_pairs: Count = Field(
-        256,
+        default=256,
         description="Number of held-out pairs, from the first, for which each evaluation generates"
         " texts.",
     )
     eval_every: Count | None = Field(
-        None, description="Steps between evaluations; by default, 20 evaluations per run."
+        default=None, description="Steps between evaluations; by default, 20 evaluations per run."
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.03,
+        default=0.03,
         description="Share of the training pairs to hold out if --dev isn't given, at most"
         f" {MOST_HELD_OUT:,} of them.",
     )
     split_seed: Seed | None = Field(
-        None, description="Seed that selects those pairs; by default --seed."
+        default=None, description="Seed that selects those pairs; by default --seed."
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimizer state after training."
+        default=False, description="Keep checkpoints and optimizer state after training."
     )
 
     kind: ClassVar[KindName]
@@ -208,16 +213,16 @@ class SummarizeSettings(Seq2SeqSettings):
 
     kind: ClassVar[KindName] = "summarize"
 
-    source_column: str = Field("text", description="Column of the source texts.")
-    target_column: str = Field("summary", description="Column of the summaries.")
+    source_column: str = Field(default="text", description="Column of the source texts.")
+    target_column: str = Field(default="summary", description="Column of the summaries.")
     max_source_length: Length = Field(
-        512, description="Maximum tokens of a source text, with [CLS] and [SEP]."
+        default=512, description="Maximum tokens of a source text, with [CLS] and [SEP]."
     )
     too_long: Literal["leave_out", "cut"] = Field(
-        "cut", description="What to do with longer training pairs."
+        default="cut", description="What to do with longer training pairs."
     )
     eval_pairs: Count = Field(
-        64,
+        default=64,
         description="Number of held-out pairs, from the first, for which each evaluation generates"
         " texts.",
     )

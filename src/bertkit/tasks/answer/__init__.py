@@ -20,35 +20,35 @@ class AnswerSettings(TaskSettings):
     """Settings of extractive question answering; the defaults are those of google-research/bert."""
 
     max_length: Annotated[int, Field(ge=5)] = Field(
-        384,
+        default=384,
         description="Maximum tokens of a window: question, part of the context and 3 special"
         " tokens.",
     )
     doc_stride: Count = Field(
-        128, description="Stride: tokens between the starts of two windows of a context."
+        default=128, description="Stride: tokens between the starts of two windows of a context."
     )
     max_question_length: Count = Field(
-        64, description="Maximum tokens of a question; longer ones are truncated."
+        default=64, description="Maximum tokens of a question; longer ones are truncated."
     )
-    max_answer_length: Count = Field(30, description="Tokens of an answer.")
+    max_answer_length: Count = Field(default=30, description="Tokens of an answer.")
     n_best: Annotated[int, Field(ge=2)] = Field(
-        20,
+        default=20,
         description="Answers kept per question; as many start and end positions of each window are"
         " tried.",
     )
     version: Literal["auto", "1.1", "2.0"] = Field(
-        "auto",
+        default="auto",
         description="Rules of SQuAD: in 2.0 a question may have no answer. By default 2.0 if the"
         " training data has such questions.",
     )
     question_column: str | None = Field(
-        None, description="Column of the question; by default question."
+        default=None, description="Column of the question; by default question."
     )
     context_column: str | None = Field(
-        None, description="Column of the context; by default context."
+        default=None, description="Column of the context; by default context."
     )
     answers_column: str | None = Field(
-        None, description="Column of the answers; by default answers or answer."
+        default=None, description="Column of the answers; by default answers or answer."
     )
 
     @model_validator(mode="after")
@@ -70,7 +70,7 @@ class AnswerInputs(TaskInputs):
     example_file: ClassVar[str] = "questions.jsonl"
 
     context: str | None = Field(
-        None, description="Text that contains the answers to all questions."
+        default=None, description="Text that contains the answers to all questions."
     )
 
     def gather(self, words: Sequence[str]) -> list[Any]:

@@ -18,21 +18,22 @@ class ChooseSettings(TaskSettings):
     """Settings of multiple choice."""
 
     context_column: str | None = Field(
-        None, description="Column of the context; by default context, sent1, premise or text."
+        default=None,
+        description="Column of the context; by default context, sent1, premise or text.",
     )
     question_column: str | None = Field(
-        None,
+        default=None,
         description="Column of the question, or of the beginning that each choice continues; by"
         " default question or sent2, if there is one.",
     )
     choices_column: str | None = Field(
-        None,
+        default=None,
         description="Column of a list of choices, or the common prefix of numbered columns. By"
         " default choices, endings, options, or ending0, ending1 …,"
         " choice0 …, option0 ….",
     )
     label_column: str | None = Field(
-        None,
+        default=None,
         description="Column of the correct choice: its number from 0, or its text; by default"
         " label or answer.",
     )
@@ -45,9 +46,11 @@ class ChooseInputs(TaskInputs):
     example: ClassVar[str] = '"She opened the umbrella." --choice "It rained." --choice "It sang."'
     example_file: ClassVar[str] = "questions.jsonl"
 
-    choice: tuple[str, ...] | None = Field(None, description="A choice; repeat the flag for each.")
+    choice: tuple[str, ...] | None = Field(
+        default=None, description="A choice; repeat the flag for each."
+    )
     question: str | None = Field(
-        None, description="The question, or the beginning that each choice continues."
+        default=None, description="The question, or the beginning that each choice continues."
     )
 
     def gather(self, words: Sequence[str]) -> list[Any]:

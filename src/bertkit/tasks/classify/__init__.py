@@ -20,39 +20,39 @@ class ClassifySettings(TextSettings):
     """Settings of classification."""
 
     label_column: str | None = Field(
-        None, description="Column of the label; by default label or labels."
+        default=None, description="Column of the label; by default label or labels."
     )
     labels: str | None = Field(
-        None,
+        default=None,
         description="All labels in the order of their ids, separated by commas; a row with another"
         " label is then invalid. By default those of the training examples, sorted.",
     )
-    multi_label: bool = Field(False, description="Allow several labels per text, or none.")
+    multi_label: bool = Field(default=False, description="Allow several labels per text, or none.")
     label_separator: Annotated[str, Field(min_length=1)] = Field(
-        ",", description="Separator of several labels in a cell, with multi_label."
+        default=",", description="Separator of several labels in a cell, with multi_label."
     )
     class_weights: Literal["none", "balanced"] = Field(
-        "none",
+        default="none",
         description="balanced: weight the loss so that all labels count equally over the training"
         " data.",
     )
     metric: Metric = Field(
-        "auto",
+        default="auto",
         description="Metric that selects the best epoch: accuracy (the default), f1 (of the"
         " positive label),"
         " macro_f1 or matthews; with multi_label micro_f1 (the default), macro_f1 or"
         " subset_accuracy.",
     )
     positive_label: str | None = Field(
-        None,
+        default=None,
         description="The label that the metric f1 is computed for; by default the second of two."
         " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",
     )
     threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.5, description="Minimum probability of a predicted label, with multi_label."
+        default=0.5, description="Minimum probability of a predicted label, with multi_label."
     )
     find_threshold: bool = Field(
-        False,
+        default=False,
         description="Use the threshold with the best micro F1 on the held-out examples, with"
         " multi_label.",
     )
@@ -101,7 +101,7 @@ class ClassifyAnswers(Settings):
     """Which labels of a prediction are given."""
 
     top_k: Count | None = Field(
-        None,
+        default=None,
         description="Give the likeliest labels, so many of them, each with its probability, best"
         " first; all if there are fewer.",
     )

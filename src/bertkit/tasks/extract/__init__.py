@@ -14,21 +14,21 @@ class ExtractSettings(TaskSettings):
     """Settings of extractive summarization."""
 
     max_length: Annotated[int, Field(ge=8)] = Field(
-        512,
+        default=512,
         description="Maximum tokens of a sequence; longer texts are split into several, at"
         " sentence boundaries.",
     )
     text_column: str | None = Field(
-        None, description="Column of the text; by default text, article or document."
+        default=None, description="Column of the text; by default text, article or document."
     )
     summary_column: str | None = Field(
-        None,
+        default=None,
         description="Column of the reference summary; by default summary, highlights or abstract.",
     )
     sentences: Annotated[int, Field(ge=1, le=100)] = Field(
-        3, description="Number of sentences of a summary, in training and in predictions."
+        default=3, description="Number of sentences of a summary, in training and in predictions."
     )
-    language: str = Field("en", description="ISO 639-1 code, for sentence splitting.")
+    language: str = Field(default="en", description="ISO 639-1 code, for sentence splitting.")
 
 
 class ExtractInputs(TaskInputs):

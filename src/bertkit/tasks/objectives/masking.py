@@ -23,17 +23,19 @@ class MaskingSettings(Settings):
     """How much is masked, and by what."""
 
     mask_rate: Share = Field(
-        0.15, description="Share of a sequence's tokens to predict (the mask rate)."
+        default=0.15, description="Share of a sequence's tokens to predict (the mask rate)."
     )
-    mask_token_share: Share = Field(0.8, description="Share of those that become [MASK].")
+    mask_token_share: Share = Field(default=0.8, description="Share of those that become [MASK].")
     random_token_share: Share = Field(
-        0.1, description="Share of those that become a random word; the rest stay unchanged."
+        default=0.1,
+        description="Share of those that become a random word; the rest stay unchanged.",
     )
     random_tokens: Literal["uniform", "frequency"] = Field(
-        "uniform", description="Draw random words uniformly, or by their frequency in the text."
+        default="uniform",
+        description="Draw random words uniformly, or by their frequency in the text.",
     )
     whole_words: bool = Field(
-        False, description="Mask all pieces of a word together (whole-word masking)."
+        default=False, description="Mask all pieces of a word together (whole-word masking)."
     )
 
 

@@ -13,15 +13,15 @@ class ObjectiveSettings(MaskingSettings):
     """What is predicted, and of which examples."""
 
     objective: ObjectiveName = Field(
-        "bert",
+        default="bert",
         description="bert: masked words and next sentence; mlm: masked words only; causal: the"
         " next word, left to right.",
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
-        128, description="Tokens of an example, with [CLS] and [SEP]."
+        default=128, description="Tokens of an example, with [CLS] and [SEP]."
     )
     short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.1, description="Share of examples that are truncated to a random shorter length."
+        default=0.1, description="Share of examples that are truncated to a random shorter length."
     )
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ class RegressSettings(TextSettings):
     """Settings of regression."""
 
     label_column: str | None = Field(
-        None,
+        default=None,
         description="Column of the number; by default label, labels, score,"
         " similarity or similarity_score.",
     )

@@ -14,18 +14,18 @@ class TagSettings(TaskSettings):
     """Settings of tagging words."""
 
     words_column: str | None = Field(
-        None, description="Column of a list of words; by default tokens or words."
+        default=None, description="Column of a list of words; by default tokens or words."
     )
     tags_column: str | None = Field(
-        None, description="Column of a list of tags; by default tags, ner_tags or pos_tags."
+        default=None, description="Column of a list of tags; by default tags, ner_tags or pos_tags."
     )
     scheme: Literal["auto", "entities", "plain"] = Field(
-        "auto",
+        default="auto",
         description="entities: tags such as B-PER, I-PER and O mark entities of several words;"
         " plain: words have independent tags; auto decides by the tags.",
     )
     context: Annotated[int, Field(ge=0)] = Field(
-        32,
+        default=32,
         description="Tokens shared by two windows of a long sentence, at most half a window; each"
         " word is tagged in the window with more context.",
     )

@@ -1,8 +1,10 @@
 """One foreign folder that is broken or hostile, and what bertkit must say to it."""
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bertkit.base.errors import BertkitError
 
@@ -58,3 +60,15 @@ class Case:
         for name in self.pipes:
             os.mkfifo(folder / name)
         return folder / self.opened
+
+
+def number_cases(
+    defect: str,
+    folders: Iterable[dict[str, bytes]],
+    error: type[BertkitError] | None,
+    match: str,
+    **places: Any,
+) -> Iterator[Case]:
+    """A case of each folder; `places` are the links, pipes and what else all of them have."""
+    for index, files in enumerate(folders):
+        yield Case(defect, index, files, error, match, **places)

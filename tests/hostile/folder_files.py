@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tests.hostile.case import Case
+from tests.hostile.case import Case, number_cases
 from tests.hostile.whole import (
     CONFIG,
     INDEX,
@@ -48,8 +48,7 @@ def _make(
     error: type[BertkitError] | None,
     match: str,
 ) -> Iterator[Case]:
-    for number, change in enumerate(changes):
-        yield Case(defect, number, folder_with(change), error, match)
+    return number_cases(defect, map(folder_with, changes), error, match)
 
 
 def _config(*changes: Mapping[str, Any]) -> Iterator[dict[str, bytes]]:
@@ -340,9 +339,12 @@ def _index() -> Iterator[Case]:
         CheckpointError,
         "both hold",
     )
-    many = {f"t{number}": f"{number}.safetensors" for number in range(1001)}
+    many = {f"t{number}": f"{number}.safetensors" for number in range(101)}
     yield from _make(
-        "index of too many files", [_shards(many)], UnsafeFileError, "1,001 files; at most"
+        "index of too many files",
+        [_shards(many)],
+        UnsafeFileError,
+        "101 files; at most 20,000 in 100 may be",
     )
     yield from _make(
         "index names a missing file",

@@ -7,7 +7,7 @@ from itertools import count, repeat
 from typing import Any
 
 import torch
-from tests.hostile.case import Case
+from tests.hostile.case import Case, number_cases
 from tests.hostile.whole import (
     WEIGHTS,
     WORDS,
@@ -38,8 +38,8 @@ def cases() -> Iterator[Case]:
 def _make(
     defect: str, contents: Iterable[bytes], error: type[BertkitError] | None, match: str
 ) -> Iterator[Case]:
-    for number, content in enumerate(contents):
-        yield Case(defect, number, folder_with({WEIGHTS: content}), error, match)
+    folders = (folder_with({WEIGHTS: content}) for content in contents)
+    return number_cases(defect, folders, error, match)
 
 
 def _edited(*edits: Callable[[Header], object], more: bytes = b"") -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from tests.hostile.case import Case
+from tests.hostile.case import Case, number_cases
 from tests.hostile.whole import CONFIG, folder_with, to_json, weights_file
 
 from bertkit.base.errors import (
@@ -83,8 +83,7 @@ def cases() -> Iterator[Case]:
 def _make(
     defect: str, changes: Iterable[Changes], error: type[BertkitError] | None, match: str
 ) -> Iterator[Case]:
-    for number, change in enumerate(changes):
-        yield Case(f"sentences: {defect}", number, sentence_folder(change), error, match)
+    return number_cases(f"sentences: {defect}", map(sentence_folder, changes), error, match)
 
 
 def _texts() -> Iterator[Case]:

@@ -1,11 +1,11 @@
 """Folders of encoder-decoders that contradict themselves, lack something, or ask for too much."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import torch
-from tests.hostile.case import Case
+from tests.hostile.case import Case, number_cases
 from tests.hostile.whole import (
     CONFIG,
     WEIGHTS,
@@ -17,7 +17,7 @@ from tests.hostile.whole import (
 )
 from torch import Tensor
 
-from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError
+from bertkit.base.errors import CheckpointError, DamagedFileError
 from bertkit.checkpoints.names import ENCODER_DECODER, SHARED
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
@@ -62,16 +62,6 @@ def _folder(config: Mapping[str, Any], weights: Weights | None = None) -> dict[s
     return folder_with({"config.json": to_json(config), WEIGHTS: content})
 
 
-def _make(
-    defect: str,
-    folders: Iterable[dict[str, bytes]],
-    error: type[BertkitError] | None,
-    match: str,
-) -> Iterator[Case]:
-    for number, files in enumerate(folders):
-        yield Case(defect, number, files, error, match)
-
-
 def _half(side: str, **changes: Any) -> dict[str, Any]:
     """The config with one half changed."""
     return {**JOINED, side: {**JOINED[side], **changes}}
@@ -89,7 +79,7 @@ def _accepted() -> Iterator[Case]:
         "encoder.pooler.dense.bias": torch.zeros(8),
     }
     waves = {name: sinusoids(*tensors()[name].shape) for name in POSITIONS}
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder",
         (
             _folder(JOINED),
@@ -106,7 +96,7 @@ def _accepted() -> Iterator[Case]:
 
 def _contradictions() -> Iterator[Case]:
     other = {"vocab_size": 33}
-    yield from _make(
+    yield from number_cases(
         "halves that contradict each other",
         map(
             _folder,
@@ -127,7 +117,7 @@ def _contradictions() -> Iterator[Case]:
         CheckpointError,
         "(is_decoder|hidden_size|vocab_size|token_id|positions|normalizes_first)",
     )
-    yield from _make(
+    yield from number_cases(
         "half that isn't one",
         map(
             _folder,
@@ -155,7 +145,7 @@ def _contradictions() -> Iterator[Case]:
 def _sizes() -> Iterator[Case]:
     giant = {"hidden_size": HUGE, "intermediate_size": HUGE, "num_hidden_layers": 256}
     both = {**JOINED, **{side: {**JOINED[side], **giant} for side in ("encoder", "decoder")}}
-    yield from _make(
+    yield from number_cases(
         "halves of huge sizes",
         map(
             _folder,
@@ -178,7 +168,7 @@ def _sizes() -> Iterator[Case]:
         CheckpointError,
         "(and must be|missing)",
     )
-    yield from _make(
+    yield from number_cases(
         "half with a size out of range",
         map(
             _folder,
@@ -195,13 +185,13 @@ def _sizes() -> Iterator[Case]:
 
 
 def _kinds() -> Iterator[Case]:
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder of another type",
         map(_folder, ({**JOINED, "model_type": kind} for kind in ("bart", "", None, 5, ["bert"]))),
         CheckpointError,
         "isn't an encoder-decoder",
     )
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder that claims to be a BERT",
         (
             _folder({**JOINED, "architectures": names})
@@ -214,14 +204,14 @@ def _kinds() -> Iterator[Case]:
 
 def _tensors() -> Iterator[Case]:
     crosses = [name for name in tensors() if "crossattention" in name]
-    yield from _make(
+    yield from number_cases(
         "missing cross-attention",
         (_folder(JOINED, _without(tensors(), *names)) for names in ([CROSS], crosses)),
         CheckpointError,
         "missing decoder.bert.encoder.layer",
     )
     stray = CROSS.replace("decoder.bert", "encoder", 1)
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder with a strange tensor",
         (
             _folder(JOINED, {**tensors(), name: torch.zeros(8, 8)})
@@ -231,26 +221,26 @@ def _tensors() -> Iterator[Case]:
         "unknown",
     )
     broken = ((CROSS, torch.nan), (SHARED[1], torch.inf))
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder whose tensor isn't finite",
         (_folder(JOINED, {**tensors(), name: tensors()[name] * value}) for name, value in broken),
         CheckpointError,
         "NaN or infinity",
     )
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder whose tied copy differs",
         [_folder(JOINED, {**tensors(), COPY: tensors()[SHARED[1]] + 1})],
         CheckpointError,
         "must equal",
     )
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder whose fixed positions are other ones",
         [_folder({**JOINED, "positions": "sinusoidal"})],
         CheckpointError,
         "aren't sines and cosines",
     )
     header, data = header_and_data(tensors())
-    yield from _make(
+    yield from number_cases(
         "encoder-decoder cut short",
         (
             folder_with({"config.json": to_json(JOINED), WEIGHTS: join(header, data[:end])})
@@ -263,14 +253,14 @@ def _tensors() -> Iterator[Case]:
 
 def _shared() -> Iterator[Case]:
     config = {**JOINED, "shares_embeddings": True}
-    yield from _make(
+    yield from number_cases(
         "shared embeddings that differ",
         [_folder(config)],
         CheckpointError,
         "shares_embeddings is true, and .* differ",
     )
     words = tensors()[SHARED[0]]
-    yield from _make(
+    yield from number_cases(
         "shared embeddings of another shape",
         (
             _folder(config, {**tensors(), SHARED[0]: words, SHARED[1]: other})

@@ -23,7 +23,7 @@ from tests.bundles import (
     table,
     varint,
 )
-from tests.hostile.case import Case
+from tests.hostile.case import Case, number_cases
 
 from bertkit.base.errors import (
     BertkitError,
@@ -43,9 +43,23 @@ INDEX = f"{PREFIX}.index"
 DATA = f"{PREFIX}.data-00000-of-00001"
 PAIRS = read_table(GOLDEN / INDEX)
 BIAS = b"bert/pooler/dense/bias"  # 8 numbers, 32 bytes
-KERNEL = b"bert/pooler/dense/kernel"
 STATE = b"bert/pooler/dense/bias/adam_m"
 ENDLESS = b"\xff" * 12
+
+MakeFolders = Callable[[], list[dict[str, bytes]]]
+DEFECTS: list[tuple[MakeFolders, type[BertkitError] | None, str]] = []
+
+
+def defect(
+    error: type[BertkitError] | None, match: str = ""
+) -> Callable[[MakeFolders], MakeFolders]:
+    """Make a case of each folder that a function returns; its name is that of the defect."""
+
+    def add(make_folders: MakeFolders) -> MakeFolders:
+        DEFECTS.append((make_folders, error, match))
+        return make_folders
+
+    return add
 
 
 def find(key: bytes) -> tuple[int, int]:
@@ -79,16 +93,6 @@ def with_places(places: Sequence[bytes]) -> dict[str, bytes]:
     )
 
 
-def make(
-    defect: str,
-    variants: Sequence[dict[str, bytes]],
-    error: type[BertkitError] | None,
-    match: str = "",
-) -> Iterator[Case]:
-    for number, files in enumerate(variants):
-        yield Case(defect, number, files, error, match)
-
-
 def flip(data: bytes, position: int, mask: int = 1) -> bytes:
     changed = bytearray(data)
     changed[position] ^= mask
@@ -103,74 +107,69 @@ def changed_bias(
     return with_pairs({BIAS: entry(shape, offset + move, size, checksum, dtype=dtype, shard=shard)})
 
 
-def bits_of_the_index() -> Iterator[Case]:
+@defect(DamagedFileError, "checksum differs")
+def bits_of_the_index() -> list[dict[str, bytes]]:
     places = range(0, len(FILES[INDEX]) - 60, len(FILES[INDEX]) // 19)
-    files = [with_index(flip(FILES[INDEX], place, 1 << place % 8)) for place in places]
-    yield from make("TensorFlow: a bit of the index", files, DamagedFileError, "checksum differs")
+    return [with_index(flip(FILES[INDEX], place, 1 << place % 8)) for place in places]
 
 
-def bits_of_a_tensor() -> Iterator[Case]:
+@defect(DamagedFileError, r"pooler/dense/bias.*checksum")
+def bits_of_a_tensor() -> list[dict[str, bytes]]:
     start, _ = find(BIAS)
-    files = [
+    return [
         {**FILES, DATA: flip(FILES[DATA], start + byte, 1 << byte % 8)} for byte in range(0, 32, 2)
     ]
-    yield from make(
-        "TensorFlow: a bit of a tensor", files, DamagedFileError, r"pooler/dense/bias.*checksum"
-    )
 
 
-def wrong_checksum_of_a_tensor() -> Iterator[Case]:
+@defect(DamagedFileError, r"pooler/dense/bias.*checksum")
+def wrong_checksum_of_a_tensor() -> list[dict[str, bytes]]:
     offset, checksum = find(BIAS)
-    files = [
+    return [
         with_pairs({BIAS: entry((8,), offset, 32, wrong)})
         for wrong in (0, checksum ^ 1, 0xFFFFFFFF)
     ]
-    yield from make(
-        "TensorFlow: a tensor's checksum", files, DamagedFileError, r"pooler/dense/bias.*checksum"
-    )
 
 
-def truncated_index() -> Iterator[Case]:
+@defect(DamagedFileError, "isn't a whole index .* ends with")
+def truncated_index() -> list[dict[str, bytes]]:
     size = len(FILES[INDEX])
     lengths = (0, 1, 7, 8, 47, 48, 1000, size // 2, size - 49, size - 48, size - 8, size - 1)
-    files = [with_index(FILES[INDEX][:length]) for length in lengths]
-    yield from make(
-        "TensorFlow: truncated index", files, DamagedFileError, "isn't a whole index .* ends with"
-    )
+    return [with_index(FILES[INDEX][:length]) for length in lengths]
 
 
-def truncated_data() -> Iterator[Case]:
+@defect(DamagedFileError, "ends at byte")
+def truncated_data() -> list[dict[str, bytes]]:
     size = len(FILES[DATA])
     lengths = (0, 1, 4, 31, 1000, size // 2, size - 100, size - 9, size - 1)
-    files = [{**FILES, DATA: FILES[DATA][:length]} for length in lengths]
-    yield from make("TensorFlow: truncated data", files, DamagedFileError, "ends at byte")
+    return [{**FILES, DATA: FILES[DATA][:length]} for length in lengths]
 
 
-def another_kind_of_file() -> Iterator[Case]:
+@defect(DamagedFileError, "isn't a whole index of a TensorFlow")
+def another_kind_of_file() -> list[dict[str, bytes]]:
     starts = (b"<!DOCTYPE html>", b"version https://git-lfs.github.com/spec/v1\n", b"PK\x03\x04")
     files = [with_index(start.ljust(200, b" ")) for start in starts]
     files += [with_index(flip(FILES[INDEX], -1 - byte)) for byte in range(8)]
-    yield from make(
-        "TensorFlow: no table", files, DamagedFileError, "isn't a whole index of a TensorFlow"
-    )
+    return files
 
 
-def block_outside() -> Iterator[Case]:
+@defect(DamagedFileError, r"a block ends at byte [\d,]+ of [\d,]+")
+def block_outside() -> list[dict[str, bytes]]:
     places = [varint(at) + varint(size) for at in (0, 4000) for size in (5000, 1 << 32, 1 << 63)]
     body = FILES[INDEX][:-48]
     files = [with_index(body + footer(place, varint(0) + varint(0))) for place in places]
     files += [with_places([place]) for place in places]
-    yield from make("TensorFlow: a block outside", files, DamagedFileError, "a block ends at byte")
+    return files
 
 
-def overlapping_blocks() -> Iterator[Case]:
+@defect(DamagedFileError, "its blocks overlap or aren't in order")
+def overlapping_blocks() -> list[dict[str, bytes]]:
     size = varint(len(block(sorted(PAIRS.items()))))
-    files = [with_places([varint(0) + size, varint(second) + size]) for second in (0, 1, 1000)]
-    yield from make("TensorFlow: overlapping blocks", files, DamagedFileError, "blocks overlap")
+    return [with_places([varint(0) + size, varint(second) + size]) for second in (0, 1, 1000)]
 
 
-def number_without_end() -> Iterator[Case]:
-    files = [
+@defect(DamagedFileError, "has no end")
+def number_without_end() -> list[dict[str, bytes]]:
+    return [
         with_index(FILES[INDEX][:-48] + (ENDLESS * 4)[:40] + FILES[INDEX][-8:]),
         with_blocks(ENDLESS + restart_array([0])),
         with_blocks(b"\x00" + ENDLESS + restart_array([0])),
@@ -181,319 +180,275 @@ def number_without_end() -> Iterator[Case]:
         with_pairs({BIAS: b"\x08" + ENDLESS}),
         with_pairs({b"": b"\x08" + ENDLESS}),
     ]
-    yield from make("TensorFlow: a number without end", files, DamagedFileError, "has no end")
 
 
-def length_over_the_end() -> Iterator[Case]:
+@defect(DamagedFileError, "are announced and")
+def length_over_the_end() -> list[dict[str, bytes]]:
     files = [
         with_blocks(b"\x00\x00" + varint(size) + b"rest" + restart_array([0]))
         for size in (5, 1 << 20, 1 << 40, (1 << 64) - 1)
     ]
     files += [with_pairs({BIAS: b"\x12" + varint(size) + b"rest"}) for size in (5, 1 << 40)]
     files += [with_pairs({BIAS: PAIRS[BIAS][:-1]}), with_pairs({b"": b"\x1a\x09"})]
-    yield from make(
-        "TensorFlow: a length over the end", files, DamagedFileError, "are announced and"
-    )
+    return files
 
 
-def shared_beginning_over_the_key() -> Iterator[Case]:
+@defect(DamagedFileError, r"a key shares [\d,]+ bytes with one of \d+")
+def shared_beginning_over_the_key() -> list[dict[str, bytes]]:
     files = [with_blocks(block_entry(n, b"a", b"") + restart_array([0])) for n in (1, 9, 1 << 40)]
     files += [
         with_blocks(block_entry(0, b"a", b"") + block_entry(n, b"b", b"") + restart_array([0]))
         for n in (2, 512, (1 << 64) - 1)
     ]
-    yield from make("TensorFlow: a shared beginning", files, DamagedFileError, "a key shares")
+    return files
 
 
-def wrong_restarts() -> Iterator[Case]:
+@defect(DamagedFileError, r"a block of \d+ bytes has [\d,]+ restarts")
+def wrong_restarts() -> list[dict[str, bytes]]:
     counts = (0, 2, 1 << 16, 0xFFFFFFFF)
     files = [with_blocks(block([])[:4] + count.to_bytes(4, "little")) for count in counts]
     files += [with_blocks(b""), with_blocks(b"\0\0\0")]
-    yield from make("TensorFlow: wrong restarts", files, DamagedFileError, "restarts")
+    return files
 
 
-def bomb_of_keys() -> Iterator[Case]:
+@defect(UnsafeFileError, "has a name of")
+def bomb_of_keys() -> list[dict[str, bytes]]:
     long = b"k" * 513
     sharing = [block_entry(0, b"k" * 512, b""), block_entry(512, b"k", b"")]
     contents = [block([(long, b"")]), b"".join(sharing) + restart_array([0])]
     contents.append(block_entry(0, b"", b"")[:1] + varint(1 << 40) + b"\0" + restart_array([0]))
-    files = [with_blocks(content) for content in contents]
-    yield from make("TensorFlow: a bomb of keys", files, UnsafeFileError, "has a name of")
+    return [with_blocks(content) for content in contents]
 
 
-def too_many_entries() -> Iterator[Case]:
+@defect(UnsafeFileError, "more than 20,000")
+def too_many_entries() -> list[dict[str, bytes]]:
     pairs = {f"{number:05d}".encode(): b"" for number in range(20_001)}
-    files = [with_index(table(cut_blocks(pairs)))]
-    yield from make("TensorFlow: too many entries", files, UnsafeFileError, "more than 20,000")
+    return [with_index(table(cut_blocks(pairs)))]
 
 
-def too_many_fields() -> Iterator[Case]:
+@defect(UnsafeFileError, "more than 100 field")
+def too_many_fields() -> list[dict[str, bytes]]:
     files = [with_pairs({BIAS: field(4, 1) * 1001}), with_pairs({b"": field(9, 1) * 400_000})]
     files.append(with_pairs({BIAS: field(1, 1) + field(2, field(2, b"") * 1001)}))
-    yield from make("TensorFlow: too many fields", files, UnsafeFileError, "more than 100 field")
+    return files
 
 
-def twice_or_unsorted() -> Iterator[Case]:
-    golden = sorted(PAIRS.items())
-    orders = [
-        [golden[0], golden[0], *golden[1:]],
-        [*golden, golden[-1]],
-        [*golden[:5], golden[4], *golden[5:]],
-        golden[::-1],
-        [*golden[1:], golden[0]],
-    ]
-    files = [with_blocks(block(order)) for order in orders]
-    files.append(with_index(table([(b"y", block(golden)), (b"z", block(golden[-1:]))])))
-    yield from make(
-        "TensorFlow: a key twice", files, DamagedFileError, r"has b'.*' twice|isn't sorted"
-    )
+GOLDEN_PAIRS = sorted(PAIRS.items())
 
 
-def snappy() -> Iterator[Case]:
-    files = [with_index(table(cut_blocks(PAIRS), kind=1)), with_blocks(b"", kind=1)]
-    yield from make("TensorFlow: snappy", files, CheckpointError, "compressed with snappy")
+@defect(DamagedFileError, r"has b'.*' twice")
+def key_twice() -> list[dict[str, bytes]]:
+    first, *_, last = GOLDEN_PAIRS
+    orders = [[first, *GOLDEN_PAIRS], [*GOLDEN_PAIRS, last]]
+    orders.append([*GOLDEN_PAIRS[:5], GOLDEN_PAIRS[4], *GOLDEN_PAIRS[5:]])
+    in_two_blocks = table([(b"y", block(GOLDEN_PAIRS)), (b"z", block([last]))])
+    return [*(with_blocks(block(order)) for order in orders), with_index(in_two_blocks)]
 
 
-def unknown_kind_of_block() -> Iterator[Case]:
-    files = [with_index(table(cut_blocks(PAIRS), kind=kind)) for kind in (2, 3, 4, 7, 255)]
-    yield from make("TensorFlow: type of block", files, DamagedFileError, "the unknown type")
+@defect(DamagedFileError, "isn't sorted")
+def unsorted_keys() -> list[dict[str, bytes]]:
+    orders = (GOLDEN_PAIRS[::-1], [*GOLDEN_PAIRS[1:], GOLDEN_PAIRS[0]])
+    return [with_blocks(block(order)) for order in orders]
 
 
-def huge_shape() -> Iterator[Case]:
+@defect(CheckpointError, "compressed with snappy")
+def snappy() -> list[dict[str, bytes]]:
+    return [with_index(table(cut_blocks(PAIRS), kind=1)), with_blocks(b"", kind=1)]
+
+
+@defect(DamagedFileError, "the unknown type")
+def unknown_kind_of_block() -> list[dict[str, bytes]]:
+    return [with_index(table(cut_blocks(PAIRS), kind=kind)) for kind in (2, 3, 4, 7, 255)]
+
+
+@defect(DamagedFileError, "can't have")
+def huge_shape() -> list[dict[str, bytes]]:
     shapes = [(1 << 62,), (1 << 40, 1 << 40), (2**63 - 1,) * 8, (8, 1 << 32), (1 << 61, 8)]
     files = [changed_bias(shape) for shape in shapes]
     files += [changed_bias((1 << 30,), size=1 << 62)]
-    yield from make("TensorFlow: a huge shape", files, DamagedFileError, "can't have")
+    return files
 
 
-def negative_dimension() -> Iterator[Case]:
+@defect(DamagedFileError, "each at least 1")
+def negative_dimension() -> list[dict[str, bytes]]:
     shapes = [(-8,), (-1, -8), (-(1 << 63),), (0,), (0, 1 << 62), (8, 0)]
-    files = [changed_bias(shape) for shape in shapes]
-    yield from make("TensorFlow: a negative size", files, DamagedFileError, "each at least 1")
+    return [changed_bias(shape) for shape in shapes]
 
 
-def too_many_dimensions() -> Iterator[Case]:
-    files = [changed_bias((1,) * extra + (8,)) for extra in (8, 50, 90)]
-    yield from make("TensorFlow: dimensions", files, DamagedFileError, "at most 8 sizes")
+@defect(DamagedFileError, "at most 8 sizes")
+def too_many_dimensions() -> list[dict[str, bytes]]:
+    return [changed_bias((1,) * extra + (8,)) for extra in (8, 50, 90)]
 
 
-def several_shapes() -> Iterator[Case]:
+@defect(DamagedFileError, r"has \d+ shapes")
+def several_shapes() -> list[dict[str, bytes]]:
     files = []
     for number, size in ((1, 1), (90, 1), (90, 90)):
         shape = field(2, field(2, field(1, 8)) * size)
         files.append(with_pairs({BIAS: field(1, 1) + shape * (number + 1)}))
-    yield from make("TensorFlow: several shapes", files, DamagedFileError, r"has \d+ shapes")
+    return files
 
 
-def shape_against_size() -> Iterator[Case]:
+@defect(DamagedFileError, "can't have")
+def shape_against_size() -> list[dict[str, bytes]]:
     files = [changed_bias((7,)), changed_bias((9,)), changed_bias((8, 8)), changed_bias(())]
     files += [changed_bias(size=size) for size in (0, 1, 31, 33, -32, 1 << 40)]
     files += [changed_bias(dtype=dtype) for dtype in (2, 9, 14, 19)]
-    yield from make("TensorFlow: shape against size", files, DamagedFileError, "can't have")
+    return files
 
 
-def entry_outside_the_data() -> Iterator[Case]:
+@defect(DamagedFileError, "ends at byte")
+def entry_outside_the_data() -> list[dict[str, bytes]]:
     files = [changed_bias(move=move) for move in (len(FILES[DATA]), 1 << 40, (1 << 62))]
     files.append(changed_bias((1 << 30,), size=1 << 32))
-    yield from make("TensorFlow: outside the data", files, DamagedFileError, "ends at byte")
+    return files
 
 
-def negative_offset() -> Iterator[Case]:
-    files = [changed_bias(move=move) for move in (-(1 << 20), -(1 << 62))]
-    yield from make("TensorFlow: a negative offset", files, DamagedFileError, r"bytes at -")
+@defect(DamagedFileError, r"bytes at -")
+def negative_offset() -> list[dict[str, bytes]]:
+    return [changed_bias(move=move) for move in (-(1 << 20), -(1 << 62))]
 
 
-def tensors_over_each_other() -> Iterator[Case]:
+@defect(UnsafeFileError, "lies over another tensor")
+def tensors_over_each_other() -> list[dict[str, bytes]]:
     files = [changed_bias(move=move) for move in (-1, -32, 1, 16)]
     size = len(FILES[DATA])
     whole = entry((size // 4,), 0, size, masked_crc(FILES[DATA]))
     giants = {f"giant/{number}".encode(): whole for number in range(5000)}
     files += [with_pairs({b"giant": whole}), with_pairs(giants)]
-    yield from make("TensorFlow: tensors overlap", files, UnsafeFileError, "lies over another")
+    return files
 
 
-def missing_data() -> Iterator[Case]:
+@defect(MissingFileError, "data-0.*doesn't exist")
+def missing_data() -> list[dict[str, bytes]]:
     files = [{name: data for name, data in FILES.items() if name != DATA}]
     files.append(with_pairs({b"": header(2)}))
     files.append(with_pairs({b"": header(1000)}))
-    yield from make("TensorFlow: missing data", files, MissingFileError, "data-0.*doesn't exist")
+    return files
 
 
-def missing_index_or_config() -> Iterator[Case]:
-    files = [
+@defect(MissingFileError, "no checkpoint|doesn't exis")
+def missing_index_or_config() -> list[dict[str, bytes]]:
+    return [
         {name: data for name, data in FILES.items() if name != missing}
         for missing in (INDEX, "bert_config.json")
     ]
-    yield from make(
-        "TensorFlow: missing index or config", files, MissingFileError, "no checkpoint|doesn't exis"
-    )
 
 
-def number_of_data_files() -> Iterator[Case]:
-    files = [with_pairs({b"": header(n)}) for n in (1001, 1 << 20, (1 << 31) - 1, (1 << 63) - 1)]
-    yield from make("TensorFlow: many data files", files, UnsafeFileError, "at most 1,000")
+@defect(UnsafeFileError, r"names [\d,]+ data files; at most 1,000")
+def number_of_data_files() -> list[dict[str, bytes]]:
+    return [with_pairs({b"": header(n)}) for n in (1001, 1 << 20, (1 << 31) - 1, (1 << 63) - 1)]
 
 
-def no_data_files() -> Iterator[Case]:
-    files = [with_pairs({b"": header(number)}) for number in (0, -1, -(1 << 63))]
-    yield from make("TensorFlow: no data files", files, DamagedFileError, "data files, byte order")
+@defect(DamagedFileError, "data files, byte order")
+def no_data_files() -> list[dict[str, bytes]]:
+    return [with_pairs({b"": header(number)}) for number in (0, -1, -(1 << 63))]
 
 
-def unknown_data_file() -> Iterator[Case]:
-    files = [changed_bias(shard=shard) for shard in (1, -1, 1 << 31, (1 << 63) - 1)]
-    yield from make("TensorFlow: data file", files, DamagedFileError, "it lies in data file")
+@defect(DamagedFileError, r"it lies in data file -?\d+ of 1")
+def unknown_data_file() -> list[dict[str, bytes]]:
+    return [changed_bias(shard=shard) for shard in (1, -1, 1 << 31, (1 << 63) - 1)]
 
 
-def big_endian() -> Iterator[Case]:
-    files = [with_pairs({b"": header(endianness=1)})]
-    yield from make("TensorFlow: big-endian", files, CheckpointError, "big-endian")
+@defect(CheckpointError, "big-endian")
+def big_endian() -> list[dict[str, bytes]]:
+    return [with_pairs({b"": header(endianness=1)})]
 
 
-def unknown_byte_order() -> Iterator[Case]:
-    files = [with_pairs({b"": header(endianness=order)}) for order in (2, 255, -1)]
-    yield from make("TensorFlow: byte order", files, DamagedFileError, "byte order")
+@defect(DamagedFileError, "byte order")
+def unknown_byte_order() -> list[dict[str, bytes]]:
+    return [with_pairs({b"": header(endianness=order)}) for order in (2, 255, -1)]
 
 
-def no_header() -> Iterator[Case]:
+@defect(DamagedFileError, "it has no header")
+def no_header() -> list[dict[str, bytes]]:
     pairs = {key: value for key, value in PAIRS.items() if key}
     files = [with_index(table(cut_blocks(pairs))), with_index(table([]))]
     files.append(with_blocks(block([])))
-    yield from make("TensorFlow: no header", files, DamagedFileError, "it has no header")
+    return files
 
 
-def later_version() -> Iterator[Case]:
-    files = [with_pairs({b"": header(min_consumer=version)}) for version in (2, 1000)]
-    yield from make("TensorFlow: later version", files, CheckpointError, "reader of version")
+@defect(CheckpointError, r"a reader of version \d+, and this one has 1")
+def later_version() -> list[dict[str, bytes]]:
+    return [with_pairs({b"": header(min_consumer=version)}) for version in (2, 1000)]
 
 
-def slices() -> Iterator[Case]:
+@defect(CheckpointError, "holds variables in slices")
+def slices() -> list[dict[str, bytes]]:
     part = field(1, field(1, 0) + field(2, 8))
-    files = [
+    return [
         with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part)}),
         with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part * 100)}),
         with_pairs({b"\0\x01bert/pooler\0\x01": PAIRS[BIAS]}),
     ]
-    yield from make("TensorFlow: slices", files, CheckpointError, "holds variables in slices")
 
 
-def unknown_type() -> Iterator[Case]:
-    files = [changed_bias(dtype=dtype) for dtype in (0, 4, 7, 8, 10, 20, 21, 101, 1 << 31, -1)]
-    yield from make("TensorFlow: type", files, CheckpointError, "has TensorFlow's type")
+@defect(CheckpointError, r"has TensorFlow's type -?\d+; read are float32, f")
+def unknown_type() -> list[dict[str, bytes]]:
+    return [changed_bias(dtype=dtype) for dtype in (0, 4, 7, 8, 10, 20, 21, 101, 1 << 31, -1)]
 
 
-def objects() -> Iterator[Case]:
-    files = [with_pairs({b"_CHECKPOINTABLE_OBJECT_GRAPH": b""})]
-    yield from make(
-        "TensorFlow: tf.train.Checkpoint", files, CheckpointError, "train.Checkpoint of TensorFlow"
-    )
+@defect(CheckpointError, "train.Checkpoint of TensorFlow")
+def objects() -> list[dict[str, bytes]]:
+    return [with_pairs({b"_CHECKPOINTABLE_OBJECT_GRAPH": b""})]
 
 
-def unprintable_name() -> Iterator[Case]:
+@defect(DamagedFileError, "can't be a name")
+def unprintable_name() -> list[dict[str, bytes]]:
     names = (b"\x1b[2Jbert", b"bert\nbert", b"bert\x00", "bert\u202e".encode())
-    files = [with_pairs({name: PAIRS[BIAS]}) for name in names]
-    yield from make("TensorFlow: a name", files, DamagedFileError, "can't be a name")
+    return [with_pairs({name: PAIRS[BIAS]}) for name in names]
 
 
-def wrong_wire_types() -> Iterator[Case]:
+@defect(DamagedFileError, "wire type|isn't a (number|message)")
+def wrong_wire_types() -> list[dict[str, bytes]]:
     files = [with_pairs({BIAS: bytes([1 << 3 | kind])}) for kind in (3, 4, 6, 7)]
     files += [with_pairs({BIAS: field(1, b"1")}), with_pairs({BIAS: field(1, 1) + field(2, 8)})]
     files.append(with_pairs({b"": field(3, 8) + field(1, 1)}))
-    yield from make(
-        "TensorFlow: wire type", files, DamagedFileError, "wire type|isn't a (number|message)"
-    )
+    return files
 
 
-def two_names_for_one() -> Iterator[Case]:
+@defect(CheckpointError, "two variables mean")
+def two_names_for_one() -> list[dict[str, bytes]]:
     offset = len(FILES[DATA])
     extra = FILES[DATA] + b"\0" * 32
     again = entry((8,), offset, 32, masked_crc(b"\0" * 32))
-    files = [{**with_pairs({b"bert.pooler.dense.bias": again}), DATA: extra}]
-    yield from make("TensorFlow: two names", files, CheckpointError, "two variables mean")
+    return [{**with_pairs({b"bert.pooler.dense.bias": again}), DATA: extra}]
 
 
-def several_checkpoints() -> Iterator[Case]:
-    files = [
+@defect(CheckpointError, r"holds \d checkpoints: ")
+def several_checkpoints() -> list[dict[str, bytes]]:
+    return [
         {**FILES, "model.ckpt-1000.index": FILES[INDEX]},
         {**FILES, "a.index": b"", "b.index": b""},
         {**FILES, "model.ckpt-1000": FILES[INDEX]},
     ]
-    yield from make("TensorFlow: several", files, CheckpointError, r"holds \d checkpoints: ")
 
 
-def first_version() -> Iterator[Case]:
+@defect(CheckpointError, "first version of TensorFlow")
+def first_version() -> list[dict[str, bytes]]:
     rest = {name: data for name, data in FILES.items() if name not in (INDEX, DATA)}
-    files = [{**rest, name: FILES[INDEX]} for name in (PREFIX, "model.ckpt-1000")]
-    yield from make("TensorFlow: version 1", files, CheckpointError, "first version of TensorFlow")
+    return [{**rest, name: FILES[INDEX]} for name in (PREFIX, "model.ckpt-1000")]
 
 
-def broken_config() -> Iterator[Case]:
+@defect(DamagedFileError, "isn't JSON|JSON object|UTF-8|more than")
+def broken_config() -> list[dict[str, bytes]]:
     contents = (b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * ((1 << 20) + 1))
-    files = [{**FILES, "bert_config.json": content} for content in contents]
-    yield from make(
-        "TensorFlow: config", files, DamagedFileError, "isn't JSON|JSON object|UTF-8|more than"
-    )
+    return [{**FILES, "bert_config.json": content} for content in contents]
 
 
-def what_is_never_read() -> Iterator[Case]:
+@defect(None)
+def what_is_never_read() -> list[dict[str, bytes]]:
     """The optimizer's state, bytes after the last tensor, the graph: no model is made of them."""
     start, _ = find(STATE)
     files = [{**FILES, DATA: flip(FILES[DATA], start + byte)} for byte in (0, 31)]
     files += [{**FILES, DATA: FILES[DATA] + b"\xff" * 100}]
     files += [{**FILES, f"{PREFIX}.meta": b"\xff" * 100}, {**FILES, "checkpoint": b"\xff"}]
     files += [with_pairs({STATE: entry((8,), start, 32, 0)})]
-    yield from make("TensorFlow: what is never read", files, None)
-
-
-DEFECTS: tuple[Callable[[], Iterator[Case]], ...] = (
-    bits_of_the_index,
-    bits_of_a_tensor,
-    wrong_checksum_of_a_tensor,
-    truncated_index,
-    truncated_data,
-    another_kind_of_file,
-    block_outside,
-    overlapping_blocks,
-    number_without_end,
-    length_over_the_end,
-    shared_beginning_over_the_key,
-    wrong_restarts,
-    bomb_of_keys,
-    too_many_entries,
-    too_many_fields,
-    twice_or_unsorted,
-    snappy,
-    unknown_kind_of_block,
-    huge_shape,
-    negative_dimension,
-    too_many_dimensions,
-    several_shapes,
-    shape_against_size,
-    entry_outside_the_data,
-    negative_offset,
-    tensors_over_each_other,
-    missing_data,
-    missing_index_or_config,
-    number_of_data_files,
-    no_data_files,
-    unknown_data_file,
-    big_endian,
-    unknown_byte_order,
-    no_header,
-    later_version,
-    slices,
-    unknown_type,
-    objects,
-    unprintable_name,
-    wrong_wire_types,
-    two_names_for_one,
-    several_checkpoints,
-    first_version,
-    broken_config,
-    what_is_never_read,
-)
+    return files
 
 
 def cases() -> Iterator[Case]:
     """All of them."""
-    for part in DEFECTS:
-        yield from part()
+    for make_folders, error, match in DEFECTS:
+        name = make_folders.__name__.replace("_", " ")
+        yield from number_cases(f"TensorFlow: {name}", make_folders(), error, match)

@@ -5,6 +5,7 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
+from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.onnx_file import open_onnx
@@ -20,15 +21,8 @@ WORDS = "bert.embeddings.word_embeddings.weight"
 @pytest.fixture
 def file(tmp_path):
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=12,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=24,
-    )
-    write_onnx(tmp_path, BertModel(config), EXPORTED["BertModel"])
+    model = BertModel(build_config(vocab_size=12, num_hidden_layers=1))
+    write_onnx(tmp_path, model, EXPORTED["BertModel"])
     return tmp_path / "model.onnx"
 
 

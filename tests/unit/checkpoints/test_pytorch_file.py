@@ -1,12 +1,12 @@
+"""Files of `torch.save`, beside torch's own reading; what is refused is in tests/hostile."""
+
 import collections
 import io
-import pickle
 import re
 import signal
 import struct
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -28,7 +28,6 @@ from tests.pickles import (
     storage,
     stream,
     tensor,
-    text,
 )
 from torch import nn
 
@@ -146,77 +145,13 @@ def test_a_boolean_is_true_or_false(path):
     assert read(path, data)["a"].view(torch.uint8).tolist() == [0, 1, 1]
 
 
-def test_an_altered_tensor_is_not_found(path):
-    data = bytearray(save({"a": BASE, "b": BASE + 100}))
-    data[data.index(struct.pack("<f", 123))] ^= 1
-    tensors = read(path, bytes(data))
-    assert tensors["a"].equal(BASE)
-    assert tensors["b"].ne(BASE + 100).sum() == 1
-
-
-@pytest.mark.parametrize("writes_checksums", [True, False])
-def test_an_archive_without_checksums_is_read(writes_checksums, path):
-    torch.serialization.set_crc32_options(writes_checksums)
+def test_an_archive_without_checksums_is_read(path):
+    torch.serialization.set_crc32_options(False)
     try:
         data = save({"a": BASE})
     finally:
         torch.serialization.set_crc32_options(True)
     assert read(path, data)["a"].equal(BASE)
-
-
-def test_an_altered_pickle_is_always_found(path):
-    data = bytearray(save({"weight": BASE}))
-    data[data.index(b"weight")] ^= 1
-    with pytest.raises(DamagedFileError, match=r"was altered in data\.pkl"):
-        read(path, bytes(data))
-
-
-def tar() -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:", format=tarfile.PAX_FORMAT) as file:
-        file.addfile(tarfile.TarInfo("storages"), io.BytesIO())
-    return written.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        (b"", DamagedFileError, "is empty"),
-        (b"version https://git-lfs.github.com/spec/v1\n", DamagedFileError, "pointer of git-lfs"),
-        (b"<!doctype html><html>", DamagedFileError, "a web page"),
-        (b'{"error": "gone"}', DamagedFileError, "JSON"),
-        (b"\x20" + bytes(7) + b'{"a":{}}', DamagedFileError, "a safetensors file; name it model"),
-        (b"\x89HDF\r\n", DamagedFileError, "an HDF5 file"),
-        (b"hello", DamagedFileError, "torch.save writes: it begins with b'hello'"),
-        (tar(), CheckpointError, "the tar form of torch before 0.1.10"),
-        (pickle.dumps({"a": 1}, 2), DamagedFileError, "is a pickle, but not of torch.save"),
-        (pack({"data.pkl": b""}), DamagedFileError, "a zip archive without one data.pkl"),
-        (pack({"a/b/data.pkl": b""}), DamagedFileError, "a zip archive without one data.pkl"),
-        (pack({"a/data.pkl": b"", "b/data.pkl": b""}), DamagedFileError, "without one data.pkl"),
-        (archive(b"", **{"code/a.py": b""}), UnsafeFileError, "is a TorchScript program"),
-        (archive(b"", **{"constants.pkl": b""}), UnsafeFileError, "is a TorchScript program"),
-        (archive(b"", byteorder=b"big"), CheckpointError, "numbers in byte order b'big'"),
-        (stream(b"", protocol=1000), DamagedFileError, "not of torch.save in its protocol 1001"),
-        (stream(b"", system={"little_endian": False}), CheckpointError, "a little-endian machine"),
-        (stream(b"", system=1), CheckpointError, "a little-endian machine"),
-        (stream(state({}), keys=1), DamagedFileError, "doesn't list the 0 storages"),
-        (stream(state({})), DamagedFileError, "doesn't list the 0 storages"),
-        (stream(state({"a": tensor()}), keys=["0", "0"]), DamagedFileError, "list the 1 storages"),
-        (stream(state({"a": tensor()}))[:-1], DamagedFileError, "4 elements of storage '0' from"),
-        (stream(state({"a": tensor()})) + b"\0", DamagedFileError, "has 1 bytes behind its last"),
-        (stream(state({"a": tensor()}), [("0", 3, bytes(16))]), DamagedFileError, "should have 4"),
-        (stream(state({"a": tensor()}), [("0", -4, bytes(16))]), DamagedFileError, "should have 4"),
-        (archive(state({"a": tensor()}), {}), DamagedFileError, "in 'data/0', which isn't there"),
-        (archive(state({"a": tensor()}), {"0": bytes(17)}), DamagedFileError, "which has 17"),
-        (archive(state({"a": tensor()}), {"0": bytes(12)}), DamagedFileError, "should have 16"),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_what_is_no_file_of_weights_says_so(data, error, message, path):
-    with pytest.raises(error, match=re.escape(message)) as caught:
-        read(path, data)
-    assert str(caught.value).startswith(str(path))
-    assert type(caught.value) is error
 
 
 def test_a_pickle_larger_than_any_is_not_read(path, monkeypatch):
@@ -234,36 +169,19 @@ def test_a_missing_file_and_a_folder_are_missing(path):
         open_pytorch(path.parent)
 
 
-HUGE = 1 << 62
-OTHER = storage("1", num_elements=2)
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (tensor(size=[1 << 30], stride=[0]), "wants 1,073,741,824 elements for 'a' that reach to"),
-        (tensor(size=[5], stride=[0]), "wants 5 elements for 'a'"),
-        (tensor(size=[5]), "reach to number 5 of a storage of 4"),
-        (tensor(offset=1), "reach to number 5 of a storage of 4"),
         (tensor(size=[2, 2], stride=[3, 1]), "reach to number 5 of a storage of 4"),
-        (tensor(offset=HUGE, size=[1]), "reach to number"),
-        (tensor(size=[2], stride=[HUGE]), "reach to number"),
-        (tensor(size=[HUGE, HUGE], stride=[HUGE, 1]), "wants"),
-        (tensor(offset=-1), "a negative offset, size or stride for 'a'"),
-        (tensor(offset=1, stride=[-1], size=[2]), "a negative offset, size or stride for 'a'"),
-        (tensor(size=[-1]), "a negative offset, size or stride for 'a'"),
         (tensor(offset=5, size=[0]), "reach to number 5 of a storage of 4"),
-        (tensor(size=[0, HUGE], stride=[1, 1]), "an empty tensor with sizes beyond use, 'a'"),
         (tensor(size=[1] * 9, stride=[1] * 9), "a tensor with 9 sizes and 9 strides"),
-        (tensor(size=[1], stride=[]), "a tensor with 1 sizes and 0 strides"),
-        (tensor(storage(kind="torch.OrderedDict")), "asks to call torch.OrderedDict"),
-        (tensor(storage(kind="torch.ComplexFloatStorage")), "call torch.ComplexFloatStorage"),
         (tensor(storage(num_elements=-1)), "asks for -1 elements of torch.FloatStorage"),
         (tensor(storage().replace(b"storage", b"modules")), "as 'modules'; expected a storage"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_a_tensor_that_cannot_be_is_refused(value, message, path):
+def test_what_a_tensor_wants_and_cannot_have_is_told(value, message, path):
     for data in (archive(state({"a": value})), stream(state({"a": value}))):
         with pytest.raises(UnsafeFileError, match=re.escape(message)):
             read(path, data)
@@ -283,79 +201,11 @@ def test_tensors_are_no_more_than_a_model_has(path, monkeypatch):
         read(path, archive(state({"a": tensor(), "b": tensor()})))
 
 
-def test_a_storage_named_twice_is_the_same(path):
-    other = {"a": tensor(), "b": tensor(storage(kind="torch.IntStorage"))}
-    with pytest.raises(DamagedFileError, match="the storage '0' twice, and differently"):
-        read(path, archive(state(other)))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        tensor(storage(kind="collections.OrderedDict")),
-        tensor(text("0") + b"Q"),
-        tensor(storage()[:-2] + group(text("1"), integer(0), integer(1)) + b"tQ"),
-        tensor(b"N"),
-        tensor(size=[], stride=[]).replace(b"(t(t", b"(Nt(Nt"),
-        tensor()[:-2] + b"}tR",
-        call("torch._utils._rebuild_parameter", tensor()),
-        call("collections.OrderedDict", b"N"),
-        call("collections.OrderedDict", b"](Ne"),
-        call("collections.OrderedDict", b"]", b"]"),
-        call("torch.FloatStorage", integer(1 << 40)),
-        b"N" + b"\x85" * 100_000,
-        b")" + b"".join(b"q%ch%c\x86" % (index, index) for index in range(200)),
-    ],
-)
-def test_what_has_another_form_than_a_state_dict_is_refused(value, path):
-    for content in (state({"a": value}), PROTO + b"}" + value + b"Ns" + STOP):
-        for data in (archive(content), stream(content)):
-            with pytest.raises(CheckpointError, match="something other than tensors"):
-                read(path, data)
-
-
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (b"(ios\nsystem\n", "has the pickle operation b'i' at byte 3"),
-        (b"\x81", "has the pickle operation b'\\\\x81'"),
-        (PROTO, "has the pickle operation"),
-        (b"\x8a\x20" + b"\x7f" * 32, "has an integer of over 128 bits"),
-        (b"N" * 250_000, "a pickle of over 250,000 operations"),
-        (name("os.system"), r"asks to call os\.system, which no weights need"),
-        (text("os") + text("system") + b"\x93", r"asks to call os\.system"),
-    ],
-)
-def test_operations_that_no_weights_need_are_refused(program, message, path):
-    with pytest.raises(UnsafeFileError, match=message):
-        read(path, archive(PROTO + program + STOP))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        PROTO,
-        b"\x80\x05N.",
-        PROTO + b"h\x00.",
-        PROTO + b"X\xff\xff\xff\xffa.",
-        PROTO + b"N\x93.",
-    ],
-)
-def test_a_broken_pickle_is_damaged(content, path):
-    with pytest.raises(DamagedFileError, match=r"has (a|no) pickle"):
-        read(path, archive(content))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (BASE, "holds something other than tensors; expected a dict of tensors"),
-        ([BASE], "holds something other than tensors; expected a dict"),
         ({"a": BASE, "step": 3}, "holds something other than tensors under 'step'"),
-        ({"state_dict": {}}, "under 'state_dict'"),
         ({"rate": 0.5}, "under 'rate'"),
-        ({3: BASE}, "holds something other than tensors; "),
     ],
 )
 @FORMS
@@ -386,46 +236,10 @@ def test_the_advice_for_a_training_checkpoint_gets_its_weights(
 WHOLE = archive(state({"a": tensor()}))
 
 
-def patched(place: int, form: str, value: int) -> bytes:
-    """Such an archive with a number of its directory's first entry changed."""
-    data = bytearray(WHOLE)
-    struct.pack_into(form, data, data.index(b"PK\x01\x02") + place, value)
-    return bytes(data)
-
-
-def test_a_whole_module_is_refused(path):
-    with pytest.raises(UnsafeFileError, match=r"asks to call torch\.nn\.modules\.linear\.Linear,"):
-        read(path, save(nn.Linear(2, 2)))
-
-
 def test_an_entry_beside_the_archives_folder_is_none_of_its(path):
     entries = {"m/data.pkl": state({"a": tensor()}), "m/version": b"3", "data/0": bytes(16)}
     with pytest.raises(DamagedFileError, match="which isn't there"):
         read(path, pack(entries))
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        (pack({"m/data.pkl": b""}, zipfile.ZIP_DEFLATED), UnsafeFileError, "a compressed or"),
-        (pack({"m/data.pkl": bytes(1 << 20)}, zipfile.ZIP_LZMA), UnsafeFileError, "compressed"),
-        (patched(24, "<L", 1 << 30), UnsafeFileError, "entries that are compressed or overlap"),
-        (patched(42, "<L", 1 << 30), DamagedFileError, "an entry that isn't where it should be"),
-        (patched(42, "<L", 7), DamagedFileError, "an entry that isn't where it should be"),
-        (patched(8, "<H", 1), UnsafeFileError, "a compressed or encrypted entry"),
-        (patched(0, "<H", 0), DamagedFileError, "isn't a whole zip archive"),
-        (WHOLE[:-1], DamagedFileError, "isn't a whole zip archive"),
-    ],
-)
-def test_an_archive_that_torch_does_not_write_is_refused(data, error, message, path):
-    with pytest.raises(error, match=message):
-        read(path, data)
-
-
-def test_two_entries_of_one_name_are_refused(path):
-    data = pack({"m/data.pkl": b"", "m/data/0": b"", "m/data/1": b""})
-    with pytest.raises(UnsafeFileError, match="two of one name"):
-        read(path, data.replace(b"data/1", b"data/0"))
 
 
 def test_a_directory_beyond_its_limits_is_refused(path, monkeypatch):

@@ -1,5 +1,4 @@
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from tests.hostile.sentence_files import (
     MODULES,
     MODULES_FILE,
     SETTINGS_FILE,
-    cases,
     change_module,
     sentence_folder,
 )
@@ -43,27 +41,6 @@ def make(folder: Path, changes: dict[str, bytes | None] | None = None) -> Path:
 
 def content_of(path: Path) -> object:
     return json.loads(path.read_text())
-
-
-@pytest.fixture(scope="module")
-def beside(tmp_path_factory):
-    """A folder with the place beside it to which links lead."""
-    folder = tmp_path_factory.mktemp("hostile")
-    Case("", 0, dict(whole_files()), None, "").write(folder / "outside")
-    return folder
-
-
-@pytest.mark.parametrize("case", [pytest.param(case, id=str(case)) for case in cases()])
-def test_what_is_broken_or_hostile_is_refused_by_name(case, beside, tmp_path_factory):
-    folder = case.write(beside / re.sub(r"\W+", "-", str(case)))
-    if case.error is None:
-        assert OpenModel.open(folder).sentences is not None
-        return
-    with pytest.raises(case.error, match=case.match) as caught:
-        _ = OpenModel.open(folder).sentences
-    assert type(caught.value) is case.error
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 2000
 
 
 def test_a_whole_folder_says_all_this(tmp_path):

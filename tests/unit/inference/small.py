@@ -25,21 +25,24 @@ from bertkit.training.settings import TrainingSettings
 WORDS = ("the", "a", "cat", "dog", "saw", "lost", "hat", ".", "-", "##s")
 
 
+def build_config(**changes: object) -> BertConfig:
+    """Two layers of two heads, and weights large enough that every token matters."""
+    sizes = {
+        "vocab_size": len(SPECIAL_TOKENS) + len(WORDS),
+        "hidden_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 24,
+        "initializer_range": 0.5,
+    }
+    return BertConfig(**{**sizes, **changes})
+
+
 def build_model(**changes: object) -> BertForPreTraining:
-    """Weights large enough that every token matters."""
+    """The model of such a config."""
     torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = BertConfig(
-        **{
-            **sizes,
-            "vocab_size": len(SPECIAL_TOKENS) + len(WORDS),
-            "intermediate_size": 16,
-            "max_position_embeddings": 24,
-            "initializer_range": 0.5,
-            **changes,
-        }
-    )
-    return BertForPreTraining(config)
+    return BertForPreTraining(build_config(**changes))
 
 
 def save_small(folder: Path, **changes: object) -> dict[str, FileRecord]:

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import torch
-from tests.unit.inference.small import WORDS
+from tests.unit.inference.small import WORDS, build_config
 
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -22,18 +21,11 @@ def save_causal(folder: Path, *, end_bias: float = 2.0, max_length: int | None =
         max_length: what the folder says that it was trained on.
     """
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(SPECIAL_TOKENS) + len(WORDS) + NUM_WORDLESS,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=24,
-        initializer_range=0.6,
-        is_decoder=True,
-    )
-    model = BertLMHeadModel(config)
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    num_entries = tokenizer.vocab_size + NUM_WORDLESS
+    model = BertLMHeadModel(
+        build_config(vocab_size=num_entries, initializer_range=0.6, is_decoder=True)
+    )
     with torch.no_grad():
         model.masked_lm.bias[tokenizer.sep_id] += end_bias
         model.masked_lm.bias[-NUM_WORDLESS:] += 9.0  # as likely as nothing else, and no words

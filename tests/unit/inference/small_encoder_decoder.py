@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import torch
-from tests.unit.inference.small import WORDS
+from tests.unit.inference.small import WORDS, build_config
 
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -21,16 +20,13 @@ def save_encoder_decoder(
     torch.manual_seed(0)
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
     sizes = {
-        "vocab_size": len(SPECIAL_TOKENS) + len(WORDS) + NUM_WORDLESS,
-        "hidden_size": 8,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
+        "vocab_size": tokenizer.vocab_size + NUM_WORDLESS,
         "max_position_embeddings": num_positions,
         "initializer_range": 0.6,
     }
     config = EncoderDecoderConfig(
-        encoder=BertConfig(**sizes, num_hidden_layers=2),
-        decoder=BertConfig(**sizes, num_hidden_layers=3, is_decoder=True),
+        encoder=build_config(**sizes),
+        decoder=build_config(**sizes, num_hidden_layers=3, is_decoder=True),
         decoder_start_token_id=tokenizer.cls_id,
         eos_token_id=tokenizer.sep_id,
         **joined,

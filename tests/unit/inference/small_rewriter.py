@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import torch
-from tests.unit.inference.small import WORDS
+from tests.unit.inference.small import WORDS, build_config
 
 from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.tokenization.detokenization import Spacing
@@ -28,15 +27,8 @@ def build_rewriter(**changes: object) -> Seq2SeqGenerator:
     """Weights large enough that every token matters."""
     torch.manual_seed(0)
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
-    config = BertConfig(
-        vocab_size=tokenizer.vocab_size + 1,  # an id without a word
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=24,
-        initializer_range=0.5,
-    )
+    one_more = tokenizer.vocab_size + 1  # an id without a word
+    config = build_config(vocab_size=one_more, num_hidden_layers=1)
     joined = EncoderDecoderConfig.of(
         config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, shares_embeddings=True
     )

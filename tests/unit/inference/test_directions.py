@@ -8,7 +8,6 @@ import shutil
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
 
 import bertkit
 from bertkit.base.errors import CheckpointError
@@ -39,30 +38,20 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def causal(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal")
-    save_small(folder / "whole")
-    model = BertLMHeadModel.from_pretrained(folder / "whole", is_decoder=True)
-    model.save_pretrained(folder / "model")
-    Tokenizer.load(folder / "whole").save(folder / "model")
-    return folder / "model"
-
-
-@pytest.fixture(scope="module")
-def joined(causal, tmp_path_factory):
+def joined(causal_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("joined")
     torch.manual_seed(0)
-    config = BertLMHeadModel.from_pretrained(causal).config
+    config = BertLMHeadModel.from_pretrained(causal_folder).config
     both = EncoderDecoderConfig.of(config, start_id=2, end_id=3, shares_embeddings=True)
     EncoderDecoderModel(both).save_pretrained(folder)
-    Tokenizer.load(causal).save(folder)
+    Tokenizer.load(causal_folder).save(folder)
     return folder
 
 
 @pytest.mark.parametrize("door", BOTH_WAYS)
-def test_what_reads_both_ways_refuses_a_left_to_right_model(causal, door):
+def test_what_reads_both_ways_refuses_a_left_to_right_model(causal_folder, door):
     with pytest.raises(CheckpointError, match=r"reads left to right \(is_decoder\)") as error:
-        BOTH_WAYS[door](causal)
+        BOTH_WAYS[door](causal_folder)
     assert "\n" not in str(error.value)
 
 
@@ -80,29 +69,29 @@ def test_nothing_is_written_of_an_encoder_decoder(joined, tmp_path, write):
     assert not (tmp_path / "output").exists()
 
 
-def test_a_converted_model_keeps_its_direction(causal, tmp_path):
-    result = convert(causal, tmp_path / "output")
+def test_a_converted_model_keeps_its_direction(causal_folder, tmp_path):
+    result = convert(causal_folder, tmp_path / "output")
     assert result.architecture == "BertLMHeadModel"
     config = json.loads((tmp_path / "output" / "config.json").read_text())
     assert config["is_decoder"] is True
     ids = torch.tensor([[2, 5, 6, 7, 3]])
-    found, expected = map(BertLMHeadModel.from_pretrained, (tmp_path / "output", causal))
+    found, expected = map(BertLMHeadModel.from_pretrained, (tmp_path / "output", causal_folder))
     assert torch.equal(found(ids), expected(ids))
 
 
-def test_nothing_is_exported_left_to_right(causal, tmp_path):
+def test_nothing_is_exported_left_to_right(causal_folder, tmp_path):
     with pytest.raises(CheckpointError, match="left to right"):
-        export(causal, tmp_path / "output")
+        export(causal_folder, tmp_path / "output")
     assert not (tmp_path / "output").exists()
 
 
-def test_a_left_to_right_model_is_described(causal):
-    description = describe(causal)
+def test_a_left_to_right_model_is_described(causal_folder):
+    description = describe(causal_folder)
     assert description.problems == ()
     assert description.architecture == "BertLMHeadModel"
     assert description.heads == ("masked_lm",)
     assert description.config["is_decoder"] is True
-    parameters = BertLMHeadModel.from_pretrained(causal).parameters()
+    parameters = BertLMHeadModel.from_pretrained(causal_folder).parameters()
     assert description.num_parameters == sum(each.numel() for each in parameters)
 
 
@@ -137,9 +126,9 @@ def test_what_is_wrong_with_an_encoder_decoder_is_listed(joined, tmp_path):
     assert "hidden_size" in describe(folder).problems[0]
 
 
-def test_a_task_reads_left_to_right_by_the_last_token(causal):
+def test_a_task_reads_left_to_right_by_the_last_token(causal_folder):
     kind = bertkit.BertForSequenceClassification
-    model = kind.from_pretrained(causal, new_heads=True, num_labels=3)
+    model = kind.from_pretrained(causal_folder, new_heads=True, num_labels=3)
     one, other = map(PackedBatch.from_single, ([[2, 5, 6, 3], [2, 7, 3]], [[2, 5, 6, 7]]))
     states = model.states(one)
     expected = model.classifier(model.pooler.dense(states[[3, 6]]).tanh())

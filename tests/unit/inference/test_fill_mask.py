@@ -1,7 +1,6 @@
 """Blanks are found, filled from all words or some, and streamed."""
 
 from itertools import count, islice
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,18 +11,10 @@ from bertkit.inference import fill_mask, stream
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput
-from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "the [MASK] saw [MASK] cat"
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("small")
-    save_small(folder)
-    return LoadedModel.load(BertForPreTraining, folder, "cpu")
 
 
 @pytest.fixture

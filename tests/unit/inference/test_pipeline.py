@@ -1,11 +1,8 @@
 """All that turns texts into results is loaded, called and streamed in one way."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import InputError, SettingsError
@@ -36,27 +33,20 @@ KINDS = [
 TEXTS = ["the cat saw", "a dog"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("small")
-    save_small(path)
-    return path
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_wrong_argument_of_loading_names_the_right_ones(kind, folder):
+def test_a_wrong_argument_of_loading_names_the_right_ones(kind, small_folder):
     with pytest.raises(
         SettingsError, match=r"load: precision: .*'fp32', 'bf16' or 'int8'.*float32"
     ):
-        kind.load(folder, precision="float32")
+        kind.load(small_folder, precision="float32")
     with pytest.raises(SettingsError, match=r"load: engine: .*'torch' or 'onnx'"):
-        kind.load(folder, engine="tensorrt")
+        kind.load(small_folder, engine="tensorrt")
     with pytest.raises(SettingsError, match=r"load: settings are .*Settings, and not 'cpu'"):
-        kind.load(folder, "cpu")
+        kind.load(small_folder, "cpu")
     with pytest.raises(SettingsError, match="has no setting devise; it has device"):
-        kind.load(folder, devise="cpu")
+        kind.load(small_folder, devise="cpu")
     with pytest.raises(SettingsError, match=r"a model is a folder .* and not Series"):
-        kind.load(pd.Series([str(folder)]))
+        kind.load(pd.Series([str(small_folder)]))
 
 
 @pytest.mark.parametrize("kind", [Predictor, Generator, Seq2SeqGenerator])
@@ -66,14 +56,14 @@ def test_what_comes_with_no_model_needs_one(kind):
 
 
 @pytest.mark.parametrize("kind", [Generator, Seq2SeqGenerator])
-def test_a_whole_model_has_no_engine_of_encoders(kind, folder):
+def test_a_whole_model_has_no_engine_of_encoders(kind, small_folder):
     with pytest.raises(SettingsError, match="the engine onnx is for encoders"):
-        kind.load(folder, engine="onnx")
+        kind.load(small_folder, engine="onnx")
 
 
 @pytest.mark.parametrize("kind", [TextScorer, Embedder, CentralSummarizer, FeatureExtractor])
-def test_one_input_gives_a_result_and_several_a_list(kind, folder):
-    pipeline = kind.load(folder, device="cpu")
+def test_one_input_gives_a_result_and_several_a_list(kind, small_folder):
+    pipeline = kind.load(small_folder, device="cpu")
     expected = pipeline(TEXTS)
     assert len(expected) == len(TEXTS)
     for inputs in (np.array(TEXTS, dtype=object), pd.Series(TEXTS), iter(TEXTS)):
@@ -99,9 +89,9 @@ def test_options_of_a_call_are_for_this_call(tmp_path):
         generate("the cat", seed=3)
 
 
-def test_results_before_a_wrong_input_come_first(folder):
+def test_results_before_a_wrong_input_come_first(small_folder):
     pairs = [("the cat", "a dog"), NamedInput("line 9", ("a", "")), ("the", "dog")]
-    results = NextSentence.load(folder, device="cpu").stream(pairs)
+    results = NextSentence.load(small_folder, device="cpu").stream(pairs)
     assert 0 <= next(results) <= 1
     with pytest.raises(InputError, match="line 9 has an empty text"):
         next(results)

@@ -1,29 +1,19 @@
 """Batches change no result, and what can't be answered is refused."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small, start
+from tests.unit.inference.small import start
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.engines import engine
 from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.models.bert.heads import BertForPreTraining
 
 TEXTS = ["the cat saw the [MASK] .", "a [MASK]", "[MASK] lost the [MASK]", "the dog saw a [MASK] ."]
 PAIRS = [("the cat saw a dog .", "the hat"), ("a", "dog"), ("the cat lost", "a cat saw the hat .")]
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("small")
-    save_small(folder)
-    return LoadedModel.load(BertForPreTraining, folder, "cpu")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small, start
+from tests.unit.inference.small import start
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
@@ -24,22 +24,13 @@ LENGTHS = [1, 7, 8, 9, 30, 31]
 
 
 @pytest.fixture(scope="module")
-def causal(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal")
-    save_causal(folder)
-    return folder
+def left_to_right(causal_folder):
+    return TextScorer.load(causal_folder, device="cpu", precision="fp32")
 
 
 @pytest.fixture(scope="module")
-def left_to_right(causal):
-    return TextScorer.load(causal, device="cpu", precision="fp32")
-
-
-@pytest.fixture(scope="module")
-def masked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("masked")
-    save_small(folder)
-    return TextScorer.load(folder, device="cpu", engine="torch", precision="fp32")
+def masked(small_folder):
+    return TextScorer.load(small_folder, device="cpu", engine="torch", precision="fp32")
 
 
 @pytest.fixture(params=["left_to_right", "masked"])
@@ -91,8 +82,8 @@ def test_engines_agree(masked):
     assert [one.log_probability for one in other(TEXTS)] == pytest.approx(folder_scores, rel=1e-4)
 
 
-def test_what_a_model_writes_has_the_probability_that_it_measures(causal, left_to_right):
-    generate = Generator.load(causal, device="cpu")
+def test_what_a_model_writes_has_the_probability_that_it_measures(causal_folder, left_to_right):
+    generate = Generator.load(causal_folder, device="cpu")
     tokenizer = generate.loaded.tokenizer
     finished = [
         one
@@ -178,8 +169,8 @@ def test_a_masked_text_needs_a_token(masked):
         list(texts)
 
 
-def test_a_model_without_numbers_scores_nothing(causal):
-    scorer = TextScorer.load(causal, device="cpu", precision="fp32")
+def test_a_model_without_numbers_scores_nothing(causal_folder):
+    scorer = TextScorer.load(causal_folder, device="cpu", precision="fp32")
     with torch.no_grad():
         scorer.loaded.model.masked_lm.bias[5] = -math.inf
     with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):

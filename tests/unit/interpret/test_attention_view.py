@@ -18,13 +18,6 @@ TEXT = "the cats saw the hat"
 TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("view") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
-
-
 def see(inspected: InspectedModel, text: str = TEXT, **choices: object) -> AttentionView:
     return AttentionView.of(inspected, text, settings=ViewSettings(**choices))
 

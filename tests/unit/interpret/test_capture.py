@@ -4,10 +4,9 @@ from itertools import product
 
 import pytest
 import torch
-from tests.unit.inference.small import build_model
+from tests.unit.inference.small import build_config, build_model
 
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -102,21 +101,12 @@ def test_gradients_run_through_what_is_captured(model, batch):
     assert gradient.abs().sum() > 0
 
 
-SIZES = {
-    "vocab_size": 15,
-    "hidden_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 24,
-    "initializer_range": 0.5,
-}
 WRITTEN = [[2, 4, 5], [2, 6, 7, 8, 9], [2, 10]]
 
 
 def build_encoder_decoder(**joined):
     torch.manual_seed(0)
-    config = EncoderDecoderConfig.of(BertConfig(**SIZES), start_id=2, end_id=3, **joined)
+    config = EncoderDecoderConfig.of(build_config(), start_id=2, end_id=3, **joined)
     return EncoderDecoderModel(config).eval()
 
 
@@ -140,7 +130,7 @@ def check_heads(layers, shape, *, is_causal):
 @torch.inference_mode()
 def test_left_to_right_no_token_sees_a_later_one(batch):
     torch.manual_seed(0)
-    model = BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)).eval()
+    model = BertLMHeadModel(build_config(is_decoder=True)).eval()
     plain = model.encoder(batch)
     with capture_attention(model.encoder) as layers:
         assert torch.equal(model.encoder(batch), plain)

@@ -4,20 +4,11 @@ import math
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.contexts import compare_contexts, compare_different, find_word
-from bertkit.interpret.inspected_model import InspectedModel
 
 TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("contexts") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
 
 
 def test_each_place_of_the_word_is_found_and_none_of_another_word(inspected):

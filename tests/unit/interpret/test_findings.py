@@ -2,20 +2,9 @@
 
 import re
 
-import pytest
-from tests.unit.inference.small import save_small
-
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.inspected_model import InspectedModel
 
 TEXT = "the dog saw the hat"
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("findings") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
 
 
 def read_tabs(view):

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
-from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.inference.embeddings.word_vectors import WordVectors
 from bertkit.interpret.geometry import nearest_by_layer, project, project_layers
-from bertkit.interpret.inspected_model import InspectedModel
 
 
 def random_vectors(num_points=9, features=6):
@@ -89,31 +87,23 @@ def test_layers_of_different_points_are_refused():
         project_layers([random_vectors(), random_vectors(4)])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("geometry") / "small"
-    save_small(folder)
-    return folder
-
-
-def test_neighbors_are_those_of_each_layer(folder):
-    found = nearest_by_layer(InspectedModel.load(folder), "cat", top_k=3)
+def test_neighbors_are_those_of_each_layer(inspected, small_folder):
+    found = nearest_by_layer(inspected, "cat", top_k=3)
     assert [neighborhood.layer for neighborhood in found] == [0, 1, 2]
     for neighborhood in found:
-        alone = WordVectors.load(folder, layer=neighborhood.layer, engine="torch")
+        alone = WordVectors.load(small_folder, layer=neighborhood.layer, engine="torch")
         assert neighborhood == alone.nearest("cat", top_k=3)
     assert len({neighborhood.neighbors for neighborhood in found}) == 3
 
 
-def test_layers_can_be_named(folder):
-    inspected = InspectedModel.load(folder)
+def test_layers_can_be_named(inspected):
     assert [found.layer for found in nearest_by_layer(inspected, "cat", [-1, 0])] == [2, 0]
     with pytest.raises(SettingsError, match="no layer 3"):
         nearest_by_layer(inspected, "cat", [3])
 
 
-def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(folder):
-    vectors = WordVectors.load(folder)
+def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(small_folder):
+    vectors = WordVectors.load(small_folder)
     rows = torch.stack([vectors.vector(word) for word in ("cat", "cats", "hat")])
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(3))
     assert len(project(rows).points) == 3

@@ -54,13 +54,6 @@ def decisions_of(outcome, number=0):
     return to_json(outcome)["judgments"][number]["decisions"]
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("outcome") / "small"
-    save_small(folder)
-    return folder
-
-
 def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
     task = Classify(ClassifySettings(max_length=16), LABELS, {"temperature": 1.7})
     folder = save_model(tmp_path / "labels", task)
@@ -148,36 +141,36 @@ def test_it_is_known_of_every_task_what_it_says():
     assert set(outputs.values()) == {*BY_OUTPUT, "number", None}
 
 
-def test_masks_are_filled_as_fill_mask_does(small):
+def test_masks_are_filled_as_fill_mask_does(small_folder):
     text = "the [MASK] saw a [MASK] ."
-    expected = FillMask.load(small, engine="torch", precision="fp32")(text).blanks
-    found = decisions_of(outcome_of(small, text, read_mask=True))
+    expected = FillMask.load(small_folder, engine="torch", precision="fp32")(text).blanks
+    found = decisions_of(outcome_of(small_folder, text, read_mask=True))
     assert [decision["token"] for decision in found] == [2, 5]
     for decision, blank in zip(found, expected, strict=True):
         assert [word for word, _ in decision["likeliest"]] == [one.token for one in blank]
         assert decision["probability"] == pytest.approx(blank[0].probability, rel=1e-4)
 
 
-def test_without_a_mask_every_token_is_a_decision(small):
-    found = decisions_of(outcome_of(small, TEXT))
+def test_without_a_mask_every_token_is_a_decision(small_folder):
+    found = decisions_of(outcome_of(small_folder, TEXT))
     tokens = ["the", "cat", "##s", "saw", "a", "hat", "."]
     assert [decision["about"] for decision in found] == tokens
 
 
-def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
+def test_a_pair_is_judged_as_next_sentence_does(small_folder, tmp_path):
     save_kind(tmp_path / "next", BertForNextSentencePrediction)
-    expected = NextSentence.load(small, precision="fp32")(PAIR)
-    for folder in (small, tmp_path / "next"):
+    expected = NextSentence.load(small_folder, precision="fp32")(PAIR)
+    for folder in (small_folder, tmp_path / "next"):
         (decision,) = decisions_of(outcome_of(folder, *PAIR))
         assert dict(decision["likeliest"])["follows"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_what_tells_most_comes_first(small):
+def test_what_tells_most_comes_first(small_folder):
     questions = [
         [prediction.question.split()[0] for prediction in outcome.predictions]
         for outcome in (
-            outcome_of(small, *PAIR),
-            outcome_of(small, "the [MASK]", "a hat", read_mask=True),
+            outcome_of(small_folder, *PAIR),
+            outcome_of(small_folder, "the [MASK]", "a hat", read_mask=True),
         )
     ]
     assert questions == [["whether", "the"], ["the", "whether"]]
@@ -200,8 +193,8 @@ def test_a_long_text_is_read_whole(tmp_path):
 
 
 @torch.inference_mode()
-def test_a_change_is_that_of_what_was_said_before(small):
-    inspected = InspectedModel.load(small, precision="fp32")
+def test_a_change_is_that_of_what_was_said_before(small_folder):
+    inspected = InspectedModel.load(small_folder, precision="fp32")
     encoded = inspected.read("the [MASK] saw a hat", read_mask=True)
     before = find_outcome(inspected, encoded)
     with ablate(inspected.model, [(1, 1), (2, 2)]):
@@ -223,8 +216,8 @@ def test_a_change_is_that_of_what_was_said_before(small):
     )
 
 
-def test_nothing_changes_between_equal_outcomes(small):
-    outcome = outcome_of(small, TEXT)
+def test_nothing_changes_between_equal_outcomes(small_folder):
+    outcome = outcome_of(small_folder, TEXT)
     change = compare(outcome, outcome)
     assert (change.probability, change.vector, change.tokens) == (0, 0, 0)
 
@@ -249,21 +242,21 @@ def test_numbers_change_by_their_difference():
     assert change.number == change.main == -1.25
 
 
-def test_an_outcome_is_data_for_json(small):
-    data = to_json(outcome_of(small, *PAIR))
+def test_an_outcome_is_data_for_json(small_folder):
+    data = to_json(outcome_of(small_folder, *PAIR))
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert round_digits(0.123456789) == 0.123457
 
 
-def test_the_surprise_is_the_loss_of_what_was_said(small):
-    outcome = outcome_of(small, "the [MASK]", read_mask=True)
+def test_the_surprise_is_the_loss_of_what_was_said(small_folder):
+    outcome = outcome_of(small_folder, "the [MASK]", read_mask=True)
     (decision,) = decisions_of(outcome)
     probability = torch.tensor(decision["probability"])
     torch.testing.assert_close(outcome.loss, -probability.log(), rtol=1e-4, atol=0)
 
 
-def test_states_that_are_not_finite_are_refused(small):
-    inspected = InspectedModel.load(small, precision="fp32")
+def test_states_that_are_not_finite_are_refused(small_folder):
+    inspected = InspectedModel.load(small_folder, precision="fp32")
     with torch.no_grad():
         inspected.model.encoder.layers[0].attention.output.bias[0] = torch.inf
     with pytest.raises(NonFiniteError, match="bertkit inspect"):

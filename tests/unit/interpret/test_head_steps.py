@@ -4,24 +4,15 @@ import math
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.head_steps import EXAMPLE, attend_text, attend_typed
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import AttentionSettings, ViewSettings
 from bertkit.nn.attention import attend_spelled_out
 
 TEXT = "the cat saw a dog"
 RANDOM = {"query": (5, 8), "key": (5, 8), "value": (5, 8)}
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder, "cpu")
 
 
 def settle(**values):

@@ -9,13 +9,6 @@ from bertkit.base.errors import InputError, MissingFileError
 from bertkit.interpret.inspected_model import InspectedModel
 
 
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("subject") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
-
-
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_models_of_each_kind_are_observed(tmp_path, save):
     save(tmp_path / "model")

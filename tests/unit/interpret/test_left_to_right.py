@@ -23,10 +23,8 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal") / "small"
-    save_causal(folder)
-    return InspectedModel.load(folder)
+def inspected(causal_folder):
+    return InspectedModel.load(causal_folder)
 
 
 @pytest.fixture(scope="module")

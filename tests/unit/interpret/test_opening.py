@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
 
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Start, choose_start, find_candidates, state_finding
 from bertkit.interpret.views.view import ViewInputs
 
@@ -24,10 +22,7 @@ class Heads:
 
 
 @pytest.fixture(scope="module")
-def observed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("opening") / "small"
-    save_small(folder)
-    inspected = InspectedModel.load(folder)
+def observed(inspected):
     inputs = ViewInputs(inspected, inspected.observe(inspected.read(TEXT)))
     assert inputs.observation.encoded.tokens == TOKENS
     return inputs

@@ -14,18 +14,6 @@ PLACES = [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words") / "small"
-    save_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def inspected(folder):
-    return InspectedModel.load(folder)
-
-
-@pytest.fixture(scope="module")
 def encoded(inspected):
     return inspected.read(TEXT)
 
@@ -45,8 +33,8 @@ def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
         assert words.own_rank == int((share > own).sum()) + 1
 
 
-def test_a_hidden_word_is_guessed_as_fill_mask_does(folder, inspected, encoded):
-    fill = FillMask.load(folder, engine="torch", precision="fp32")
+def test_a_hidden_word_is_guessed_as_fill_mask_does(small_folder, inspected, encoded):
+    fill = FillMask.load(small_folder, engine="torch", precision="fp32")
     found = predict_words(inspected, encoded, [1, 4, 7], top_k=4)
     texts = ["[MASK] cats saw a hat .", "the cats [MASK] a hat .", "the cats saw a hat [MASK]"]
     for words, text in zip(found, texts, strict=True):

@@ -23,13 +23,6 @@ TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat - a 
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("small")
-    save_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def sentence_folder(tmp_path_factory):
     """The small model, with mean, a dense layer and scaling behind it."""
     folder = tmp_path_factory.mktemp("sentences")
@@ -90,47 +83,47 @@ def test_every_pooling_is_tested_by_hand():
     assert BY_HAND.keys() == POOLINGS.keys()
 
 
-def test_poolings_are_joined_in_their_order(folder):
-    joined = load(folder, pooling=("max", "cls"))(TEXTS)
-    np.testing.assert_array_equal(joined[:, :8], load(folder, pooling=("max",))(TEXTS))
-    np.testing.assert_array_equal(joined[:, 8:], load(folder, pooling=("cls",))(TEXTS))
+def test_poolings_are_joined_in_their_order(small_folder):
+    joined = load(small_folder, pooling=("max", "cls"))(TEXTS)
+    np.testing.assert_array_equal(joined[:, :8], load(small_folder, pooling=("max",))(TEXTS))
+    np.testing.assert_array_equal(joined[:, 8:], load(small_folder, pooling=("cls",))(TEXTS))
 
 
-def test_one_text_is_one_vector(folder):
-    embedder = load(folder)
+def test_one_text_is_one_vector(small_folder):
+    embedder = load(small_folder)
     vector = embedder(TEXTS[0])
     assert (vector.shape, vector.dtype) == ((8,), np.float32)
     np.testing.assert_allclose(vector, embedder(TEXTS)[0], rtol=0, atol=1e-6)
 
 
-def test_no_texts_are_no_vectors(folder):
-    assert load(folder)([]).shape == (0, 8)
-    assert list(load(folder).stream([])) == []
+def test_no_texts_are_no_vectors(small_folder):
+    assert load(small_folder)([]).shape == (0, 8)
+    assert list(load(small_folder).stream([])) == []
 
 
 @pytest.mark.parametrize("wrong", [[None], ["a", 3], [b"a"], None, 3, (one for one in [b"a"])])
-def test_what_is_no_text_is_refused(folder, wrong):
+def test_what_is_no_text_is_refused(small_folder, wrong):
     with pytest.raises(InputError, match="expected a text"):
-        load(folder)(wrong)
+        load(small_folder)(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["a hat", ["a", None]])
-def test_a_stream_is_of_texts(folder, wrong):
+def test_a_stream_is_of_texts(small_folder, wrong):
     with pytest.raises(InputError, match="expected a"):
-        list(load(folder).stream(wrong))
+        list(load(small_folder).stream(wrong))
 
 
-def test_progress_is_shown_where_it_is_asked_for(folder, capsys):
-    quiet = load(folder)(TEXTS)
-    np.testing.assert_array_equal(load(folder)(TEXTS, progress=True), quiet)
+def test_progress_is_shown_where_it_is_asked_for(small_folder, capsys):
+    quiet = load(small_folder)(TEXTS)
+    np.testing.assert_array_equal(load(small_folder)(TEXTS, progress=True), quiet)
 
 
 @given(
     st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=2, max_size=9)
 )
 @hypothesis_settings(max_examples=25)
-def test_a_text_has_one_vector_whoever_shares_its_batch(folder, texts):
-    embedder = load(folder)
+def test_a_text_has_one_vector_whoever_shares_its_batch(small_folder, texts):
+    embedder = load(small_folder)
     together = embedder(texts)
     for text, vector in zip(texts, together, strict=True):
         np.testing.assert_allclose(vector, embedder(text), rtol=0, atol=1e-6)
@@ -147,9 +140,9 @@ def test_deterministic_vectors_are_equal_bit_for_bit(sentence_folder, texts):
         assert embedder(text).tobytes() == vector.tobytes()
 
 
-def test_a_stream_keeps_the_order_across_windows(folder, monkeypatch):
+def test_a_stream_keeps_the_order_across_windows(small_folder, monkeypatch):
     monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
-    embedder, counts = load(folder), TextCounts()
+    embedder, counts = load(small_folder), TextCounts()
     rows = list(embedder.stream(iter(TEXTS), counts=counts))
     windows = embedder.stream_windows(embedder.read(TEXTS))
     assert [len(window.computed) for window in windows] == [2, 2, 1]
@@ -158,12 +151,12 @@ def test_a_stream_keeps_the_order_across_windows(folder, monkeypatch):
         np.testing.assert_allclose(vector, embedder(text), rtol=0, atol=1e-6)
 
 
-def test_a_long_text_in_parts_is_their_mean_by_tokens(folder):
+def test_a_long_text_in_parts_is_their_mean_by_tokens(small_folder):
     words = "the cat saw a dog lost hat the a"
-    embedder = load(folder, long_texts="window", max_length=6, stride=3)
+    embedder = load(small_folder, long_texts="window", max_length=6, stride=3)
     pieces = words.split()
     parts = [pieces[0:4], pieces[3:7], pieces[6:9]]
-    alone = load(folder, max_length=6)([" ".join(part) for part in parts])
+    alone = load(small_folder, max_length=6)([" ".join(part) for part in parts])
     expected = np.average(alone, axis=0, weights=[4, 4, 3])
     vectors = embedder(["a", words, "a hat"])
     np.testing.assert_allclose(vectors[1], expected, rtol=0, atol=1e-5)
@@ -220,10 +213,10 @@ def test_what_the_model_has_not_is_refused(sentence_folder, choices, message):
 
 
 def test_identity_tells_models_and_choices_apart_and_nothing_else(
-    folder, sentence_folder, tmp_path
+    small_folder, sentence_folder, tmp_path
 ):
     save_small(tmp_path / "copy")
-    first, copy = load(folder).identity, load(tmp_path / "copy").identity
+    first, copy = load(small_folder).identity, load(tmp_path / "copy").identity
     assert first["model_sha256"] == copy["model_sha256"]
     assert {**copy, "model": first["model"]} == first
     assert load(sentence_folder).identity["model_sha256"] != first["model_sha256"]

@@ -1,7 +1,5 @@
 """Features are the hidden states of each text by itself, whatever its company."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -28,16 +26,9 @@ from bertkit.tokenization.tokenizer import Tokenizer
 TEXTS = ["the cat saw a dog .", "", ("a cat", "the hat ."), "hat", "zebra", "the " * 40]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path: Path = tmp_path_factory.mktemp("small")
-    save_small(path)
-    return path
-
-
 @pytest.fixture
-def loaded(folder):
-    return LoadedModel.load(BertModel, folder, "cpu")
+def loaded(small_folder):
+    return LoadedModel.load(BertModel, small_folder, "cpu")
 
 
 @pytest.fixture
@@ -100,7 +91,7 @@ def test_the_default_is_the_last_four_layers(loaded):
     assert plan.shape == (32,)
 
 
-def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
+def test_without_a_pooler_c_is_the_vector_of_cls(loaded, small_folder, extract):
     assert extract.sequence_from == "pooler"
     loaded.model.pooler = None
     assert extract.sequence_from == "[CLS]"
@@ -109,7 +100,7 @@ def test_without_a_pooler_c_is_the_vector_of_cls(loaded, folder, extract):
     identity = extract.with_options(layers=(0,), max_length=9).identity
     assert len(identity.pop("model_sha256")) == 64
     assert identity == {
-        "model": folder.name,
+        "model": small_folder.name,
         "layers": (0,),
         "combine": "concat",
         "sequence_from": "[CLS]",
@@ -155,8 +146,8 @@ def test_a_pair_is_cut_where_it_is_longer(extract):
     assert found.is_truncated
 
 
-def test_the_end_of_a_far_too_long_text_is_not_read(folder, monkeypatch):
-    tokenizer = Tokenizer.load(folder)
+def test_the_end_of_a_far_too_long_text_is_not_read(small_folder, monkeypatch):
+    tokenizer = Tokenizer.load(small_folder)
     encode = PairEncoder(tokenizer, 5, has_pairs=True)
     seen: list[int] = []
     real = tokenizer.encode

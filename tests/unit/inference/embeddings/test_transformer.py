@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks, get_tags
-from tests.unit.inference.small import save_small
 
 from bertkit import Embedder, EmbedderSettings
 from bertkit.base.errors import InputError, SettingsError
@@ -32,16 +31,9 @@ CHECKS = (
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("model") / "small"
-    save_small(place)
-    return place
-
-
 @pytest.fixture
-def embedder(folder):
-    return Embedder.load(folder, EmbedderSettings(engine="torch", precision="fp32"))
+def embedder(small_folder):
+    return Embedder.load(small_folder, EmbedderSettings(engine="torch", precision="fp32"))
 
 
 @pytest.mark.filterwarnings("ignore:.*delay parameter validation until fit")

@@ -20,9 +20,8 @@ WHOLE_WORDS = [word for word in WORDS if word != "##s"]
 
 
 @pytest.fixture
-def loaded(tmp_path):
-    save_small(tmp_path)
-    return LoadedModel.load(BertModel, tmp_path, "cpu")
+def loaded(small_folder):
+    return LoadedModel.load(BertModel, small_folder, "cpu")
 
 
 def read_table(loaded: LoadedModel) -> np.ndarray:

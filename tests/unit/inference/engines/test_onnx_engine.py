@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.inference.engines import onnx_engine as module
@@ -13,7 +14,6 @@ from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts, lay_out
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.packed import OPSET, write_packed
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
@@ -30,10 +30,9 @@ MODELS = [
 def build(activation: str, hidden_size: int, num_heads: int, inner: int) -> BertModel:
     """All weights random and far from 0, norms and biases included."""
     torch.manual_seed(hidden_size)
-    config = BertConfig(
+    config = build_config(
         vocab_size=60,
         hidden_size=hidden_size,
-        num_hidden_layers=2,
         num_attention_heads=num_heads,
         intermediate_size=inner,
         hidden_act=activation,

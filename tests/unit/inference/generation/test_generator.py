@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from benchmarks.uncached_scorers import UncachedPromptSequences, UncachedSourceSequences
-from tests.unit.inference.small import build_model, save_small
+from tests.unit.inference.small import build_config, save_small
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
@@ -20,7 +20,6 @@ from bertkit.inference.generation.generator import (
     find_suppressed_tokens,
 )
 from bertkit.inference.generation.settings import GeneratorSettings
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -47,11 +46,9 @@ def test_it_is_what_no_text_has():
 SIZES = {
     "vocab_size": 30,
     "hidden_size": 16,
-    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 24,
     "max_position_embeddings": 80,
-    "initializer_range": 0.5,
 }
 ROWS = [[2, 7, 8, 9, 3], [2, 11], [2, 5, 6, 7, 8, 9, 10, 11, 12, 3], [2], [2, 20, 21, 22]]
 LIMITS = DecodingLimits(end_id=3, max_tokens=40, suppressed_ids=(0, 1, 2, 4))
@@ -72,12 +69,12 @@ def lean_to_end(model):
 
 def build_causal():
     torch.manual_seed(1)
-    return lean_to_end(BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)))
+    return lean_to_end(BertLMHeadModel(build_config(**SIZES, is_decoder=True)))
 
 
 def build_translator(**joined):
     torch.manual_seed(1)
-    config = EncoderDecoderConfig.of(BertConfig(**SIZES), start_id=2, end_id=3, **joined)
+    config = EncoderDecoderConfig.of(build_config(**SIZES), start_id=2, end_id=3, **joined)
     return lean_to_end(EncoderDecoderModel(config))
 
 
@@ -180,15 +177,8 @@ SETTINGS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal")
-    save_causal(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def generate(folder):
-    return Generator.load(folder, device="cpu")
+def generate(causal_folder):
+    return Generator.load(causal_folder, device="cpu")
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: one.model_dump_json()[:40])
@@ -317,16 +307,16 @@ def test_other_models_are_refused(tmp_path):
     save_small(tmp_path / "bert")
     with pytest.raises(CheckpointError, match=r"is bidirectional.*--objective causal"):
         Generator.load(tmp_path / "bert")
-    config = EncoderDecoderConfig.of(build_model().config, start_id=2, end_id=3)
+    config = EncoderDecoderConfig.of(build_config(), start_id=2, end_id=3)
     EncoderDecoderModel(config).save_pretrained(tmp_path / "translator")
     Tokenizer(SPECIAL_TOKENS).save(tmp_path / "translator")
     with pytest.raises(CheckpointError, match="encoder-decoder"):
         Generator.load(tmp_path / "translator")
 
 
-def test_in_bf16_a_text_is_nearly_as_likely(folder):
+def test_in_bf16_a_text_is_nearly_as_likely(causal_folder):
     exact, rounded = (
-        Generator.load(folder, device="cpu", precision=precision)("the cat").answers[0]
+        Generator.load(causal_folder, device="cpu", precision=precision)("the cat").answers[0]
         for precision in ("auto", "bf16")
     )
     assert rounded.text == exact.text
@@ -334,6 +324,6 @@ def test_in_bf16_a_text_is_nearly_as_likely(folder):
     assert rounded.log_probability != exact.log_probability
 
 
-def test_int8_is_refused(folder):
+def test_int8_is_refused(causal_folder):
     with pytest.raises(SettingsError, match="int8 is for encoders"):
-        Generator.load(folder, device="cpu", precision="int8")
+        Generator.load(causal_folder, device="cpu", precision="int8")

@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from tests.unit.inference.small import as_lazy
+from tests.unit.inference.small import as_lazy, build_config
 from torch import nn
 
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS as DENSE_ACTIVATIONS
@@ -21,7 +21,6 @@ from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.graph import ACTIVATION_NODES
 from bertkit.inference.onnx.models import EXPORTED
 from bertkit.inference.onnx.padded import DENSE_NODES, POOLING_NODES
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
@@ -33,15 +32,7 @@ SEGMENTS = torch.tensor([[0, 0, 1, 1, 1], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]])
 
 def build(activation: str = "gelu", *, has_pooler: bool = True) -> BertModel:
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=12,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        hidden_act=activation,
-        max_position_embeddings=24,
-    )
+    config = build_config(vocab_size=12, hidden_act=activation)
     model = BertModel(config, has_pooler=has_pooler).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.parity.agreement import randomize
 from tests.parity.test_heads import NUM_CHOICES
+from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.onnx_file import open_onnx
@@ -30,15 +31,7 @@ def build(architecture: str) -> Any:
         labels = {}
     if architecture == "BertFeatureBased":
         labels["feature_head"] = MEAN
-    config = BertConfig(
-        vocab_size=12,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=24,
-        **labels,
-    )
+    config = build_config(vocab_size=12, hidden_size=16, intermediate_size=32, **labels)
     model = EXPORTED[architecture].kind(config).eval()
     randomize(model)
     return model

@@ -3,28 +3,15 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from tests.scripts import run_script_tests
-from tests.unit.inference.small import save_small
 
 from bertkit.interpret.capture import AttentionHeads
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.attention import TOKENS
-from bertkit.interpret.views.view import ViewInputs
 
 ROUNDING = 6e-4
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokens") / "small"
-    save_small(folder)
-    inspected = InspectedModel.load(folder)
-    return ViewInputs(inspected, inspected.observe(inspected.read("the cats saw", "a hat")))
 
 
 def with_weights(inputs, scores):
@@ -59,7 +46,3 @@ def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(input
     assert data["entropy"][0][0] == pytest.approx([math.log(4), 0, math.log(4), math.log(4)], 1e-3)
     assert data["received"][0][0] == [0.75, 0.75, 1.75, 0.75]
     json.dumps(data, allow_nan=False)
-
-
-def test_the_scripts_of_the_view(tmp_path):
-    run_script_tests(Path(__file__).parent / "tokens", tmp_path)

@@ -2,25 +2,14 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from tests.scripts import run_script_tests
-from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views.measures import GEOMETRY
 from bertkit.interpret.views.view import ViewInputs
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("geometry-view") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
 
 
 def build_scene(inspected, *texts):
@@ -80,7 +69,3 @@ def test_what_isnt_defined_is_none(inspected):
     contexts = compare_contexts(inspected, "cat", ["cat", "cat cat"])
     inputs = replace(build_scene(inspected, "cat"), contexts=contexts)
     assert GEOMETRY.collect(inputs)["contexts"]["different"] == [None] * 3
-
-
-def test_the_scripts_of_the_view(tmp_path):
-    run_script_tests(Path(__file__).parent / "geometry", tmp_path)

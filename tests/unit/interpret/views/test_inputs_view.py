@@ -3,23 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from tests.unit.inference.small import save_small
 
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.inputs import NUM_DIMENSIONS, STEPS, collect_inputs, find_swap
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.nn.embeddings import sinusoids
 
 TEXT, PAIR = "the dog saw the hat", "a cat lost it ."
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inputs") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
 
 
 def observe(inspected, text=TEXT, pair=None):

@@ -1,24 +1,10 @@
 """The neuron view's numbers: what the page stores is near to what the model computed."""
 
 import math
-from pathlib import Path
 
-import pytest
 import torch
-from tests.scripts import run_script_tests
-from tests.unit.inference.small import save_small
 
 from bertkit.interpret.build import build_page
-from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.views.view import ViewInputs
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("neurons") / "small"
-    save_small(folder)
-    inspected = InspectedModel.load(folder)
-    return ViewInputs(inspected, inspected.observe(inspected.read("the cats saw", "a hat")))
 
 
 def test_scores_of_the_stored_vectors_are_near_to_the_models(inputs):
@@ -34,7 +20,3 @@ def test_scores_of_the_stored_vectors_are_near_to_the_models(inputs):
         off = off + stored[1].abs().sum(-1)[:, None, :] * scales[0, :, None, None]
         assert ((scores - layer.scores).abs() <= 0.51 * off / math.sqrt(features)).all()
         torch.testing.assert_close(scores.softmax(-1), layer.weights, rtol=0, atol=0.02)
-
-
-def test_the_scripts_of_the_view(tmp_path):
-    run_script_tests(Path(__file__).parent / "neurons", tmp_path)

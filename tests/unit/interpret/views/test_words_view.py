@@ -15,13 +15,6 @@ from bertkit.interpret.views.view import ViewInputs
 from bertkit.models.bert.encoder import BertModel
 
 
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words") / "small"
-    save_small(folder)
-    return InspectedModel.load(folder)
-
-
 def look(inspected, text, *heads):
     with ablate(inspected.model, heads):
         observation = inspected.observe(inspected.read(text, read_mask=True))

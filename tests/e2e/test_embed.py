@@ -90,7 +90,7 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
     ("words", "message"),
     [
         (["no.txt", "--output", "v.npy"], "no.txt doesn't exist"),
-        (["texts.txt", "--output", "v.txt"], "v.txt must end with .npy, .parquet, .jsonl"),
+        (["texts.txt", "--output", "v.txt"], "v.txt must end with .npy or .parquet or .jsonl"),
         (["texts.txt", "--output", "v.npy", "--pooling", "best"], "'best'"),
         (["texts.txt", "--output", "v.npy", "--format", "parquet"], "texts.txt is damaged or cut"),
         (["texts.txt", "--output", "v.npy", "--prompt-name", "query"], "has no prompt 'query'"),

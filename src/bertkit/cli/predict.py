@@ -266,7 +266,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         values = inputs.gather(words) if source is None else []
         if source is None and not values:
             raise InputError(NO_TEXT)
-        from bertkit.data.tables.writers import check_output
+        from bertkit.data.writers import check_output
         from bertkit.inference.predictor import Predictor
         from bertkit.jobs.predict import (
             PredictedFile,
@@ -335,7 +335,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
 
 def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:
     """Print each prediction as soon as it is computed."""
-    from bertkit.data.tables.writers import format_json
+    from bertkit.data.writers import format_json
 
     task = answers.task
     for row in answers.read(progress):

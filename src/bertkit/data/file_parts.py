@@ -4,7 +4,7 @@ Beside the outputs, a folder `.made` has a record of each: what it was made of a
 makes only what is missing, also where a file was corrected or is new, and other work is refused.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -29,7 +29,7 @@ from bertkit.base.output import open_output
 from bertkit.base.parts import PARALLEL, Advance, PartsSettings, run_parts
 from bertkit.base.progress import announce, hidden_progress, show_progress
 from bertkit.base.remote import RemoteFile
-from bertkit.base.settings import in_panel, list_flag_differences
+from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
 from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension, find_files
 from bertkit.data.tables.formats import EXTENSIONS
@@ -233,7 +233,8 @@ def _add(
         return
     result.num_made += 1
     for name, count in outcome.counts.items():
-        result.counts[name] = result.counts.get(name, 0) + count
+        if count:
+            result.counts[name] = result.counts.get(name, 0) + count
 
 
 def list_files(inputs: Sequence[str]) -> list[FilePart]:
@@ -276,10 +277,47 @@ def _make_part(path: Path | RemoteFile, name: str) -> FilePart:
     return FilePart(name, str(path), status.st_size, f"{status.st_size} {status.st_mtime_ns}")
 
 
-def choose_suffix(settings: FilesSettings, known: Collection[str], default: str) -> str:
+def choose_suffix(settings: FilesSettings, default: str, *known: str) -> str:
     """Return the extension of outputs, which must be one of those that are known."""
     suffix = f".{(settings.output_format or default).lstrip('.').lower()}"
     if suffix not in known:
         names = ", ".join(name.lstrip(".") for name in known)
         raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
     return suffix
+
+
+NOT_OF_THE_WORK = {"revision", "restart", "overwrite"}
+
+
+def make_files(
+    run: OneFile,
+    inputs: Sequence[str],
+    output: Path,
+    files: FilesSettings,
+    suffixes: Sequence[str],
+    made_with: dict[str, Any],
+    *settings: Settings,
+    **more: Any,
+) -> FilesResult:
+    """Run a command of a model over files, those whose output is missing.
+
+    Args:
+        suffixes: the extension of outputs by default, then all that are possible, with dots.
+        made_with: the command and its model; its settings follow, and `more`.
+    """
+    chosen = {name: value for one in settings for name, value in one}
+    work = {
+        name: value
+        for one in settings
+        for name, value in one.model_dump(mode="json", exclude=NOT_OF_THE_WORK).items()
+    }
+    job = FilesJob(
+        run,
+        output,
+        choose_suffix(files, *suffixes),
+        {**made_with, **work, **more},
+        overwrite=chosen["overwrite"],
+        restart=chosen.get("restart", False),
+        num_gpus=int(chosen["device"] != "cpu"),
+    )
+    return run_over_files(job, inputs, files)

@@ -6,7 +6,6 @@ fits the vocabulary. `*.sentences.npy` holds the offset of each sentence in the 
 """
 
 import hashlib
-import io
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +35,6 @@ from bertkit.base.checksums import (
     verify_size,
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
-from bertkit.base.files import durable_file
 from bertkit.base.remote_folder import fetch
 from bertkit.data.readers.document import ReadReport
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
@@ -108,16 +106,6 @@ def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
             " or the manifest"
         )
     return mapped.view(np.ndarray), mapped.offset
-
-
-def write_array(path: Path, array: NDArray[Any]) -> FileRecord:
-    """Write a `.npy` file durably, without copying the array in memory."""
-    array, header = np.ascontiguousarray(array), io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    with durable_file(path) as file:
-        file.write(header.getvalue())
-        file.write(array.data)
-    return file.record()
 
 
 MANIFEST = "manifest.json"

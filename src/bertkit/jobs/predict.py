@@ -14,19 +14,13 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import Settings, replace_surrogates
-from bertkit.data.file_parts import (
-    FilesJob,
-    FilesResult,
-    FilesSettings,
-    choose_suffix,
-    run_over_files,
-)
+from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import RowReport, has_column, look_up
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.data.tables.writers import WRITERS, check_output
+from bertkit.data.writers import WRITERS, check_output
 from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
@@ -193,7 +187,7 @@ class PredictedFile:
             )
             with show_progress("Predicting", None) as progress:
                 write_answers(answers, place, progress)
-        return {name: count for name, count in asdict(answers.counts).items() if count}
+        return asdict(answers.counts)
 
 
 @publishes_output()
@@ -201,21 +195,9 @@ def predict_files(
     one: PredictedFile, inputs: Sequence[str], output: Path, files: FilesSettings
 ) -> FilesResult:
     """Write a file of answers for each file of rows into a folder, those that are missing."""
-    work = {
-        **one.settings.model_dump(mode="json", exclude={"overwrite"}),
-        **one.answers.model_dump(mode="json"),
-        **one.loading.model_dump(mode="json", exclude={"revision"}),
-        **one.columns,
-    }
-    job = FilesJob(
-        one,
-        output,
-        choose_suffix(files, WRITERS, "jsonl"),
-        {"command": one.task, **stamp_model(one.model, one.loading.revision), **work},
-        overwrite=one.settings.overwrite,
-        num_gpus=int(one.loading.device != "cpu"),
-    )
-    return run_over_files(job, inputs, files)
+    made_with = {"command": one.task, **stamp_model(one.model, one.loading.revision)}
+    parts, suffixes = (one.settings, one.answers, one.loading), ("jsonl", *WRITERS)
+    return make_files(one, inputs, output, files, suffixes, made_with, *parts, **one.columns)
 
 
 def check_task(predictor: Predictor[Any, Any, Any], model: str, name: str) -> None:

@@ -7,28 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsError, pluralize
-from bertkit.base.files import DurableFile, DurableStream, durable_file
+from bertkit.base.files import DurableFile, durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
-from bertkit.data.file_parts import (
-    FilesJob,
-    FilesResult,
-    FilesSettings,
-    choose_suffix,
-    run_over_files,
-)
+from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
+from bertkit.data.writers import build_schema, check_suffix, write_lines, write_tables
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.loading import load_once, stamp_model
@@ -52,20 +47,19 @@ from bertkit.retrieval.vector_file import (
     rows_path,
 )
 
-METADATA_KEY = b"bertkit"
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Ids = Sequence[str] | None
-Block = tuple[Vectors, Ids]
+Block = tuple[int, Vectors, Ids]  # the number of its first row, from 0
 Writer = Callable[[DurableFile, Iterable[Block], int, dict[str, Any]], None]
 
 
 def write_jsonl(file: DurableFile, blocks: Iterable[Block], _: int, __: dict[str, Any]) -> None:
     """Write one line per row: `{"row": 0, "embedding": [0.1, …]}`, with its id if it has one."""
-    num_rows = 0
-    for rows, ids in blocks:
-        for line in format_rows(rows, num_rows, ids):
-            file.write(f"{line}\n".encode())
-        num_rows += len(rows)
+    write_lines(
+        file, (line for first, rows, ids in blocks for line in format_rows(rows, first, ids))
+    )
 
 
 def format_rows(rows: Vectors, first_row: int, ids: Ids = None) -> Iterator[str]:
@@ -84,29 +78,26 @@ def write_parquet(
     Rows with ids have a column `id` (string) between these.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     kind = pa.list_(pa.float32(), dimension)
-    first = next(blocks := iter(blocks), None)
+    some = list(islice(blocks := iter(blocks), 1))
     types = {"row": pa.int64(), "id": pa.string(), "embedding": kind}
-    if first is None or first[1] is None:
+    if not some or some[0][2] is None:
         del types["id"]
-    schema = pa.schema(
-        [pa.field(name, each, nullable=False) for name, each in types.items()],
-        metadata={METADATA_KEY: json.dumps(metadata).encode()},
+    schema = build_schema(
+        (pa.field(name, each, nullable=False) for name, each in types.items()), metadata
     )
-    num_rows = 0
-    with pq.ParquetWriter(
-        DurableStream(file), schema, compression="none", use_dictionary=False
-    ) as writer:
-        for rows, ids in chain([] if first is None else [first], blocks):
-            columns = {
-                "row": pa.array(np.arange(num_rows, num_rows + len(rows))),
-                "id": ids,
-                "embedding": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), type=kind),
-            }
-            writer.write_table(pa.table({name: columns[name] for name in types}, schema=schema))
-            num_rows += len(rows)
+
+    def build_table(first: int, rows: Vectors, ids: Ids) -> "pa.Table":
+        columns = {
+            "row": pa.array(np.arange(first, first + len(rows))),
+            "id": ids,
+            "embedding": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), type=kind),
+        }
+        return pa.table({name: columns[name] for name in types}, schema=schema)
+
+    tables = starmap(build_table, chain(some, blocks))
+    write_tables(file, schema, tables, compression="none", use_dictionary=False)
 
 
 # None: the unfinished rows already are a .npy file, which is renamed.
@@ -115,14 +106,6 @@ WRITERS: dict[str, Writer | None] = {
     ".parquet": write_parquet,
     ".jsonl": write_jsonl,
 }
-
-
-def choose_writer(output: Path) -> Writer | None:
-    """Return the writer of an output; None if renaming the file of unfinished rows suffices."""
-    ending = output.suffix.lower()
-    if ending not in WRITERS:
-        raise SettingsError(f"{output} must end with {', '.join(WRITERS)}, which sets its format")
-    return WRITERS[ending]
 
 
 @dataclass(frozen=True)
@@ -204,17 +187,9 @@ def embed_files(
 
     Inputs are files, folders and globs. An error of one file is raised when the others are done.
     """
-    work = settings.model_dump(mode="json", exclude={"revision", "restart", "overwrite"})
-    job = FilesJob(
-        partial(_embed_file, model, settings),
-        output,
-        choose_suffix(files, WRITERS, "npy"),
-        {"command": "embed", **stamp_model(model, settings.revision), **work},
-        overwrite=settings.overwrite,
-        restart=settings.restart,
-        num_gpus=int(settings.device != "cpu"),
-    )
-    return run_over_files(job, inputs, files)
+    made_with = {"command": "embed", **stamp_model(model, settings.revision)}
+    run, suffixes = partial(_embed_file, model, settings), ("npy", *WRITERS)
+    return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 
 def _embed_file(
@@ -227,8 +202,7 @@ def _embed_file(
     restart: bool,
 ) -> dict[str, int]:
     chosen = settings.model_copy(update={"overwrite": overwrite, "restart": restart})
-    counts = embed(model, source, output, chosen, keeps_model=True).counts
-    return {name: count for name, count in asdict(counts).items() if count}
+    return asdict(embed(model, source, output, chosen, keeps_model=True).counts)
 
 
 def embed_lines(
@@ -319,11 +293,12 @@ def _embed_rest(
 
 def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
     """Raise an error if the form of the output is unknown, or has no room for ids asked for."""
+    suffix = check_suffix(output, WRITERS)
     if settings.id_column is None:
-        choose_writer(output)
-    elif choose_writer(output) is None:
+        return
+    if WRITERS[suffix] is None:
         raise SettingsError(f"{output} has no room for ids; write .parquet or .jsonl")
-    elif files.identity() is None:
+    if files.identity() is None:
         raise SettingsError(
             f"the ids of {files.name} are read after its texts, and it can be read once; write it"
             " to a file, or print the vectors"
@@ -333,8 +308,11 @@ def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
 def _name_rows(blocks: Iterator[Vectors], files: TextFiles) -> Iterator[Block]:
     """Add the ids of rows to their vectors, if they have some."""
     rows = files.rows() if files.has_ids else None
+    first = 0
     for block in blocks:
-        yield block, None if rows is None else [str(row.id) for row in islice(rows, len(block))]
+        ids = None if rows is None else [str(row.id) for row in islice(rows, len(block))]
+        yield first, block, ids
+        first += len(block)
 
 
 def _publish(
@@ -346,7 +324,7 @@ def _publish(
     the rows exist the same command writes both again.
     """
     vectors.finish()
-    write, state = choose_writer(output), vectors.state
+    write, state = WRITERS[check_suffix(output, WRITERS)], vectors.state
 
     def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
         return VectorsManifest(

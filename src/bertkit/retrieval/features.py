@@ -12,19 +12,14 @@ import numpy as np
 
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
-from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
+from bertkit.base.files import DurableFile, check_new_file, durable_file
 from bertkit.base.output import open_output, refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
-from bertkit.data.file_parts import (
-    FilesJob,
-    FilesResult,
-    FilesSettings,
-    choose_suffix,
-    run_over_files,
-)
+from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.tables.texts import open_texts
+from bertkit.data.writers import build_schema, check_suffix, write_lines, write_tables
 from bertkit.inference.embeddings.features import (
     Array,
     FeatureExtractor,
@@ -35,7 +30,6 @@ from bertkit.inference.embeddings.features import (
 from bertkit.inference.embeddings.settings import FeatureSettings
 from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.stream import TextCounts
-from bertkit.retrieval.embed import METADATA_KEY
 from bertkit.retrieval.settings import FeaturesSettings
 from bertkit.retrieval.vector_file import manifest_path
 
@@ -115,45 +109,39 @@ def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
 
 def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
     """Write one JSON line per text."""
-    for row, text in enumerate(texts):
-        file.write(f"{format_line(row, text, form)}\n".encode())
+    write_lines(file, (format_line(row, text, form) for row, text in enumerate(texts)))
 
 
 def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
     """Write one row per text with lists of token features; the identity is in the metadata."""
-    import pyarrow.parquet as pq
-
-    schema = build_schema(form)
+    schema = choose_schema(form)
     vectors = [f"{name}.list.element.list.element" for name in form.column_names]
-    with pq.ParquetWriter(
-        DurableStream(file),
+    write_tables(
+        file,
         schema,
+        (build_table(group, row, form, schema) for row, group in cut_groups(texts)),
         compression="zstd",
         use_dictionary=False,
         use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, not slower
-    ) as writer:
-        row = 0
-        for group in cut_groups(texts):
-            writer.write_table(build_table(group, row, form, schema))
-            row += len(group)
+    )
 
 
-def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
-    """Group texts into Parquet row groups of about `GROUP_BYTES`."""
+def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[tuple[int, list[TextFeatures]]]:
+    """Yield row groups of Parquet of about `GROUP_BYTES`, with the number of their first row."""
     group: list[TextFeatures] = []
-    num_bytes = 0
+    row = num_bytes = 0
     for text in texts:
         group.append(text)
         num_bytes += text.features.nbytes
         if num_bytes >= GROUP_BYTES:
-            yield group
-            group, num_bytes = [], 0
+            yield row, group
+            row, group, num_bytes = row + len(group), [], 0
     if group:
-        yield group
+        yield row, group
 
 
-def build_schema(form: OutputLayout) -> "pa.Schema":
-    """Build the Parquet schema.
+def choose_schema(form: OutputLayout) -> "pa.Schema":
+    """Return the Parquet schema.
 
     | column | type |
     | --- | --- |
@@ -168,7 +156,7 @@ def build_schema(form: OutputLayout) -> "pa.Schema":
 
     hidden_size, integers = form.plan.hidden_size, pa.list_(pa.int32())
     width = form.plan.shape[-1]
-    return pa.schema(
+    return build_schema(
         [
             ("row", pa.int64()),
             ("tokens", pa.list_(pa.string())),
@@ -177,7 +165,7 @@ def build_schema(form: OutputLayout) -> "pa.Schema":
             *((name, pa.list_(pa.list_(pa.float32(), width))) for name in form.column_names),
             ("c", pa.list_(pa.float32(), hidden_size)),
         ],
-        metadata={METADATA_KEY: json.dumps(form.identity).encode()},
+        form.identity,
     )
 
 
@@ -327,16 +315,9 @@ def extract_files(
     files: FilesSettings,
 ) -> FilesResult:
     """Write a file of features for each file of texts into a folder, as `embed_files` does."""
-    work = settings.model_dump(mode="json", exclude={"revision", "overwrite"})
-    job = FilesJob(
-        partial(_extract_file, model, settings),
-        output,
-        choose_suffix(files, WRITERS, "parquet"),
-        {"command": "features", **stamp_model(model, settings.revision), **work},
-        overwrite=settings.overwrite,
-        num_gpus=int(settings.device != "cpu"),
-    )
-    return run_over_files(job, inputs, files)
+    made_with = {"command": "features", **stamp_model(model, settings.revision)}
+    run, suffixes = partial(_extract_file, model, settings), ("parquet", *WRITERS)
+    return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 
 def _extract_file(
@@ -352,16 +333,12 @@ def _extract_file(
     check = partial(check_output, source, settings=chosen)
     with open_output(output, "writing features into", inputs=[source], check=check) as place:
         stream = FeatureStream(model, source, settings, keeps_model=True)
-        counts = write_features(stream, place).counts
-    return {name: count for name, count in asdict(counts).items() if count}
+        return asdict(write_features(stream, place).counts)
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     """Raise an error if the output can't be written or would overwrite other files."""
-    ending = output.suffix.lower()
-    if ending not in WRITERS:
-        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which sets its format")
-    if settings.layout == "google" and ending != ".jsonl":
+    if check_suffix(output, WRITERS) != ".jsonl" and settings.layout == "google":
         raise SettingsError(f"layout google is JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)
     check_new_file(output, overwrite=settings.overwrite)

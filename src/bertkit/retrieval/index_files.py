@@ -14,8 +14,9 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, ResumeError, storage_errors
 from bertkit.base.files import DurableFile, durable_file, make_folder
 from bertkit.base.output import open_output
-from bertkit.data.shards import MappedArray, write_array
+from bertkit.data.shards import MappedArray
 from bertkit.data.tables.texts import TextRow
+from bertkit.data.writers import write_array
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.retrieval.approximate_search import Cells
 from bertkit.retrieval.index_record import (

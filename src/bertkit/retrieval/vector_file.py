@@ -1,6 +1,5 @@
 """The manifest of a vectors file: checksummed JSON beside it."""
 
-import io
 import json
 import os
 import time
@@ -30,6 +29,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import remove_folder, write_all
 from bertkit.base.progress import ProgressBar, announce
+from bertkit.data.writers import format_header
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import Precision
 from bertkit.inference.stream import TextCounts
@@ -360,13 +360,7 @@ class UnfinishedVectors:
             raise DamagedFileError(f"{self.path} was altered; start over with --restart")
 
     def _header(self) -> bytes:
-        """Return the `.npy` header, whose length is the same for any number of rows."""
-        buffer = io.BytesIO()
-        shape = (self.state.num_rows, self.dimension)
-        np.lib.format.write_array_header_1_0(
-            buffer, {"descr": FLOAT.str, "fortran_order": False, "shape": shape}
-        )
-        return buffer.getvalue()
+        return format_header(FLOAT, (self.state.num_rows, self.dimension))
 
     @contextmanager
     def _advising_to_resume(self) -> Iterator[None]:

@@ -560,7 +560,7 @@ def test_an_input_that_has_become_shorter_is_noticed(embedder, source, monkeypat
 
 def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeypatch):
     use_engine(monkeypatch, embedder)
-    with pytest.raises(SettingsError, match=r"vectors\.bin must end with \.npy, \.parquet"):
+    with pytest.raises(SettingsError, match=r"vectors\.bin must end with \.npy or \.parquet"):
         embed("model", source, tmp_path / "vectors.bin", settings())
     lines = source.rename(source.with_suffix(".jsonl"))
     content = lines.read_bytes()

@@ -13,7 +13,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import describe_model
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
-from bertkit.data.tables.writers import write_jsonl
+from bertkit.data.writers import write_jsonl
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.finetune.examples import (

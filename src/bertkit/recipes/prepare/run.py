@@ -38,8 +38,8 @@ from bertkit.data.shards import (
     read_manifest,
     shard_path,
     sum_counts,
-    write_array,
 )
+from bertkit.data.writers import write_array
 from bertkit.recipes.prepare.plan import (
     RESTART_ADVICE,
     PreparationPlan,

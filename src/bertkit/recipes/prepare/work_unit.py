@@ -31,8 +31,8 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
-    write_array,
 )
+from bertkit.data.writers import write_array
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 

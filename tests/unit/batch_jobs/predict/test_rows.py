@@ -10,7 +10,7 @@ import pytest
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
-from bertkit.data.tables.writers import WRITERS, check_output
+from bertkit.data.writers import WRITERS, check_output
 from bertkit.jobs.predict import AnsweredRow, Answers
 from bertkit.jobs.settings import PredictSettings
 from bertkit.tasks.classify import ClassifySettings

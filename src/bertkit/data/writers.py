@@ -1,32 +1,78 @@
-"""Output formats of predictions, by file extension."""
+"""Writing rows: arrays, lines, cells and Parquet, each whole and durable."""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import DurableFile, DurableStream, check_new_file
+from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = dict[str, Any]
+METADATA_KEY = b"bertkit"  # in Parquet, of what the rows depend on
 ROWS_AT_ONCE = 4096  # of Parquet; the first so many decide the types of the columns
 
 
-def format_json(row: Row) -> str:
-    """Format a row as a line of JSON, without the newline."""
-    return json.dumps(row, ensure_ascii=False, allow_nan=False, default=str)
+def write_array(path: Path, array: NDArray[Any]) -> FileRecord:
+    """Write a `.npy` file durably, without copying the array in memory."""
+    array = np.ascontiguousarray(array)
+    with durable_file(path) as file:
+        file.write(format_header(array.dtype, array.shape))
+        file.write(array.data)
+    return file.record()
+
+
+def format_header(kind: DTypeLike, shape: tuple[int, ...]) -> bytes:
+    """Return the header of a `.npy` file, whose length is the same for any number of rows."""
+    header, descr = io.BytesIO(), np.lib.format.dtype_to_descr(np.dtype(kind))
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
+    return header.getvalue()
+
+
+def write_lines(file: DurableFile, lines: Iterable[str]) -> None:
+    """Write lines that don't end with a newline yet."""
+    for line in lines:
+        file.write(f"{line}\n".encode())
+
+
+def write_tables(
+    file: DurableFile, schema: "pa.Schema", tables: Iterable["pa.Table"], **options: Any
+) -> None:
+    """Write a Parquet file, a row group for each table."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(DurableStream(file), schema, **options) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def build_schema(columns: Iterable[Any], identity: dict[str, Any]) -> "pa.Schema":
+    """Build the schema of rows with everything that they depend on as its metadata."""
+    import pyarrow as pa
+
+    return pa.schema(columns, metadata={METADATA_KEY: json.dumps(identity).encode()})
+
+
+def format_json(value: Any) -> str:
+    """Format a row, or a nested value, as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
 
 
 def write_jsonl(file: DurableFile, rows: Iterable[Row]) -> None:
     """Write one JSON line per row."""
-    for row in rows:
-        file.write(f"{format_json(row)}\n".encode())
+    write_lines(file, map(format_json, rows))
 
 
 def write_csv(file: DurableFile, rows: Iterable[Row]) -> None:
@@ -46,14 +92,17 @@ def write_tsv(file: DurableFile, rows: Iterable[Row]) -> None:
     Raises:
         InputError: a cell has a tab or a line end.
     """
-    for number, cells in enumerate(_list_cells(rows)):
-        shown = ["" if cell is None else str(cell) for cell in cells]
-        if any(mark in cell for cell in shown for mark in "\t\r\n"):
-            raise InputError(
-                f"row {number:,} has a tab or a line end in a cell, which TSV can't hold; write"
-                " .csv, .jsonl or .parquet"
-            )
-        file.write(("\t".join(shown) + "\n").encode())
+    write_lines(file, map(_join_cells, count(), _list_cells(rows)))
+
+
+def _join_cells(number: int, cells: list[Any]) -> str:
+    shown = ["" if cell is None else str(cell) for cell in cells]
+    if any(mark in cell for cell in shown for mark in "\t\r\n"):
+        raise InputError(
+            f"row {number:,} has a tab or a line end in a cell, which TSV can't hold; write"
+            " .csv, .jsonl or .parquet"
+        )
+    return "\t".join(shown)
 
 
 def _list_cells(rows: Iterable[Row]) -> Iterator[list[Any]]:
@@ -79,7 +128,7 @@ def _check_columns(row: Row, columns: list[str], number: int) -> None:
 def format_cell(value: Any) -> Any:
     """Format a value as a cell of CSV."""
     if isinstance(value, bool | dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+        return format_json(value)
     return value
 
 
@@ -90,20 +139,22 @@ def write_parquet(file: DurableFile, rows: Iterable[Row]) -> None:
         InputError: a value doesn't fit the type that its column has in the first rows.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     remaining = iter(rows)
-    first = list(islice(remaining, ROWS_AT_ONCE))
+    groups = iter(lambda: list(islice(remaining, ROWS_AT_ONCE)), [])
+    first = next(groups, [])
     columns = list(dict.fromkeys(chain.from_iterable(first)))
     schema = pa.schema([(name, _find_type([row.get(name) for row in first])) for name in columns])
-    number = 1
-    with pq.ParquetWriter(DurableStream(file), schema) as writer:
-        while first:
-            for place, row in enumerate(first, start=number):
+
+    def build_tables() -> "Iterator[pa.Table]":
+        number = 1
+        for group in chain([first] if first else [], groups):
+            for place, row in enumerate(group, start=number):
                 _check_columns(row, columns, place)
-            writer.write_table(_build_table(first, schema, number))
-            number += len(first)
-            first = list(islice(remaining, ROWS_AT_ONCE))
+            yield _build_table(group, schema, number)
+            number += len(group)
+
+    write_tables(file, schema, build_tables())
 
 
 def _find_type(values: list[Any]) -> "pa.DataType":
@@ -138,7 +189,7 @@ def _build_table(rows: list[Row], schema: "pa.Schema", number: int) -> "pa.Table
 def _to_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    return format_json(value)
 
 
 WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
@@ -151,8 +202,13 @@ WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
 
 def check_output(output: Path, *, overwrite: bool) -> None:
     """Raise an error if the extension is unknown or the file exists and must not be replaced."""
-    if output.suffix.lower() not in WRITERS:
-        raise SettingsError(
-            f"{output} must end with {' or '.join(WRITERS)}, which selects the format"
-        )
+    check_suffix(output, WRITERS)
     check_new_file(output, overwrite=overwrite)
+
+
+def check_suffix(output: Path, known: Collection[str]) -> str:
+    """Return the extension of an output in lower case, one of those that are known."""
+    suffix = output.suffix.lower()
+    if suffix not in known:
+        raise SettingsError(f"{output} must end with {' or '.join(known)}, which sets its format")
+    return suffix

@@ -1,0 +1,35 @@
+"""Runs that an earlier version began and was stopped in: resumed, they end as they would have."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from bertkit.cli.main import main
+from bertkit.training.log import CLOCK_FIELDS, read_log
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "runs"
+MODELS = {"pretrain": "output/checkpoints/step-00000008", "finetune": "output", "seq2seq": "output"}
+LOGS = {"pretrain": "output", "finetune": "output/run", "seq2seq": "output/run"}
+CLOSE = 1e-6  # processors add up in other orders
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_run_of_an_earlier_version_is_resumed_to_its_end(name, tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(GOLDEN / name, tmp_path / name)
+    monkeypatch.chdir(folder)
+    assert main(json.loads((folder / "arguments.json").read_text())) == 0
+    assert "resuming after step 5 of output" in capsys.readouterr().err
+    weights = load_file(folder / MODELS[name] / "model.safetensors")
+    expected = load_file(folder / "expected" / "model.safetensors")
+    assert weights.keys() == expected.keys()
+    for key, value in expected.items():
+        assert weights[key] == pytest.approx(value, rel=0.0, abs=CLOSE), key
+    lines = (folder / "expected" / "log.jsonl").read_text().splitlines()
+    for row, old in zip(read_log(folder / LOGS[name] / "log.jsonl"), lines, strict=True):
+        expected = json.loads(old)
+        values = {key: value for key, value in row.items() if key not in CLOCK_FIELDS}
+        assert values.pop("event") == expected.pop("event")
+        assert values == pytest.approx(expected, rel=1e-4, abs=CLOSE)

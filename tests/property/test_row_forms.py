@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.classify.examples import build_parser
+from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import LIST_BEGINS
 from bertkit.tasks.texts import Texts
 
@@ -108,7 +108,7 @@ def test_every_form_of_rows_gives_the_same_examples(tmp_path_factory, kind, data
     records: dict[str, list[Any]] = {}
     for name, form in list_forms(rows, tmp_path_factory.mktemp("forms")):
         table = open_records(form)
-        parse = build_parser(chosen, table, needs_answer=True)
+        parse = ClassifyExample.build_parser(chosen, table, needs_answer=True)
         found = read_examples(table, parse, RowReport(name), max_broken=0.0)
         examples[name] = [(example.texts, example.labels) for example in found]
         records[name] = [dict(record.values) for record in table.records(RowReport(name))]

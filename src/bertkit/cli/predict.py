@@ -337,11 +337,10 @@ def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> N
     """Print each prediction as soon as it is computed."""
     from bertkit.data.writers import format_json
 
-    task = answers.task
     for row in answers.read(progress):
         if json:
             line = format_json(answers.describe_json(row))
         else:
-            shown = " ".join(task.show(row.example).split())
-            line = legible("\t".join(filter(None, (task.describe(row.prediction), shown))))
+            shown = " ".join(row.example.shown.split())
+            line = legible("\t".join(filter(None, (row.prediction.describe(), shown))))
         sys.stdout.write(f"{line}\n")

@@ -36,7 +36,7 @@ from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import Task, TaskExample, TaskPrediction
 from bertkit.training.lifecycle import read_metrics
 
 
@@ -68,8 +68,8 @@ def is_empty(encoded: Encoded) -> bool:
 
 
 Input = TypeVar("Input")
-Example = TypeVar("Example")
-Prediction = TypeVar("Prediction")
+Example = TypeVar("Example", bound=TaskExample)
+Prediction = TypeVar("Prediction", bound=TaskPrediction)
 
 
 class EncodedExamples(NamedTuple, Generic[Example]):
@@ -162,7 +162,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
 
     def measure(self, named: Example) -> int:
         """Return the characters of an example."""
-        return self.task.num_chars(named)
+        return named.num_chars
 
     def encode_window(self, inputs: list[Example]) -> EncodedExamples[Example]:
         """Return examples with their token ids."""

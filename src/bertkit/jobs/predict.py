@@ -38,7 +38,7 @@ class ExampleFile:
     ) -> None:
         layout = settings.model_dump(include=set(RecordSettings.model_fields))
         self._table = open_records(source, RecordSettings(**layout), split=settings.split)
-        self._parse = task.build_parser(
+        self._parse = task.example_kind.build_parser(
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
         self.report = RowReport(self._table.name)
@@ -113,7 +113,7 @@ class Answers:
         name = self.settings.id_column
         return {
             "id": row.number if name is None else _find(row, name),
-            **self.task.to_json(row.prediction),
+            **row.prediction.to_json(),
         }
 
     def describe_row(self, row: AnsweredRow) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Answers:
         """
         names = self.settings.keep_columns
         kept = dict(row.values) if names is None else {name: _find(row, name) for name in names}
-        found = self.task.to_row(row.prediction)
+        found = row.prediction.to_row()
         if kept.keys() & found.keys():
             found = {f"predicted_{name}": value for name, value in found.items()}
         return {**kept, **found}

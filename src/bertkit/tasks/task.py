@@ -7,7 +7,7 @@ predictors and recipes work with every task through these two.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.reports.notebook import Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
 from bertkit.tasks.settings import PoolingName
@@ -94,8 +95,80 @@ def score_tokens(logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> Sc
     return Scores({"task": loss}, {"task": hits})
 
 
-Example = TypeVar("Example")
-Prediction = TypeVar("Prediction")
+class TaskExample(ABC):
+    """What a task reads of a row, or of a caller's input; subclasses are frozen dataclasses."""
+
+    __slots__ = ()
+    place: str  # file and line, for messages
+
+    @classmethod
+    @abstractmethod
+    def build_parser(
+        cls, settings: Any, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "TaskExample"]:
+        """Build a function that reads a record of a table, or raises BrokenRowError.
+
+        Unless answers are needed, their columns are neither required nor read. A file with one text
+        per line has the column `text`.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_value(cls, value: Any, place: str, settings: Any) -> Self:
+        """Build an example without an answer from a caller's input: a text, a tuple, a mapping.
+
+        The message of the InputError for another type begins with `place`.
+        """
+
+    @property
+    @abstractmethod
+    def num_chars(self) -> int:
+        """The approximate size in characters, to bound a window's size."""
+
+    @property
+    def shown(self) -> str:
+        """The input as a text; empty if the prediction shows it already."""
+        return ""
+
+    @property
+    def identity(self) -> str:
+        """What official scorers know it by."""
+        return self.place
+
+    @property
+    def group(self) -> str | None:
+        """What examples that are held out together share, such as a context; or None."""
+        return None
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """Its labels as they are written, known or not; none if labels have no names."""
+        return ()
+
+    @property
+    def stratum(self) -> str | None:
+        """What is held out in proportion, such as the label; None if nothing is."""
+        return None
+
+
+class TaskPrediction(Tabular, ABC):
+    """What a model says of an example; subclasses are frozen dataclasses."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return it as readable text, one line or a few."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data; by default the fields of its dataclass."""
+        return asdict(cast("Any", self))
+
+    def to_row(self) -> dict[str, Any]:
+        """Return it as the columns of a table; by default those of `to_json`."""
+        return self.to_json()
+
+
+Example = TypeVar("Example", bound=TaskExample)
+Prediction = TypeVar("Prediction", bound=TaskPrediction)
 
 TEMPERATURE = "temperature"  # key in a task's `numbers`
 
@@ -110,6 +183,7 @@ class Task(ABC, Generic[Example, Prediction]):
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     name: ClassVar[str]  # its key in TASKS
+    example_kind: ClassVar[type[TaskExample]]
     model_kind: ClassVar[type[FineTunedBert]]
     row: ClassVar[Literal["sequence", "token"]]  # whether each sequence or token has logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences
@@ -135,17 +209,6 @@ class Task(ABC, Generic[Example, Prediction]):
     def metric(self) -> str:
         """Name of the metric that selects the best epoch; higher is better."""
 
-    @staticmethod
-    @abstractmethod
-    def build_parser(
-        settings: Any, table: RecordTable, *, needs_answer: bool
-    ) -> Callable[[Record], Example]:
-        """Build a function that reads a record of a table, or raises BrokenRowError.
-
-        Unless answers are needed, their columns are neither required nor read. A file with one text
-        per line has the column `text`.
-        """
-
     @classmethod
     @abstractmethod
     def from_examples(cls, settings: Any, examples: Sequence[Example]) -> Self:
@@ -161,32 +224,15 @@ class Task(ABC, Generic[Example, Prediction]):
         """Keys of the model's config that the task sets; by default the labels, if it has any."""
         return {"id2label": dict(enumerate(self.labels))} if self.labels else {}
 
+    def make_example(self, value: Any, place: str) -> Example:
+        """Build an example without an answer from a caller's input."""
+        kind: Any = self.example_kind
+        example: Example = kind.from_value(value, place, self.settings)
+        return example
+
     def check_number(self, num_examples: int) -> None:
         """Raise InputError if predictions for so many examples don't fit in memory."""
         del num_examples
-
-    @classmethod
-    def group(cls, example: Example) -> str | None:
-        """Return what examples that are held out together share, such as a context; or None."""
-        del example
-        return None
-
-    @classmethod
-    def stratum(cls, example: Example) -> str | None:
-        """Return what is held out in proportion, such as the label; None if nothing is."""
-        del example
-        return None
-
-    @abstractmethod
-    def make_example(self, value: Any, place: str) -> Example:
-        """Build an example without an answer from a caller's input: a text, a tuple, a mapping.
-
-        The message of the InputError for another type begins with `place`.
-        """
-
-    @abstractmethod
-    def num_chars(self, example: Example) -> int:
-        """Return the approximate size of an example in characters, to bound a window's size."""
 
     @abstractmethod
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoded]:
@@ -219,10 +265,9 @@ class Task(ABC, Generic[Example, Prediction]):
     ) -> Evaluation:
         """Compute the full evaluation, once at the end."""
 
-    def list_labels(self, example: Example) -> Sequence[str]:
-        """Return the labels of an example, known or not; none if labels have no names."""
-        del example
-        return ()
+    def spell(self, label: str) -> str:
+        """Return a label of an example as `labels` would spell it."""
+        return label
 
     def list_warnings(self, examples: Sequence[Example]) -> list[str]:
         """Return task-specific warnings about a set of examples, shown before training.
@@ -245,21 +290,3 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return the task with numbers fitted on held-out data after training."""
         del examples, encoded, logits
         return self
-
-    def show(self, example: Example) -> str:
-        """Return the input as one line; empty if `describe` shows it already."""
-        del example
-        return ""
-
-    @abstractmethod
-    def describe(self, prediction: Prediction) -> str:
-        """Return a prediction as readable text, one line or a few."""
-
-    def to_json(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a prediction as JSON data; by default the fields of its dataclass."""
-        found: Any = prediction
-        return asdict(found)
-
-    def to_row(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a prediction as the columns of a table; by default those of `to_json`."""
-        return self.to_json(prediction)

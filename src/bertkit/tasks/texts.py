@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.batch import TaskBatch, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.task import TaskExample
 from bertkit.tokenization.engine import cut_longest_first
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -37,14 +38,31 @@ class Texts(NamedTuple):
     text: str
     pair: str | None = None
 
-    @property
-    def num_chars(self) -> int:
-        """Number of characters of both."""
-        return len(self.text) + len(self.pair or "")
-
     def show(self) -> str:
         """Return the text or pair as one readable string."""
         return self.text if self.pair is None else f"{self.text} ||| {self.pair}"
+
+
+class TextExample(TaskExample):
+    """An example that is a text or a pair, with or without an answer."""
+
+    __slots__ = ()
+    texts: Texts
+
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: TextSettings) -> Self:
+        """Build an example from a text, or a tuple of two."""
+        return cls(texts=read_texts(value, place, settings), place=place)  # type: ignore[call-arg]
+
+    @property
+    def num_chars(self) -> int:
+        """Number of characters of text and pair."""
+        return len(self.texts.text) + len(self.texts.pair or "")
+
+    @property
+    def shown(self) -> str:
+        """The text or the pair."""
+        return self.texts.show()
 
 
 def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[Record], Texts]:

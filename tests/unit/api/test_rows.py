@@ -16,7 +16,7 @@ from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.regress.task import build_parser
+from bertkit.tasks.regress.task import RegressExample
 
 ROWS = [{"text": "one", "label": "x"}, {"text": "two", "label": "y"}]
 LabelFirst = namedtuple("LabelFirst", "label text")
@@ -149,7 +149,7 @@ def test_decimals_are_numbers_in_every_kind_of_rows(rows):
     found = read(rows)
     assert repr(found) == repr(NUMBERS)
     assert list_ids(rows, "id") == [str(10**30), "7", "-8"]
-    parse = build_parser(
+    parse = RegressExample.build_parser(
         RegressSettings(label_column="score"), open_records(rows), needs_answer=True
     )
     targets = [parse(Record(values, "a row")).number for values in found[:2]]

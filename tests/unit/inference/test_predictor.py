@@ -230,7 +230,7 @@ def test_what_is_no_fine_tuned_model_is_refused(folder, tmp_path):
 
 def test_the_answers_are_json(classify):
     for answer in classify(TEXTS[:3]):
-        shown = json.loads(json.dumps(classify.task.to_json(answer)))
+        shown = json.loads(json.dumps(answer.to_json()))
         assert shown["label"] == answer.label
         assert shown["probabilities"][answer.label] == shown["probability"]
 

@@ -17,39 +17,48 @@ from bertkit.cli.main import main
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks import table
-from bertkit.tasks.batch import Encoded, TokenSequence
-from bertkit.tasks.columns import find_column, take_label, take_text
-from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.task import Evaluation, Task
+from bertkit.tasks.batch import Encoded
+from bertkit.tasks.columns import take_label
+from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.task import Evaluation, Task, TaskPrediction
+from bertkit.tasks.texts import TextExample, Texts, build_text_parser, encode_texts
 from bertkit.training.job import Scores
 
 MOST = 3
 
 
 @dataclass(frozen=True)
-class CountExample:
-    text: str
+class CountExample(TextExample):
+    texts: Texts
     number: int | None = None
     place: str = ""
 
-
-class CountSettings(TaskSettings):
-    """The column `text` is read, and `number`."""
-
-
-class Count(Task[CountExample, int]):
-    name, model_kind = "count", BertForSequenceClassification
-    row, metric = "sequence", "accuracy"
-    config_changes = MappingProxyType({"num_labels": MOST + 1})
-
     @classmethod
     def build_parser(cls, settings, table, *, needs_answer):
-        text = find_column(table, "text", "text")
-        return lambda record: CountExample(
-            take_text(record, text),
+        parse = build_text_parser(settings, table)
+        return lambda record: cls(
+            parse(record),
             int(take_label(record, "number")) if needs_answer else None,
             record.place,
         )
+
+
+@dataclass(frozen=True)
+class NumberOfAnimals(TaskPrediction):
+    number: int
+
+    def describe(self):
+        return f"{self.number} animals"
+
+
+class CountSettings(TextSettings):
+    """The column `text` is read, and `number`."""
+
+
+class Count(Task[CountExample, NumberOfAnimals]):
+    name, example_kind, model_kind = "count", CountExample, BertForSequenceClassification
+    row, metric = "sequence", "accuracy"
+    config_changes = MappingProxyType({"num_labels": MOST + 1})
 
     @classmethod
     def from_examples(cls, settings, examples):
@@ -59,42 +68,31 @@ class Count(Task[CountExample, int]):
     def from_config(cls, settings, config, numbers):
         return cls(settings)
 
-    def make_example(self, value, place):
-        return CountExample(value, place=place)
-
-    def num_chars(self, example):
-        return len(example.text)
-
     def encode(self, examples, tokenizer):
-        encodings = [tokenizer.encode(example.text, max_length=16) for example in examples]
+        readings = encode_texts([example.texts for example in examples], self.settings, tokenizer)
         return [
             Encoded(
-                (TokenSequence(encoding.ids, encoding.token_type_ids),),
+                reading.sequences,
                 None if example.number is None else np.array([example.number]),
             )
-            for example, encoding in zip(examples, encodings, strict=True)
+            for example, reading in zip(examples, readings, strict=True)
         ]
 
     def loss(self, logits, batch):
         return Scores({"task": F.cross_entropy(logits, batch.labels, reduction="sum")}, {})
 
     def decode(self, example, encoded, logits):
-        return int(logits[0].argmax())
+        return NumberOfAnimals(int(logits[0].argmax()))
 
     def measure(self, examples, predictions):
         hits = [
-            example.number == found for example, found in zip(examples, predictions, strict=True)
+            example.number == found.number
+            for example, found in zip(examples, predictions, strict=True)
         ]
         return {"accuracy": sum(hits) / len(hits)}
 
     def evaluate(self, examples, predictions):
         return Evaluation(self.measure(examples, predictions))
-
-    def describe(self, prediction):
-        return f"{prediction} animals"
-
-    def to_json(self, prediction):
-        return {"number": prediction}
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +135,10 @@ def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["metrics"] == {"accuracy": 1.0}
 
     predictor = Predictor.load(output, device="cpu", engine="torch")
-    assert predictor(["the cat a cat saw cat", "the a saw"]) == [3, 0]
+    assert predictor(["the cat a cat saw cat", "the a saw"]) == [
+        NumberOfAnimals(3),
+        NumberOfAnimals(0),
+    ]
     assert main(["classify", str(output), "the cat"]) == 2
     assert "is a model for the task count; use `bertkit count`" in capsys.readouterr().err
 

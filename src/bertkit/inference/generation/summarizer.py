@@ -27,7 +27,7 @@ from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.extract.choosing import Extraction, SameRuns
-from bertkit.tasks.extract.task import Extract, ExtractExample, make_example
+from bertkit.tasks.extract.task import Extract, ExtractExample
 from bertkit.tasks.saved import SavedTask
 from bertkit.tokenization.words import split_words
 
@@ -79,7 +79,8 @@ class TrainedSummarizer(ExtractiveSummarizer):
 
     def encode_window(self, inputs: list[NamedInput]) -> EncodedExamples[ExtractExample]:
         """Split texts into sentences, and encode them."""
-        examples = [make_example(named.value, named.name, self.language) for named in inputs]
+        settings = self.extractor.task.settings.model_copy(update={"language": self.language})
+        examples = [ExtractExample.from_value(each.value, each.name, settings) for each in inputs]
         return self.extractor.encode_window(examples)
 
     def divide(

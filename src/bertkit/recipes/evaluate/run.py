@@ -138,7 +138,7 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
         remove_folder(output / name)
     # With the location of each example, because rows may be missing.
     answers = (
-        {"place": example.place, **result.task.to_json(prediction)}
+        {"place": example.place, **prediction.to_json()}
         for example, prediction in zip(result.found.examples, result.predictions, strict=True)
     )
     with durable_file(output / ANSWERS_FILE) as file:

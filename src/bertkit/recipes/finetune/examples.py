@@ -19,7 +19,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, describe_look_alikes, name_labels
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import Task, TaskExample
 from bertkit.tokenization.tokenizer import Tokenizer
 
 HOLDING_OUT = 3  # the purpose of the random generator; part of its seed
@@ -85,29 +85,27 @@ def read_data(
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
-        return hold_out(kind, sets[0], shares.held_out, seed)
+        return hold_out(sets[0], shares.held_out, seed)
     return FineTuningData(*sets)
 
 
 def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> ExampleSet:
     """Read all examples of a table; errors as in `read_data`."""
     report = RowReport(table.name)
-    parse = kind.build_parser(settings, table, needs_answer=True)
+    parse = kind.example_kind.build_parser(settings, table, needs_answer=True)
     examples = read_examples(table, parse, report)
     return ExampleSet(table.name, examples, report, table.identity() or {})
 
 
-def hold_out(
-    kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int
-) -> FineTuningData:
+def hold_out(whole: ExampleSet, share: float, seed: int) -> FineTuningData:
     """Split off examples by seed and share of labels; those that share a text stay together."""
     number = len(whole.examples)
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
     num_held_out = min(max(1, round(share * number)), number - 1)
-    groups = list_groups(kind, whole.examples)
+    groups = list_groups(whole.examples)
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
-    strata = [kind.stratum(example) for example in whole.examples]
+    strata = [example.stratum for example in whole.examples]
     held_out = take_groups([groups[place] for place in order], num_held_out, strata)
     kept = [example for index, example in enumerate(whole.examples) if index not in held_out]
     taken = [whole.examples[index] for index in sorted(held_out)]
@@ -117,11 +115,11 @@ def hold_out(
     )
 
 
-def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[list[int]]:
+def list_groups(examples: Sequence[TaskExample]) -> list[list[int]]:
     """Group the indices of examples that stay together; if all would, each is its own group."""
     groups: defaultdict[str | int, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
-        groups[kind.group(example) or number].append(number)
+        groups[example.group or number].append(number)
     return list(groups.values()) if len(groups) > 1 else [[n] for n in range(len(examples))]
 
 
@@ -170,7 +168,7 @@ def encode(
 
 def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCounts) -> SetCounts:
     """Count a set's examples, labels and data problems; `problems` are the counts from encoding."""
-    labels = Counter(label for example in found.examples for label in task.list_labels(example))
+    labels = Counter(task.spell(label) for one in found.examples for label in one.label_names)
     known = set(task.labels)
     return SetCounts(
         name=f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}",
@@ -234,7 +232,7 @@ def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
 def _list_unseen(task: Task[Any, Any], found: ExampleSet) -> Iterator[str]:
     known = set(task.labels)
     for example in found.examples:
-        for label in task.list_labels(example):
+        for label in map(task.spell, example.label_names):
             if label not in known:
                 yield f"  {example.place}: '{show(label, SHOWN_CHARS)}'"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.columns import find_column, read_label, take_text, take_value
+from bertkit.tasks.task import TaskExample
 
 Numbers = npt.NDArray[np.int32]
 LENGTH_BONUS = 0.01  # score per token of a window, so that the longer window wins ties
@@ -80,7 +81,7 @@ class GoldAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerExample:
+class AnswerExample(TaskExample):
     """A question about a context, with optional answers."""
 
     question: str
@@ -97,51 +98,66 @@ class AnswerExample:
                 return answer.start, answer.start + len(answer.text)
         return None
 
+    @property
+    def num_chars(self) -> int:
+        """Number of characters of question and context."""
+        return len(self.question) + len(self.context)
 
-def build_parser(
-    settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], AnswerExample]:
-    """Build a function that reads question, context and answers from a record."""
-    question = find_column(table, "question", settings.question_column, ("question",))
-    context = find_column(table, "context", settings.context_column, ("context",))
-    answers = None
-    if needs_answer:
-        answers = find_column(table, "answers", settings.answers_column, ("answers", "answer"))
-    seen: set[str] = set()
+    @property
+    def shown(self) -> str:
+        """The question."""
+        return self.question
 
-    def parse(record: Record) -> AnswerExample:
-        text = take_text(record, context)
-        given = record.values.get("id")
-        identity = record.place if given is None or given == "" else str(given)
-        if identity in seen:
-            raise BrokenRowError(
-                f"{record.place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which occurred before"
-            )
+    @property
+    def group(self) -> str | None:
+        """The context, because other questions about it would leak its words."""
+        return self.context or None
+
+    @classmethod
+    def build_parser(
+        cls, settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "AnswerExample"]:
+        """Build a function that reads question, context and answers from a record."""
+        question = find_column(table, "question", settings.question_column, ("question",))
+        context = find_column(table, "context", settings.context_column, ("context",))
+        answers = None
         if needs_answer:
-            seen.add(identity)
-        return AnswerExample(
-            question=take_text(record, question),
-            context=text,
-            answers=None if answers is None else _read_answers(record, answers, text),
-            identity=identity,
-            place=record.place,
+            answers = find_column(table, "answers", settings.answers_column, ("answers", "answer"))
+        seen: set[str] = set()
+
+        def parse(record: Record) -> AnswerExample:
+            text = take_text(record, context)
+            given = record.values.get("id")
+            identity = record.place if given is None or given == "" else str(given)
+            if identity in seen:
+                shown = repr(identity[:NUM_SHOWN_CHARS])
+                raise BrokenRowError(f"{record.place} has the id {shown}, which occurred before")
+            if needs_answer:
+                seen.add(identity)
+            return AnswerExample(
+                question=take_text(record, question),
+                context=text,
+                answers=None if answers is None else _read_answers(record, answers, text),
+                identity=identity,
+                place=record.place,
+            )
+
+        return parse
+
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: AnswerSettings) -> Self:
+        """Build an example from (question, context), or a mapping of both with an optional id."""
+        del settings
+        identity = place
+        if isinstance(value, Mapping):
+            identity = str(value.get("id", place))
+            value = (value.get("question"), value.get("context"))
+        if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
+            return cls(*value, identity=identity, place=place)
+        raise InputError(
+            f"{place}: expected a tuple of question and context, or a mapping that has both, and"
+            f" their texts; got {value!r:.80}"
         )
-
-    return parse
-
-
-def make_example(value: Any, place: str) -> AnswerExample:
-    """Build an example from (question, context), or a mapping of both with an optional id."""
-    identity = place
-    if isinstance(value, Mapping):
-        identity = str(value.get("id", place))
-        value = (value.get("question"), value.get("context"))
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
-        return AnswerExample(*value, identity=identity, place=place)
-    raise InputError(
-        f"{place}: expected a tuple of question and context, or a mapping that has both, and their"
-        f" texts; got {value!r:.80}"
-    )
 
 
 def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.reports.notebook import Row, Tabular
+from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, Windows
 from bertkit.tasks.batch import Logits
@@ -23,7 +24,7 @@ from bertkit.tasks.metrics.texts import (
     total_squad_1,
     total_squad_2,
 )
-from bertkit.tasks.task import Evaluation, Mistake, rank_mistakes
+from bertkit.tasks.task import Evaluation, Mistake, TaskPrediction, rank_mistakes
 
 MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
@@ -41,7 +42,7 @@ class AnswerCandidate(Tabular):
 
 
 @dataclass(frozen=True)
-class Answer(Tabular):
+class Answer(TaskPrediction):
     """The answer to a question."""
 
     text: str  # empty for "no answer"
@@ -54,6 +55,10 @@ class Answer(Tabular):
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate, the best first."""
         return [one.as_row() for one in self.n_best]
+
+    def describe(self) -> str:
+        """Return the answer and its probability."""
+        return f"{self.text or NO_ANSWER}\t{format_percent(self.probability)}"
 
     @property
     def is_null(self) -> bool:

@@ -14,7 +14,6 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
-from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import NUM_SPECIAL, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import (
@@ -44,6 +43,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     """Extractive question answering."""
 
     name: ClassVar = "answer"
+    example_kind: ClassVar = AnswerExample
     model_kind: ClassVar = BertForQuestionAnswering
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "span"
@@ -51,8 +51,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     metric: ClassVar = "f1"
     config_changes: ClassVar = {"num_labels": 2}  # start and end
 
-    build_parser = staticmethod(records.build_parser)
-    make_example = staticmethod(records.make_example)
     list_warnings = staticmethod(records.list_warnings)
     evaluate = staticmethod(scoring.evaluate)
 
@@ -88,15 +86,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def threshold(self) -> float:
         """Threshold on the odds of "no answer", in logits."""
         return self.numbers.get(NULL_THRESHOLD, DEFAULT_THRESHOLD)
-
-    @classmethod
-    def group(cls, example: AnswerExample) -> str | None:
-        """Return the context, because other questions about it would leak its words."""
-        return example.context or None
-
-    def num_chars(self, example: AnswerExample) -> int:
-        """Return the number of characters of question and context."""
-        return len(example.question) + len(example.context)
 
     def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] question [SEP] part of the context [SEP]`, one window per part."""
@@ -196,14 +185,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         if self.settings.version == "2.0":
             files[ODDS_FILE] = {identity: answer.null_odds for identity, answer in rows}
         return files
-
-    def show(self, example: AnswerExample) -> str:
-        """Return the question."""
-        return example.question
-
-    def describe(self, prediction: Answer) -> str:
-        """Return the answer and its probability."""
-        return f"{prediction.text or scoring.NO_ANSWER}\t{format_percent(prediction.probability)}"
 
 
 def pad_with_nothing(

@@ -19,7 +19,6 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice
-from bertkit.reports.notebook import Tabular
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
@@ -34,6 +33,8 @@ from bertkit.tasks.task import (
     Evaluation,
     Mistake,
     Task,
+    TaskExample,
+    TaskPrediction,
     rank_mistakes,
     tell_calibration,
 )
@@ -48,7 +49,7 @@ USUAL_BEGINNINGS = ("ending", "choice", "option")
 
 
 @dataclass(frozen=True, slots=True)
-class ChooseExample:
+class ChooseExample(TaskExample):
     """A context and its choices."""
 
     context: str
@@ -61,48 +62,64 @@ class ChooseExample:
         """Join the question and a choice, which follow the context as the second segment."""
         return f"{self.question} {choice}" if self.question else choice
 
+    @property
+    def num_chars(self) -> int:
+        """Number of characters of all sequences."""
+        return sum(len(self.context) + len(self.join(choice)) for choice in self.choices)
 
-def build_parser(
-    settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], ChooseExample]:
-    """Build a function that reads context, question, choices and label from a record."""
-    context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
-    question = _find_question(settings, table)
-    take_choices = _find_choices(settings, table)
-    label = None
-    if needs_answer:
-        label = find_column(table, "label", settings.label_column, ("label", "answer"))
+    @property
+    def shown(self) -> str:
+        """Context and question."""
+        return f"{self.context} {self.question}".strip()
 
-    def parse(record: Record) -> ChooseExample:
-        choices = take_choices(record)
-        return ChooseExample(
-            context=take_text(record, context),
-            choices=choices,
-            question="" if question is None else take_text(record, question),
-            label=None if label is None else _take_label(record, label, choices),
-            place=record.place,
+    @property
+    def group(self) -> str | None:
+        """The context, which several examples may share."""
+        return self.context or None
+
+    @classmethod
+    def build_parser(
+        cls, settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "ChooseExample"]:
+        """Build a function that reads context, question, choices and label from a record."""
+        context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
+        question = _find_question(settings, table)
+        take_choices = _find_choices(settings, table)
+        label = None
+        if needs_answer:
+            label = find_column(table, "label", settings.label_column, ("label", "answer"))
+
+        def parse(record: Record) -> ChooseExample:
+            choices = take_choices(record)
+            return ChooseExample(
+                context=take_text(record, context),
+                choices=choices,
+                question="" if question is None else take_text(record, question),
+                label=None if label is None else _take_label(record, label, choices),
+                place=record.place,
+            )
+
+        return parse
+
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: ChooseSettings) -> Self:
+        """Build an example from (context, choices), or a mapping that may also have a question."""
+        del settings
+        question: Any = None
+        if isinstance(value, Mapping):
+            question = value.get("question")
+            value = (value.get("context"), value.get("choices"))
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+            context, choices = value
+            is_list = isinstance(choices, list | tuple) and all(isinstance(t, str) for t in choices)
+            if is_list and isinstance(question, str | None):
+                if not MIN_CHOICES <= len(choices) <= MAX_CHOICES:
+                    raise InputError(f"{place}: {_describe_number(len(choices))}")
+                return cls(context, tuple(choices), question or "", place=place)
+        raise InputError(
+            f"{place}: expected a tuple of context and a list of choices, or a mapping that has"
+            f" both and perhaps a question; got {value!r:.80}"
         )
-
-    return parse
-
-
-def make_example(value: Any, place: str) -> ChooseExample:
-    """Build an example from (context, choices), or a mapping that may also have a question."""
-    question: Any = None
-    if isinstance(value, Mapping):
-        question = value.get("question")
-        value = (value.get("context"), value.get("choices"))
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        context, choices = value
-        is_list = isinstance(choices, list | tuple) and all(isinstance(t, str) for t in choices)
-        if is_list and isinstance(question, str | None):
-            if not MIN_CHOICES <= len(choices) <= MAX_CHOICES:
-                raise InputError(f"{place}: {_describe_number(len(choices))}")
-            return ChooseExample(context, tuple(choices), question or "", place=place)
-    raise InputError(
-        f"{place}: expected a tuple of context and a list of choices, or a mapping that has both"
-        f" and perhaps a question; got {value!r:.80}"
-    )
 
 
 def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
@@ -181,13 +198,17 @@ def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Choice(Tabular):
+class Choice(TaskPrediction):
     """The predicted choice."""
 
     index: int  # from 0
     text: str
     probability: float
     probabilities: tuple[float, ...]  # of all choices, in their order
+
+    def describe(self) -> str:
+        """Return the choice and its probability."""
+        return f"{self.text}\t{format_percent(self.probability)}"
 
 
 NO_CHOICE = -1e4  # logit that pads examples with fewer choices
@@ -225,7 +246,7 @@ def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
     assert example.label is not None, "only examples with a right choice are measured"
     return Mistake(
         place=example.place,
-        text=f"{example.context} {example.question}".strip()[:MISTAKE_CHARS],
+        text=example.shown[:MISTAKE_CHARS],
         expected=example.choices[example.label],
         predicted=choice.text,
         badness=choice.probability,
@@ -255,14 +276,13 @@ class Choose(Task[ChooseExample, Choice]):
     """Multiple choice among answers or endings."""
 
     name: ClassVar = "choose"
+    example_kind: ClassVar = ChooseExample
     model_kind: ClassVar = BertForMultipleChoice
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "number"
     sequence: ClassVar[Literal["window", "choice"]] = "choice"
     metric: ClassVar = "accuracy"
 
-    build_parser = staticmethod(build_parser)
-    make_example = staticmethod(make_example)
     measure = staticmethod(measure)
     evaluate = staticmethod(evaluate)
 
@@ -281,16 +301,6 @@ class Choose(Task[ChooseExample, Choice]):
         if not numbers.get(TEMPERATURE, 1.0) > 0.0:
             raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
         return cls(settings, numbers=numbers)
-
-    @classmethod
-    def group(cls, example: ChooseExample) -> str | None:
-        """Return the context, which several examples may share."""
-        return example.context or None
-
-    def num_chars(self, example: ChooseExample) -> int:
-        """Return the number of characters of all sequences."""
-        texts = (example.join(choice) for choice in example.choices)
-        return sum(len(example.context) + len(text) for text in texts)
 
     def encode(self, examples: Sequence[ChooseExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] context [SEP] question choice [SEP]`, one sequence per choice."""
@@ -346,11 +356,3 @@ class Choose(Task[ChooseExample, Choice]):
         if (scores.argmax(axis=1) == truth).all():
             return self
         return replace(self, numbers={TEMPERATURE: fit_temperature(scores, truth)})
-
-    def show(self, example: ChooseExample) -> str:
-        """Return context and question."""
-        return f"{example.context} {example.question}".strip()
-
-    def describe(self, prediction: Choice) -> str:
-        """Return the choice and its probability."""
-        return f"{prediction.text}\t{format_percent(prediction.probability)}"

@@ -18,7 +18,7 @@ from bertkit.tasks.columns import (
     take_label,
     take_labels,
 )
-from bertkit.tasks.texts import Texts, build_text_parser
+from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
 RARE = 0.2  # of the equal share of a label
@@ -35,28 +35,38 @@ CLEAR_PAIRS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ClassifyExample:
+class ClassifyExample(TextExample):
     """A text or pair, with optional labels."""
 
     texts: Texts
     labels: tuple[str, ...] | None = None  # any number with multi-label; None if unknown
     place: str = ""  # file and line, for messages
 
+    @classmethod
+    def build_parser(
+        cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "ClassifyExample"]:
+        """Build a function that reads text, pair and label from a record."""
+        parse_texts = build_text_parser(settings, table)
+        column = None
+        if needs_answer:
+            column = find_column(table, "label", settings.label_column, USUAL_LABEL)
 
-def build_parser(
-    settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], ClassifyExample]:
-    """Build a function that reads text, pair and label from a record."""
-    parse_texts = build_text_parser(settings, table)
-    column = None
-    if needs_answer:
-        column = find_column(table, "label", settings.label_column, USUAL_LABEL)
+        def parse(record: Record) -> ClassifyExample:
+            labels = None if column is None else _take(record, column, settings)
+            return ClassifyExample(parse_texts(record), labels, record.place)
 
-    def parse(record: Record) -> ClassifyExample:
-        labels = None if column is None else _take(record, column, settings)
-        return ClassifyExample(parse_texts(record), labels, record.place)
+        return parse
 
-    return parse
+    @property
+    def label_names(self) -> Sequence[str]:
+        """Its labels."""
+        return self.labels or ()
+
+    @property
+    def stratum(self) -> str | None:
+        """Its label; of several, none is held out in proportion."""
+        return self.labels[0] if self.labels and len(self.labels) == 1 else None
 
 
 def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str, ...]:

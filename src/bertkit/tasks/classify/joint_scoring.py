@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from bertkit.reports.text import show
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import Classification, list_names
+from bertkit.tasks.classify.scoring import NO_LABEL, Classification, list_names
 from bertkit.tasks.metrics.classification import Counts, count_label_sets, weighted_mean
 from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.task import MISTAKE_CHARS, Evaluation, Mistake, rank_mistakes, tell_calibration
 
-NO_LABEL = "(no label)"
 MAX_FLAGS = 1 << 23  # texts x labels in memory at a time
 MAX_RESAMPLED = 1000  # labels; with more, the counts of hundreds of resamples take gigabytes
 

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.reports.notebook import Row, Tabular
-from bertkit.reports.text import show
+from bertkit.reports.notebook import Row
+from bertkit.reports.text import format_percent, show
 from bertkit.tasks.batch import IGNORED_LABEL, Logits
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import sort_labels
@@ -32,29 +32,71 @@ from bertkit.tasks.task import (
     TEMPERATURE,
     Evaluation,
     Mistake,
+    TaskPrediction,
     rank_mistakes,
     tell_calibration,
 )
 
 THRESHOLD = "threshold"
+LABEL_COLUMNS = 200  # width of a label in a line of text; JSON has all of it
+NO_LABEL = "(no label)"
 
 Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Classification(Tabular):
+class LabelForm:
+    """How predicted labels are written."""
+
+    separator: str | None = None  # of several labels in a column; None if a text has one label
+    is_ranked: bool = False  # whether probabilities are of the likeliest labels, best first
+
+
+@dataclass(frozen=True)
+class Classification(TaskPrediction):
     """The predicted label of a text, or labels."""
 
     label: str  # the likeliest
     probability: float
     probabilities: dict[str, float]  # by label; with `top_k` of the likeliest, best first
     labels: tuple[str, ...]  # the likeliest, or with multi-label all that reach the threshold
+    form: LabelForm = field(default=LabelForm(), repr=False, compare=False)
 
     def keep_likeliest(self, most: int) -> Self:
         """Return the same with so many probabilities, best first; of equal ones the first."""
         shares = self.probabilities
         kept = sorted(shares, key=lambda label: -shares[label])[:most]
-        return replace(self, probabilities={label: shares[label] for label in kept})
+        form = replace(self.form, is_ranked=True)
+        return replace(self, probabilities={label: shares[label] for label in kept}, form=form)
+
+    def describe(self) -> str:
+        """Return the label and its probability, or each of several labels with its own."""
+        if self.form == LabelForm():
+            return f"{show(self.label, LABEL_COLUMNS)}\t{format_percent(self.probability)}"
+        shares = self.probabilities
+        names = shares if self.form.is_ranked else self.labels
+        given = [f"{show(label, LABEL_COLUMNS)} {format_percent(shares[label])}" for label in names]
+        return ", ".join(given) or NO_LABEL
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the labels and all probabilities."""
+        found: dict[str, Any] = {"label": self.label, "probability": self.probability}
+        if self.form.separator is not None:
+            found = {"labels": list(self.labels)}
+        return {**found, "probabilities": self.probabilities}
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the labels, and a column with the probability of each class.
+
+        Ranked probabilities, which are of other classes in each row, share one column.
+        """
+        found = self.to_json()
+        if self.form.separator is not None:
+            found["labels"] = self.form.separator.join(self.labels)
+        if self.form.is_ranked:
+            return found
+        classes = found.pop("probabilities")
+        return {**found, **{f"probability_{name}": value for name, value in classes.items()}}
 
     def as_row(self) -> Row:
         """Return the labels and the probability of the likeliest."""
@@ -82,7 +124,10 @@ def find_probabilities(
 
 
 def choose_labels(
-    labels: Sequence[str], values: Sequence[float], threshold: float | None = None
+    labels: Sequence[str],
+    values: Sequence[float],
+    threshold: float | None = None,
+    separator: str | None = None,
 ) -> Classification:
     """Predict the likeliest label, or all whose probability reaches a threshold."""
     best = values.index(max(values))
@@ -90,7 +135,7 @@ def choose_labels(
     given: tuple[str, ...] = (labels[best],)
     if threshold is not None:
         given = tuple(label for label, share in shares.items() if share >= threshold)
-    return Classification(labels[best], values[best], shares, given)
+    return Classification(labels[best], values[best], shares, given, LabelForm(separator))
 
 
 def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: bool) -> Numbers:

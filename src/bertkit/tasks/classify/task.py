@@ -13,7 +13,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.reports.text import format_percent, show
+from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.classify import ClassifySettings, joint_scoring, scoring
 from bertkit.tasks.classify import examples as records
@@ -21,7 +21,7 @@ from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import THRESHOLD, Classification
 from bertkit.tasks.columns import name_labels, spell_label
 from bertkit.tasks.task import TEMPERATURE, Evaluation, Task
-from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows, read_texts
+from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -29,7 +29,6 @@ MULTI_LABEL = "multi_label_classification"
 ONE_LABEL = "single_label_classification"
 MANY_LABELS = 1000  # with more, an evaluation keeps only the likeliest probabilities
 MAX_KEPT = 100
-LABEL_COLUMNS = 200  # width of a label in a line of text; JSON has all of it
 MAX_GIVEN = 1 << 27  # predicted labels of all texts in an evaluation: 1 GB
 
 
@@ -41,12 +40,11 @@ class Classify(Task[ClassifyExample, Classification]):
     top_k: int | None = None  # how many labels a prediction gives, best first; None for all, by id
 
     name: ClassVar = "classify"
+    example_kind: ClassVar = ClassifyExample
     model_kind: ClassVar = BertForSequenceClassification
     is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
     head_output: ClassVar = "labels"
-
-    build_parser = staticmethod(records.build_parser)
 
     @property
     def metric(self) -> str:
@@ -109,23 +107,6 @@ class Classify(Task[ClassifyExample, Classification]):
                 f" texts, and there are {num_examples:,}; give fewer texts (--dev in training),"
                 f" or drop rare labels"
             )
-
-    def make_example(self, value: Any, place: str) -> ClassifyExample:
-        """Build an example from a text, or a tuple of two."""
-        return ClassifyExample(read_texts(value, place, self.settings), place=place)
-
-    def num_chars(self, example: ClassifyExample) -> int:
-        """Return the number of characters of text and pair."""
-        return example.texts.num_chars
-
-    @classmethod
-    def stratum(cls, example: ClassifyExample) -> str | None:
-        """Return its label; of several, none is held out in proportion."""
-        return example.labels[0] if example.labels and len(example.labels) == 1 else None
-
-    def list_labels(self, example: ClassifyExample) -> Sequence[str]:
-        """Return its labels."""
-        return example.labels or ()
 
     def list_warnings(self, examples: Sequence[ClassifyExample]) -> list[str]:
         """Report pairs, texts without a label, and the positive label if it is ambiguous."""
@@ -220,8 +201,9 @@ class Classify(Task[ClassifyExample, Classification]):
         )
 
     def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
-        threshold = self.threshold if self.settings.multi_label else None
-        return scoring.choose_labels(labels, values, threshold)
+        if not self.settings.multi_label:
+            return scoring.choose_labels(labels, values)
+        return scoring.choose_labels(labels, values, self.threshold, self.settings.label_separator)
 
     def fit_numbers(
         self,
@@ -256,44 +238,3 @@ class Classify(Task[ClassifyExample, Classification]):
         if self.settings.multi_label:
             return joint_scoring.evaluate(examples, predictions, self.labels)
         return scoring.evaluate(examples, predictions, self.labels, self.positive)
-
-    def show(self, example: ClassifyExample) -> str:
-        """Return the text or the pair."""
-        return example.texts.show()
-
-    def describe(self, prediction: Classification) -> str:
-        """Return the label and its probability, or each of several labels with its own."""
-        if not self.settings.multi_label and self.top_k is None:
-            return (
-                f"{show(prediction.label, LABEL_COLUMNS)}\t{format_percent(prediction.probability)}"
-            )
-        shares = prediction.probabilities
-        names = prediction.labels if self.top_k is None else shares
-        given = [f"{show(label, LABEL_COLUMNS)} {format_percent(shares[label])}" for label in names]
-        return ", ".join(given) or joint_scoring.NO_LABEL
-
-    def to_row(self, prediction: Classification) -> dict[str, Any]:
-        """Return the labels, and a column with the probability of each class.
-
-        With `top_k`, which has other classes in each row, one column has all probabilities.
-        """
-        found = self.to_json(prediction)
-        if self.settings.multi_label:
-            found["labels"] = self.settings.label_separator.join(prediction.labels)
-        if self.top_k is not None:
-            return found
-        classes = found.pop("probabilities")
-        return {**found, **{f"probability_{name}": value for name, value in classes.items()}}
-
-    def to_json(self, prediction: Classification) -> dict[str, Any]:
-        """Return the labels and all probabilities."""
-        if self.settings.multi_label:
-            return {
-                "labels": list(prediction.labels),
-                "probabilities": prediction.probabilities,
-            }
-        return {
-            "label": prediction.label,
-            "probability": prediction.probability,
-            "probabilities": prediction.probabilities,
-        }

@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bertkit.data.sentences import Candidates
 from bertkit.reports.notebook import Row, Tabular
+from bertkit.tasks.task import TaskPrediction
 from bertkit.tokenization.words import is_character, split_words
 
 NUM_WORDS = 3  # length of a word n-gram that counts as a repetition
@@ -165,7 +166,7 @@ class ScoredSentence(Tabular):
 
 
 @dataclass(frozen=True)
-class Extraction(Tabular):
+class Extraction(TaskPrediction):
     """A text's sentences, with those of its summary marked."""
 
     sentences: tuple[ScoredSentence, ...]
@@ -174,6 +175,14 @@ class Extraction(Tabular):
     def summary(self) -> str:
         """The selected sentences, joined."""
         return " ".join(sentence.text for sentence in self.sentences if sentence.is_taken)
+
+    def describe(self) -> str:
+        """Return the summary."""
+        return self.summary
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary and all sentences."""
+        return {"summary": self.summary, "sentences": [asdict(one) for one in self.sentences]}
 
     def as_row(self) -> Row:
         """Return the summary."""

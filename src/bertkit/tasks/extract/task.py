@@ -6,7 +6,7 @@ one segment in place of alternating ones.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
@@ -24,7 +24,15 @@ from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.choosing import Extraction, extract
 from bertkit.tasks.metrics.texts import measure_summaries
-from bertkit.tasks.task import MAX_MISTAKES, MISTAKE_CHARS, Evaluation, Mistake, Task, score_tokens
+from bertkit.tasks.task import (
+    MAX_MISTAKES,
+    MISTAKE_CHARS,
+    Evaluation,
+    Mistake,
+    Task,
+    TaskExample,
+    score_tokens,
+)
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import split_words
 
@@ -86,7 +94,7 @@ USUAL_SUMMARY = ("summary", "highlights", "abstract")
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractExample:
+class ExtractExample(TaskExample):
     """A text, with an optional reference summary."""
 
     candidates: Candidates
@@ -94,36 +102,41 @@ class ExtractExample:
     summary: str | None = None  # written by a person; None if unknown
     place: str = ""  # file and line, for messages
 
+    @classmethod
+    def build_parser(
+        cls, settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "ExtractExample"]:
+        """Build a function that reads text and summary from a record."""
+        # A file with one text per line has this column, whatever it was called in training.
+        wanted = None if table.format == TEXT else settings.text_column
+        text_column = find_column(table, "text", wanted, USUAL_TEXT)
+        summary_column = None
+        if needs_answer:
+            summary_column = find_column(table, "summary", settings.summary_column, USUAL_SUMMARY)
 
-def build_parser(
-    settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], ExtractExample]:
-    """Build a function that reads text and summary from a record."""
-    # A file with one text per line has this column, whatever it was called in training.
-    wanted = None if table.format == TEXT else settings.text_column
-    text_column = find_column(table, "text", wanted, USUAL_TEXT)
-    summary_column = None
-    if needs_answer:
-        summary_column = find_column(table, "summary", settings.summary_column, USUAL_SUMMARY)
+        def parse(record: Record) -> ExtractExample:
+            text = take_text(record, text_column)
+            summary = None if summary_column is None else take_text(record, summary_column)
+            candidates = Candidates.find(text, settings.language)
+            if summary is not None and not len(candidates):
+                raise BrokenRowError(f"{record.place} has no sentence in {text_column}")
+            if summary is not None and not split_words(summary):
+                raise BrokenRowError(f"{record.place} has no word in {summary_column}")
+            return ExtractExample(candidates, len(text), summary, record.place)
 
-    def parse(record: Record) -> ExtractExample:
-        text = take_text(record, text_column)
-        summary = None if summary_column is None else take_text(record, summary_column)
-        candidates = Candidates.find(text, settings.language)
-        if summary is not None and not len(candidates):
-            raise BrokenRowError(f"{record.place} has no sentence in {text_column}")
-        if summary is not None and not split_words(summary):
-            raise BrokenRowError(f"{record.place} has no word in {summary_column}")
-        return ExtractExample(candidates, len(text), summary, record.place)
+        return parse
 
-    return parse
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: ExtractSettings) -> Self:
+        """Build an example from a text."""
+        if not isinstance(value, str):
+            raise InputError(f"{place}: expected a text, got {value!r:.80}")
+        return cls(Candidates.find(value, settings.language), len(value), place=place)
 
-
-def make_example(value: Any, place: str, language: str) -> ExtractExample:
-    """Build an example from a text."""
-    if not isinstance(value, str):
-        raise InputError(f"{place}: expected a text, got {value!r:.80}")
-    return ExtractExample(Candidates.find(value, language), len(value), place=place)
+    @property
+    def group(self) -> str | None:
+        """The text, because another summary of it would leak which sentences matter."""
+        return " ".join(self.candidates.sentences) or None
 
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] of each sentence
@@ -215,13 +228,13 @@ class Extract(Task[ExtractExample, Extraction]):
     labels: tuple[str, ...] = ("OTHER", "SUMMARY")
 
     name: ClassVar = "extract"
+    example_kind: ClassVar = ExtractExample
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = None  # each sentence is scored by its own [CLS]
     needs_both_ways: ClassVar = True  # [CLS] comes before its sentence
     metric: ClassVar = "rouge2"
 
-    build_parser = staticmethod(build_parser)
     loss = staticmethod(score_tokens)
     measure = staticmethod(measure)
 
@@ -251,19 +264,6 @@ class Extract(Task[ExtractExample, Extraction]):
                 f"an extractive summarizer has 2 labels, not {config.num_labels}; is this a tagger?"
             )
         return cls(settings, numbers=numbers)
-
-    @classmethod
-    def group(cls, example: ExtractExample) -> str | None:
-        """Return the text, because another summary of it would leak which sentences matter."""
-        return " ".join(example.candidates.sentences) or None
-
-    def make_example(self, value: Any, place: str) -> ExtractExample:
-        """Build an example from a text."""
-        return make_example(value, place, self.settings.language)
-
-    def num_chars(self, example: ExtractExample) -> int:
-        """Return the number of characters of the text."""
-        return example.num_chars
 
     def list_warnings(self, examples: Sequence[ExtractExample]) -> list[str]:
         """Warn of texts that have no more sentences than a summary."""
@@ -321,14 +321,3 @@ class Extract(Task[ExtractExample, Extraction]):
             mistakes=_list_mistakes(examples, predictions, best),
             warnings=_warn(metrics, most),
         )
-
-    def describe(self, prediction: Extraction) -> str:
-        """Return the summary."""
-        return prediction.summary
-
-    def to_json(self, prediction: Extraction) -> dict[str, Any]:
-        """Return the summary and all sentences."""
-        return {
-            "summary": prediction.summary,
-            "sentences": [asdict(sentence) for sentence in prediction.sentences],
-        }

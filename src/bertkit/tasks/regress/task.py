@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.reports.notebook import Tabular
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
@@ -29,14 +28,21 @@ from bertkit.tasks.metrics.correlation import (
     spearman,
 )
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.task import MISTAKE_CHARS, Evaluation, Mistake, Task, rank_mistakes
+from bertkit.tasks.task import (
+    MISTAKE_CHARS,
+    Evaluation,
+    Mistake,
+    Task,
+    TaskPrediction,
+    rank_mistakes,
+)
 from bertkit.tasks.texts import (
+    TextExample,
     Texts,
     build_text_parser,
     encode_texts,
     learn_pairs,
     pool_windows,
-    read_texts,
 )
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -47,28 +53,28 @@ FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2
 
 
 @dataclass(frozen=True, slots=True)
-class RegressExample:
+class RegressExample(TextExample):
     """A text or pair, with an optional target number."""
 
     texts: Texts
     number: float | None = None  # the target; None if unknown
     place: str = ""  # file and line, for messages
 
+    @classmethod
+    def build_parser(
+        cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "RegressExample"]:
+        """Build a function that reads text, pair and number from a record."""
+        parse_texts = build_text_parser(settings, table)
+        column, decimal = None, table.settings.decimal
+        if needs_answer:
+            column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
 
-def build_parser(
-    settings: RegressSettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], RegressExample]:
-    """Build a function that reads text, pair and number from a record."""
-    parse_texts = build_text_parser(settings, table)
-    column, decimal = None, table.settings.decimal
-    if needs_answer:
-        column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
+        def parse(record: Record) -> RegressExample:
+            number = None if column is None else take_number(record, column, decimal)
+            return RegressExample(parse_texts(record), number, record.place)
 
-    def parse(record: Record) -> RegressExample:
-        number = None if column is None else take_number(record, column, decimal)
-        return RegressExample(parse_texts(record), number, record.place)
-
-    return parse
+        return parse
 
 
 def take_number(record: Record, column: str, decimal: str = ".") -> float:
@@ -128,10 +134,14 @@ SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
 
 
 @dataclass(frozen=True)
-class Regression(Tabular):
+class Regression(TaskPrediction):
     """The predicted number, in the unit of the training examples."""
 
     value: float
+
+    def describe(self) -> str:
+        """Return the number."""
+        return format_number(self.value)
 
 
 def measure(
@@ -186,6 +196,7 @@ class Regress(Task[RegressExample, Regression]):
     """Regression on texts or pairs of texts."""
 
     name: ClassVar = "regress"
+    example_kind: ClassVar = RegressExample
     model_kind: ClassVar = BertForSequenceClassification
     is_pooled: ClassVar = True
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
@@ -193,7 +204,6 @@ class Regress(Task[RegressExample, Regression]):
     metric: ClassVar = "pearson"
     config_changes: ClassVar = {"num_labels": 1, "problem_type": "regression"}
 
-    build_parser = staticmethod(build_parser)
     list_warnings = staticmethod(list_warnings)
     measure = staticmethod(measure)
     evaluate = staticmethod(evaluate)
@@ -222,14 +232,6 @@ class Regress(Task[RegressExample, Regression]):
             )
         return cls(settings, numbers=numbers)
 
-    def make_example(self, value: Any, place: str) -> RegressExample:
-        """Build an example from a text, or a tuple of two."""
-        return RegressExample(read_texts(value, place, self.settings), place=place)
-
-    def num_chars(self, example: RegressExample) -> int:
-        """Return the number of characters of text and pair."""
-        return example.texts.num_chars
-
     def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
@@ -252,11 +254,3 @@ class Regress(Task[RegressExample, Regression]):
         """Return the number, averaged over windows."""
         del example, encoded
         return Regression(float(logits.mean(dtype=np.float64)))
-
-    def show(self, example: RegressExample) -> str:
-        """Return the text or the pair."""
-        return example.texts.show()
-
-    def describe(self, prediction: Regression) -> str:
-        """Return the number."""
-        return format_number(prediction.value)

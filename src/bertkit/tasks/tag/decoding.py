@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.reports.notebook import Row, Tabular
+from bertkit.reports.notebook import Row
+from bertkit.reports.text import show
 from bertkit.tasks.batch import Logits
 from bertkit.tasks.metrics.entities import (
     MEANINGS,
@@ -20,6 +21,7 @@ from bertkit.tasks.metrics.entities import (
     find_entities,
     spell_tags,
 )
+from bertkit.tasks.task import TaskPrediction
 
 LETTERS = "".join(MEANINGS)
 USUAL = re.compile(rf"[{LETTERS}](-.*)?", re.DOTALL)
@@ -116,7 +118,7 @@ class NamedEntity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tagging(Tabular):
+class Tagging(TaskPrediction):
     """A tagged sentence."""
 
     words: tuple[TaggedWord, ...]
@@ -126,6 +128,17 @@ class Tagging(Tabular):
     def tags(self) -> list[str]:
         """The words' tags."""
         return [word.tag for word in self.words]
+
+    def describe(self) -> str:
+        """Return each word with its tag, as `word/tag`."""
+        return " ".join(f"{word.text}/{show(word.tag)}" for word in self.words)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all words and entities."""
+        return {
+            "words": [word._asdict() for word in self.words],
+            "entities": [entity._asdict() for entity in self.entities],
+        }
 
     def as_row(self) -> Row:
         """Return the words and the entities as texts."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 from unicodedata import category
 
 import numpy as np
@@ -19,6 +19,7 @@ from bertkit.tasks.columns import check_label, find_column, name_labels, take_va
 from bertkit.tasks.metrics.entities import Scheme, repair_tags
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.decoding import list_strays, spell
+from bertkit.tasks.task import TaskExample
 
 Numbers = npt.NDArray[np.int64]
 
@@ -78,7 +79,7 @@ REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 
 
 @dataclass(frozen=True, slots=True)
-class TagExample:
+class TagExample(TaskExample):
     """A sentence with optional tags."""
 
     words: tuple[str, ...] | None = None  # None for a text that still has to be split into words
@@ -86,12 +87,26 @@ class TagExample:
     tags: tuple[str, ...] | None = None  # one per word; None if unknown
     place: str = ""  # file and line, for messages
 
+    @property
+    def num_chars(self) -> int:
+        """Number of characters of the text or all words."""
+        return len(self.text or "") + sum(map(len, self.words or ()))
 
-def build_parser(
-    settings: TagSettings, table: RecordTable, *, needs_answer: bool
-) -> Callable[[Record], TagExample]:
-    """Build a function that reads words and tags, or untagged words or a text, from a record."""
-    if needs_answer:
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The tags of its words."""
+        return self.tags or ()
+
+    @classmethod
+    def build_parser(
+        cls, settings: TagSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "TagExample"]:
+        """Build a function that reads words and tags, or untagged words or a text."""
+        if not needs_answer:
+            # A file with one text per line has this column, whatever it was called in training.
+            wanted = None if table.format == TEXT else settings.words_column
+            column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
+            return lambda record: cls._parse_untagged(record, column)
         if table.format == "conll" and table.columns == ("tokens",):
             raise InputError(
                 f"{table.name} has one column, the words, and no tags; put a tab between each word"
@@ -100,23 +115,44 @@ def build_parser(
             )
         words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
         tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
-        return lambda record: _parse_tagged(record, words_column, tags_column)
-    # A file with one text per line has this column, whatever it was called in training.
-    wanted = None if table.format == TEXT else settings.words_column
-    column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
-    return lambda record: _parse_untagged(record, column)
+        return lambda record: cls._parse_tagged(record, words_column, tags_column)
 
+    @classmethod
+    def _parse_tagged(cls, record: Record, words_column: str, tags_column: str) -> Self:
+        """Read a sentence with its tags."""
+        words, tags = _take_list(record, words_column), _take_list(record, tags_column)
+        if len(tags) != len(words):
+            counts = f"{pluralize(len(words), 'word')} and {pluralize(len(tags), 'tag')}"
+            raise BrokenRowError(f"{record.place} has {counts}")
+        if not words:
+            raise BrokenRowError(f"{record.place} has no words")
+        tags = tuple(sys.intern(tag.strip()) for tag in tags)  # share one string per distinct tag
+        if not all(tags):
+            raise BrokenRowError(f"{record.place} has an empty tag")
+        for tag in tags:
+            check_label(tag, record, tags_column, "tags")
+        return cls(words=words, tags=tags, place=record.place)
 
-def make_example(value: Any, place: str) -> TagExample:
-    """Build an example from a text or a list of words, or a mapping with a usual name for it."""
-    words = value
-    if isinstance(value, Mapping):
-        words = next((value[name] for name in (*USUAL_WORDS, TEXT) if name in value), None)
-    if isinstance(words, str):
-        return TagExample(text=words, place=place)
-    if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
-        return TagExample(words=tuple(words), place=place)
-    raise InputError(f"{place}: expected a text or a list of words, got {value!r:.80}")
+    @classmethod
+    def _parse_untagged(cls, record: Record, column: str) -> Self:
+        """Read a list of words, or a text."""
+        value = take_value(record, column)
+        if isinstance(value, str):
+            return cls(text=value, place=record.place)
+        return cls(words=_take_list(record, column), place=record.place)
+
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: TagSettings) -> Self:
+        """Build an example from a text, a list of words, or a mapping with a usual name for it."""
+        del settings
+        words = value
+        if isinstance(value, Mapping):
+            words = next((value[name] for name in (*USUAL_WORDS, TEXT) if name in value), None)
+        if isinstance(words, str):
+            return cls(text=words, place=place)
+        if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
+            return cls(words=tuple(words), place=place)
+        raise InputError(f"{place}: expected a text or a list of words, got {value!r:.80}")
 
 
 def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
@@ -191,31 +227,6 @@ def spell_all(tags: Sequence[str]) -> list[str]:
 
 def _count(examples: Sequence[TagExample]) -> str:
     return "1 sentence has" if len(examples) == 1 else f"{len(examples):,} sentences have"
-
-
-def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExample:
-    """Read a sentence with its tags."""
-    words, tags = _take_list(record, words_column), _take_list(record, tags_column)
-    if len(tags) != len(words):
-        raise BrokenRowError(
-            f"{record.place} has {pluralize(len(words), 'word')} and {pluralize(len(tags), 'tag')}"
-        )
-    if not words:
-        raise BrokenRowError(f"{record.place} has no words")
-    tags = tuple(sys.intern(tag.strip()) for tag in tags)  # share one string per distinct tag
-    if not all(tags):
-        raise BrokenRowError(f"{record.place} has an empty tag")
-    for tag in tags:
-        check_label(tag, record, tags_column, "tags")
-    return TagExample(words=words, tags=tags, place=record.place)
-
-
-def _parse_untagged(record: Record, column: str) -> TagExample:
-    """Read a list of words, or a text."""
-    value = take_value(record, column)
-    if isinstance(value, str):
-        return TagExample(text=value, place=record.place)
-    return TagExample(words=_take_list(record, column), place=record.place)
 
 
 def _take_list(record: Record, column: str) -> tuple[str, ...]:

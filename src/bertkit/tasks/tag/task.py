@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
-from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
@@ -39,12 +38,11 @@ class Tag(Task[TagExample, Tagging]):
     """Tags the words of a text."""
 
     name: ClassVar = "tag"
+    example_kind: ClassVar = TagExample
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
     head_output: ClassVar = "tags"
 
-    build_parser = staticmethod(records.build_parser)
-    make_example = staticmethod(records.make_example)
     loss = staticmethod(score_tokens)
 
     @property
@@ -88,14 +86,9 @@ class Tag(Task[TagExample, Tagging]):
             settings, labels if settings.scheme == "plain" else spell_labels(labels), numbers
         )
 
-    def num_chars(self, example: TagExample) -> int:
-        """Return the number of characters of the text or all words."""
-        return len(example.text or "") + sum(map(len, example.words or ()))
-
-    def list_labels(self, example: TagExample) -> Sequence[str]:
-        """Return the tags of its words, as the labels spell them."""
-        tags = example.tags or ()
-        return tags if self.scheme is None else [spell(tag) or tag for tag in tags]
+    def spell(self, label: str) -> str:
+        """Spell a tag as usual if tags mark entities."""
+        return label if self.scheme is None else spell(label) or label
 
     def list_warnings(self, examples: Sequence[TagExample]) -> list[str]:
         """Warn of blank words and of tags that break the scheme."""
@@ -116,7 +109,7 @@ class Tag(Task[TagExample, Tagging]):
             own = [next(pieces) or [tokenizer.unk_id] for _ in sentence.words]
             labels = None
             if example.tags is not None:
-                labels = [ids.get(tag, IGNORED_LABEL) for tag in self.list_labels(example)]
+                labels = [ids.get(self.spell(tag), IGNORED_LABEL) for tag in example.tags]
             found.append(self._encode(sentence, own, labels, tokenizer))
         return found
 
@@ -162,17 +155,6 @@ class Tag(Task[TagExample, Tagging]):
     ) -> Evaluation:
         """Compute metrics with intervals, F1 of each entity type, and the worst sentences."""
         return scoring.evaluate(examples, predictions, self.labels, self.scheme)
-
-    def describe(self, prediction: Tagging) -> str:
-        """Return each word with its tag, as `word/tag`."""
-        return " ".join(f"{word.text}/{show(word.tag)}" for word in prediction.words)
-
-    def to_json(self, prediction: Tagging) -> dict[str, Any]:
-        """Return all words and entities."""
-        return {
-            "words": [word._asdict() for word in prediction.words],
-            "entities": [entity._asdict() for entity in prediction.entities],
-        }
 
 
 def find_sentence(example: TagExample, tokenizer: Tokenizer) -> Sentence:

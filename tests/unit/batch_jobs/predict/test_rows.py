@@ -14,7 +14,7 @@ from bertkit.data.writers import WRITERS, check_output
 from bertkit.jobs.predict import AnsweredRow, Answers
 from bertkit.jobs.settings import PredictSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.classify.scoring import Classification
+from bertkit.tasks.classify.scoring import Classification, LabelForm
 from bertkit.tasks.classify.task import Classify
 
 ROWS = [
@@ -68,9 +68,9 @@ def test_json_has_the_id_of_the_row():
 
 
 def test_several_labels_are_joined():
-    task = Classify(ClassifySettings(multi_label=True), ("bad", "good"))
-    both = Classification("good", 0.75, {"bad": 0.6, "good": 0.75}, ("bad", "good"))
-    assert task.to_row(both) == {
+    form = LabelForm(separator=",")
+    both = Classification("good", 0.75, {"bad": 0.6, "good": 0.75}, ("bad", "good"), form)
+    assert both.to_row() == {
         "labels": "bad,good",
         "probability_bad": 0.6,
         "probability_good": 0.75,

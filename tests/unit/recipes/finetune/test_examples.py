@@ -110,7 +110,7 @@ def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
 
 def test_what_is_held_out_follows_from_the_seed(tmp_path):
     found = read(write_rows(tmp_path / "a.csv", make_rows(20, 1)))
-    one, same, other = (hold_out(Classify, found, 0.25, seed) for seed in (1, 1, 2))
+    one, same, other = (hold_out(found, 0.25, seed) for seed in (1, 1, 2))
     assert (len(one.train.examples), len(one.dev.examples)) == (15, 5)
     assert one.dev.examples == same.dev.examples != other.dev.examples
     places = {each.place for each in (*one.train.examples, *one.dev.examples)}
@@ -129,7 +129,7 @@ def test_what_is_held_out_follows_from_the_seed(tmp_path):
 def test_examples_that_share_a_text_are_held_out_together(kind, make, seed):
     texts = [f"text {number // 4}" for number in range(40)]
     examples = [make(text, number) for number, text in enumerate(texts)]
-    parts = hold_out(kind, ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, seed)
+    parts = hold_out(ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, seed)
     train, dev = ({one.context for one in part.examples} for part in (parts.train, parts.dev))
     assert not train & dev
     assert len(parts.dev.examples) == 8  # a third text has no room among ten
@@ -140,7 +140,7 @@ def test_texts_that_are_large_or_one_are_held_out_as_well_as_can_be():
         texts = [f"text {place}" for place, size in enumerate(sizes) for _ in range(size)]
         examples = [AnswerExample("?", text, place=str(n)) for n, text in enumerate(texts)]
         whole = ExampleSet("a.jsonl", examples, RowReport(""), {})
-        return len(hold_out(AnswerQuestions, whole, 0.1, 0).dev.examples)
+        return len(hold_out(whole, 0.1, 0).dev.examples)
 
     assert part(20, 30) == 20
     assert part(50) == 5
@@ -236,11 +236,11 @@ def labeled(*labels: str) -> ExampleSet:
 @pytest.mark.parametrize("seed", range(5))
 def test_labels_are_held_out_in_proportion(seed):
     whole = labeled(*["often"] * 70, *["seldom"] * 20, *["rare"] * 10)
-    held_out = Counter(one.labels[0] for one in hold_out(Classify, whole, 0.1, seed).dev.examples)
+    held_out = Counter(one.labels[0] for one in hold_out(whole, 0.1, seed).dev.examples)
     assert held_out == {"often": 7, "seldom": 2, "rare": 1}
 
 
 def test_what_proportion_leaves_open_is_filled():
-    found = hold_out(Classify, labeled(*"abcdefghij"), 0.3, 0)
+    found = hold_out(labeled(*"abcdefghij"), 0.3, 0)
     assert len(found.dev.examples) == 3
     assert divide_by_stratum(Counter(a=5, b=3, c=2), 3) == {"a": 1, "b": 1, "c": 1}

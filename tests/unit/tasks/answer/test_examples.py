@@ -15,14 +15,12 @@ from bertkit.tasks.answer.examples import (
     AnswerExample,
     GoldAnswer,
     Windows,
-    build_parser,
     cut_parts,
     find_owners,
     find_tokens,
     label_windows,
     list_warnings,
     locate_answer,
-    make_example,
 )
 
 
@@ -89,14 +87,16 @@ COLUMNS = ("id", "question", "context", "answers")
 
 def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
     table = RecordTable("q.jsonl", "jsonl", columns, origin=None)
-    parser = build_parser(AnswerSettings(**settings), table, needs_answer=needs_answer)
+    parser = AnswerExample.build_parser(
+        AnswerSettings(**settings), table, needs_answer=needs_answer
+    )
     return parser(Record({"question": "Who?", "context": CONTEXT, **values}, "q.jsonl, line 3"))
 
 
 def read_file(path):
     table = open_records(path)
     report = RowReport(table.name)
-    parser = build_parser(AnswerSettings(), table, needs_answer=True)
+    parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=True)
     return read_examples(table, parser, report, 0.5), report
 
 
@@ -229,12 +229,12 @@ def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
     table = RecordTable("q.csv", "csv", (*COLUMNS, "answer"), origin=None)
     values = {"id": 0, "question": "Who?", "context": CONTEXT, "answer": "Ada", "answers": "Ada"}
     records = [Record(values | {"id": id_}, f"line {id_}") for id_ in (0, "", "", "0")]
-    parser = build_parser(AnswerSettings(), table, needs_answer=True)
+    parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=True)
     records[2] = Record(records[2].values, "line 3")
     assert [parser(record).identity for record in records[:3]] == ["0", "line ", "line 3"]
     with pytest.raises(BrokenRowError, match="line 0 has the id '0', which occurred before"):
         parser(records[3])
-    parser = build_parser(AnswerSettings(), table, needs_answer=False)
+    parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=False)
     assert [parser(record).identity for record in (records[0], records[3])] == ["0", "0"]
 
 
@@ -254,7 +254,7 @@ def test_missing_columns_are_listed(missing):
     ],
 )
 def test_inputs_are_pairs_or_mappings(value):
-    example = make_example(value, "input 1")
+    example = AnswerExample.from_value(value, "input 1", AnswerSettings())
     assert (example.question, example.context, example.answers) == ("Who?", CONTEXT, None)
     assert example.identity == ("7" if "id" in value else "input 1")
 
@@ -262,7 +262,7 @@ def test_inputs_are_pairs_or_mappings(value):
 @pytest.mark.parametrize("value", ["Who?", ("Who?",), ("a", "b", "c"), {"question": "a"}, None, 3])
 def test_other_inputs_are_refused(value):
     with pytest.raises(InputError, match="input 1: expected a tuple of question and context"):
-        make_example(value, "input 1")
+        AnswerExample.from_value(value, "input 1", AnswerSettings())
 
 
 def test_oddities_are_counted():

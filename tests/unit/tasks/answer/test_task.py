@@ -63,9 +63,9 @@ def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     )
     assert (found.text, found.start, found.stop) == ("bob", 12, 15)
     assert none.is_null
-    assert answer.task.describe(none).startswith("(no answer)\t")
-    assert answer.task.describe(found) == f"bob\t{format_percent(found.probability)}"
-    assert json.loads(json.dumps(answer.task.to_json(found)))["n_best"][0]["text"] == "bob"
+    assert none.describe().startswith("(no answer)\t")
+    assert found.describe() == f"bob\t{format_percent(found.probability)}"
+    assert json.loads(json.dumps(found.to_json()))["n_best"][0]["text"] == "bob"
 
 
 def test_until_the_threshold_is_known_the_best_one_is_measured_with():
@@ -154,5 +154,5 @@ def test_the_table_leads_to_it():
     assert (entry.settings, AnswerQuestions.name) == (AnswerSettings, "answer")
     example = AnswerExample("who ?", "the cat", identity="q")
     task = AnswerQuestions(SETTINGS)
-    assert (task.show(example), task.num_chars(example)) == ("who ?", 12)
+    assert (example.shown, example.num_chars) == ("who ?", 12)
     assert task.list_warnings(list_examples())[0] == "8 of 32 questions without an answer"

@@ -15,7 +15,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
-from bertkit.tasks.choose.task import Choose, ChooseExample, build_parser, make_example
+from bertkit.tasks.choose.task import Choose, ChooseExample
 from bertkit.tasks.saved import load_task, save_task
 
 SWAG = ("sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label")
@@ -23,7 +23,7 @@ ROW = {"sent1": "She opens it.", "sent2": "The box", **{f"ending{i}": f"e{i}" fo
 
 
 def parse(values, *, settings=ChooseSettings(), needs_answer=True):  # noqa: B008
-    parser = build_parser(settings, table_of(*values), needs_answer=needs_answer)
+    parser = ChooseExample.build_parser(settings, table_of(*values), needs_answer=needs_answer)
     return parser(record_of(**values))
 
 
@@ -74,7 +74,7 @@ def test_too_few_or_too_many_choices(number):
     with pytest.raises(BrokenRowError, match=f"from 2 to 64 choices, not {number}"):
         parse({"context": "c", "choices": ["x"] * number, "label": 0})
     with pytest.raises(InputError, match=f"here: there must be from 2 to 64 choices, not {number}"):
-        make_example(("c", ["x"] * number), "here")
+        TASK.make_example(("c", ["x"] * number), "here")
 
 
 def test_columns_may_have_other_names():
@@ -101,19 +101,21 @@ def test_missing_columns_are_told():
 
 
 def test_what_callers_give():
-    assert make_example(("c", ["a", "b"]), "here") == ChooseExample("c", ("a", "b"), place="here")
+    assert TASK.make_example(("c", ["a", "b"]), "here") == ChooseExample(
+        "c", ("a", "b"), place="here"
+    )
     mapping = {"context": "c", "choices": ("a", "b"), "question": "q"}
-    assert make_example(mapping, "here").question == "q"
+    assert TASK.make_example(mapping, "here").question == "q"
     for value in ("c", ("c",), ("c", "ab"), ("c", ["a", 1]), (1, ["a", "b"]), {"context": "c"}):
         with pytest.raises(InputError, match="here: expected a tuple of context and a list"):
-            make_example(value, "here")
+            TASK.make_example(value, "here")
     with pytest.raises(InputError, match="here: expected a tuple"):
-        make_example({**mapping, "question": 3}, "here")
+        TASK.make_example({**mapping, "question": 3}, "here")
 
 
 def test_the_command_gives_each_context_the_choices():
     inputs = ChooseInputs(choice=("a", "b"), question="q")
-    assert [make_example(each, "x") for each in inputs.gather(["c", "d"])] == [
+    assert [TASK.make_example(each, "x") for each in inputs.gather(["c", "d"])] == [
         ChooseExample("c", ("a", "b"), "q", place="x"),
         ChooseExample("d", ("a", "b"), "q", place="x"),
     ]
@@ -166,8 +168,8 @@ def test_it_learns_which_animal_goes_on_and_is_saved(tmp_path):
     )
     assert (one.index, one.text, two.index) == (1, "a dog lost", 0)
     assert sum(two.probabilities) == pytest.approx(1)
-    assert choose.task.describe(one) == f"a dog lost\t{format_percent(one.probability)}"
-    assert json.loads(json.dumps(choose.task.to_json(one)))["index"] == 1
+    assert one.describe() == f"a dog lost\t{format_percent(one.probability)}"
+    assert json.loads(json.dumps(one.to_json()))["index"] == 1
     (tmp_path / "task.json").unlink()  # what another tool writes
     assert isinstance(Chooser.load(tmp_path, device="cpu", engine="torch").task, Choose)
 
@@ -180,8 +182,8 @@ def test_sequences_are_context_question_and_choice():
     assert len(encoded.sequences[1].ids) == 12
     assert encoded.is_cut
     assert encoded.labels is None
-    assert TASK.num_chars(example) == 7 + 9 + 7 + 84
-    assert TASK.show(example) == "the cat saw"
+    assert example.num_chars == 7 + 9 + 7 + 84
+    assert example.shown == "the cat saw"
     assert TASK.make_example(("c", ["a", "b"]), "here").place == "here"
 
 

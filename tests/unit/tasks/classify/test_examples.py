@@ -8,7 +8,6 @@ from bertkit.data.tables.record import BrokenRowError
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
     ClassifyExample,
-    build_parser,
     find_labels,
     list_warnings,
     weigh_labels,
@@ -29,16 +28,18 @@ def examples_of(*labels: str | tuple[str, ...]) -> list[ClassifyExample]:
 def test_a_record_becomes_an_example():
     table = table_of("sentence1", "sentence2", "label")
     record = record_of(sentence1="a", sentence2="b", label=1)
-    parse = build_parser(ONE, table, needs_answer=True)
+    parse = ClassifyExample.build_parser(ONE, table, needs_answer=True)
     assert parse(record) == ClassifyExample(Texts("a", "b"), ("1",), "t.csv, line 2")
-    without = build_parser(ONE, table_of("sentence1", "sentence2"), needs_answer=False)
+    without = ClassifyExample.build_parser(
+        ONE, table_of("sentence1", "sentence2"), needs_answer=False
+    )
     assert without(record).labels is None
     with pytest.raises(InputError, match="no column for the label"):
-        build_parser(ONE, table_of("text"), needs_answer=True)
+        ClassifyExample.build_parser(ONE, table_of("text"), needs_answer=True)
 
 
 def test_several_labels_of_a_cell():
-    parse = build_parser(MANY, table_of("text", "labels"), needs_answer=True)
+    parse = ClassifyExample.build_parser(MANY, table_of("text", "labels"), needs_answer=True)
     assert parse(record_of(text="a", labels="x | y")).labels == ("x", "y")
     assert parse(record_of(text="a", labels="")).labels == ()
 
@@ -46,7 +47,7 @@ def test_several_labels_of_a_cell():
 @pytest.mark.parametrize("settings", [ONE, MANY])
 def test_a_label_that_is_not_listed_is_a_broken_row(settings):
     settings = settings.model_copy(update={"labels": "x,y"})
-    parse = build_parser(settings, table_of("text", "label"), needs_answer=True)
+    parse = ClassifyExample.build_parser(settings, table_of("text", "label"), needs_answer=True)
     assert parse(record_of(text="a", label="y")).labels == ("y",)
     with pytest.raises(
         BrokenRowError, match=r"has the label 'z', which isn't among labels \(x,y\)"
@@ -57,7 +58,7 @@ def test_a_label_that_is_not_listed_is_a_broken_row(settings):
 def test_whole_numbers_with_decimals_are_listed_labels():
     settings = ClassifySettings(labels="1.0, 0.0", positive_label="1.0")
     assert (settings.label_names, settings.positive_label) == (("1", "0"), "1")
-    parse = build_parser(settings, table_of("text", "label"), needs_answer=True)
+    parse = ClassifyExample.build_parser(settings, table_of("text", "label"), needs_answer=True)
     assert [parse(record_of(text="a", label=one)).labels for one in ("0", 1.0)] == [("0",), ("1",)]
 
 

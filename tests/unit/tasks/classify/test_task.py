@@ -65,14 +65,14 @@ def test_it_learns_animals_and_is_saved(settings, tmp_path):
     assert classify.task == fitted
     found = classify(["the cat", ("a fox", "saw the hat")])
     assert [each.labels for each in found] == [("cat",), ("fox",)]
-    shown = json.loads(json.dumps(classify.task.to_json(found[0])))
+    shown = json.loads(json.dumps(found[0].to_json()))
     if settings.multi_label:
         assert shown.keys() == {"labels", "probabilities"}
-        assert classify.task.describe(found[0]).startswith("cat 9")
-        assert classify.task.describe(classify("the hat")) == "(no label)"
+        assert found[0].describe().startswith("cat 9")
+        assert classify("the hat").describe() == "(no label)"
     else:
         assert shown.keys() == {"label", "probability", "probabilities"}
-        assert classify.task.describe(found[0]) == f"cat\t{format_percent(found[0].probability)}"
+        assert found[0].describe() == f"cat\t{format_percent(found[0].probability)}"
         assert sum(shown["probabilities"].values()) == pytest.approx(1.0)
 
 
@@ -159,8 +159,8 @@ def test_a_label_is_shown_in_a_line_and_told_to_programs_as_it_is():
     task = Classify(ONE, ("a\nb\u202e", "c"))
     example = ClassifyExample(Texts("the cat"))
     found = task.decode(example, Encoded(()), np.array([[1.0, -1.0]], dtype=np.float32))
-    assert task.describe(found) == f"a b�\t{format_percent(found.probability)}"
-    assert task.to_json(found)["label"] == "a\nb\u202e"
+    assert found.describe() == f"a b�\t{format_percent(found.probability)}"
+    assert found.to_json()["label"] == "a\nb\u202e"
 
 
 def test_labels_as_the_loss_reads_them():
@@ -259,8 +259,8 @@ def test_what_is_no_text_is_refused():
     with pytest.raises(InputError, match="input 3: expected a text or a tuple of two"):
         task.make_example(3, "input 3")
     example = ClassifyExample(Texts("ab", "c"))
-    assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
-    assert task.list_labels(example) == ()
+    assert (example.num_chars, example.shown) == (3, "ab ||| c")
+    assert example.label_names == ()
     assert task.list_warnings([example])[0] == "they are pairs of texts"
 
 
@@ -275,5 +275,5 @@ def test_the_likeliest_of_several_labels_are_shown_whether_given_or_not():
     found = decode(task, [None], [None], [np.array([[-1.0, -3.0, 2.0]])])[0]
     assert found.labels == ("c",)
     assert list(found.probabilities) == ["c", "a"]
-    assert task.describe(found) == "c 88.1 %, a 26.9 %"
-    assert task.to_row(found)["probabilities"] == found.probabilities
+    assert found.describe() == "c 88.1 %, a 26.9 %"
+    assert found.to_row()["probabilities"] == found.probabilities

@@ -15,14 +15,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.finetune.examples import ExampleSet, hold_out
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
 from bertkit.tasks.extract import ExtractSettings
-from bertkit.tasks.extract.task import (
-    Extract,
-    ExtractExample,
-    Grams,
-    build_parser,
-    find_best,
-    make_example,
-)
+from bertkit.tasks.extract.task import Extract, ExtractExample, Grams, find_best
 from bertkit.tasks.saved import load_task, save_task
 from bertkit.tokenization.words import split_words
 
@@ -90,7 +83,7 @@ TEXT = "The dog saw a hat. A cat lost. The fox lost the hat."
 
 
 def parse(text: object, summary: object, settings: ExtractSettings = SETTINGS) -> ExtractExample:
-    parser = build_parser(settings, table_of("text", "summary"), needs_answer=True)
+    parser = ExtractExample.build_parser(settings, table_of("text", "summary"), needs_answer=True)
     return parser(record_of(text=text, summary=summary))
 
 
@@ -131,9 +124,9 @@ def test_it_learns_which_sentence_is_the_summary_and_is_saved(tmp_path):
     ]
     assert [found.is_taken for found in one.sentences] == [False, True, False]
     assert none.summary == ""
-    told = json.loads(json.dumps(task.to_json(one)))
+    told = json.loads(json.dumps(one.to_json()))
     assert told["sentences"][1]["probability"] > 0.5
-    assert task.describe(one) == told["summary"]
+    assert one.describe() == told["summary"]
 
 
 def test_a_model_that_learned_nothing_is_told():
@@ -173,7 +166,7 @@ def test_a_sentence_that_is_too_long_is_cut():
 
 
 def test_a_text_without_a_sentence_is_read_and_gives_nothing():
-    example = make_example("* * *", "here", "en")
+    example = TASK.make_example("* * *", "here")
     (encoded,) = TASK.encode([example], TOKENIZER)
     assert encoded.sequences[0].ids == [TOKENIZER.cls_id, TOKENIZER.sep_id]
     assert TASK.decode(example, encoded, np.zeros((2, 2), np.float32)).sentences == ()
@@ -207,15 +200,19 @@ def test_a_row_that_nothing_can_be_learned_from_is_broken(text, summary, words):
 
 
 def test_columns_are_found_or_asked_for():
-    parser = build_parser(SETTINGS, table_of("article", "highlights"), needs_answer=True)
+    parser = ExtractExample.build_parser(
+        SETTINGS, table_of("article", "highlights"), needs_answer=True
+    )
     example = parser(record_of(article=TEXT, highlights="A cat lost."))
     assert (example.summary, len(example.candidates)) == ("A cat lost.", 3)
     with pytest.raises(InputError, match="--summary-column"):
-        build_parser(SETTINGS, table_of("text", "gist"), needs_answer=True)
+        ExtractExample.build_parser(SETTINGS, table_of("text", "gist"), needs_answer=True)
     named = SETTINGS.model_copy(update={"summary_column": "gist"})
-    build_parser(named, table_of("text", "gist"), needs_answer=True)
+    ExtractExample.build_parser(named, table_of("text", "gist"), needs_answer=True)
     assert (
-        build_parser(SETTINGS, table_of("text"), needs_answer=False)(record_of(text=TEXT)).summary
+        ExtractExample.build_parser(SETTINGS, table_of("text"), needs_answer=False)(
+            record_of(text=TEXT)
+        ).summary
         is None
     )
 
@@ -223,7 +220,7 @@ def test_columns_are_found_or_asked_for():
 def test_equal_texts_are_held_out_together():
     texts = [f"The dog saw {number // 4} hats. A cat lost." for number in range(40)]
     examples = [parse(text, f"{number} hats.") for number, text in enumerate(texts)]
-    parts = hold_out(Extract, ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, 0)
+    parts = hold_out(ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, 0)
     train, dev = (
         {one.candidates.sentences for one in part.examples} for part in (parts.train, parts.dev)
     )

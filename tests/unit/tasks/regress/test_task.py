@@ -19,7 +19,6 @@ from bertkit.tasks.regress.task import (
     Regress,
     RegressExample,
     Regression,
-    build_parser,
     list_warnings,
     take_number,
 )
@@ -49,12 +48,15 @@ def test_what_is_no_number_is_a_broken_row(value):
 
 def test_a_record_becomes_an_example():
     table = table_of("sentence1", "sentence2", "score")
-    parse = build_parser(RegressSettings(), table, needs_answer=True)
+    parse = RegressExample.build_parser(RegressSettings(), table, needs_answer=True)
     record = record_of(sentence1="a", sentence2="b", score="3.5")
     assert parse(record) == RegressExample(Texts("a", "b"), 3.5, "t.csv, line 2")
-    assert build_parser(RegressSettings(), table, needs_answer=False)(record).number is None
+    assert (
+        RegressExample.build_parser(RegressSettings(), table, needs_answer=False)(record).number
+        is None
+    )
     with pytest.raises(InputError, match="no column for the label"):
-        build_parser(RegressSettings(), table_of("text"), needs_answer=True)
+        RegressExample.build_parser(RegressSettings(), table_of("text"), needs_answer=True)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +103,8 @@ def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
     assert regress.task == task
     cat, dog = regress(["the cat saw a hat", "the dog saw a hat"])
     assert (cat.value, dog.value) == (pytest.approx(2, abs=0.3), pytest.approx(-1, abs=0.3))
-    assert regress.task.describe(dog) == f"{dog.value:.3f}"
-    assert json.loads(json.dumps(regress.task.to_json(dog))) == {"value": dog.value}
+    assert dog.describe() == f"{dog.value:.3f}"
+    assert json.loads(json.dumps(dog.to_json())) == {"value": dog.value}
 
     (tmp_path / "task.json").unlink()  # what another tool writes
     config = json.loads((tmp_path / "config.json").read_text())
@@ -176,7 +178,7 @@ def test_what_cannot_be_learned_or_loaded_is_refused(tmp_path):
 def test_what_is_read():
     task = Regress(SETTINGS)
     example = task.make_example(("ab", "c"), "here")
-    assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
+    assert (example.num_chars, example.shown) == (3, "ab ||| c")
     assert task.encode([example], TOKENIZER)[0].labels is None
     numbers = [RegressExample(Texts("a"), 1.0), RegressExample(Texts("a"), 2.0)]
     assert len(task.list_warnings(numbers)) == 1

@@ -10,15 +10,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.tasks.tag import TagSettings
-from bertkit.tasks.tag.examples import (
-    TagExample,
-    build_parser,
-    cut_windows,
-    is_blank,
-    list_warnings,
-    make_example,
-    read_tags,
-)
+from bertkit.tasks.tag.examples import TagExample, cut_windows, is_blank, list_warnings, read_tags
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -61,7 +53,7 @@ def test_a_book_takes_little_time():
 
 def read(path, *, needs_answer=True, **settings):
     table = open_records(path)
-    parse = build_parser(TagSettings(**settings), table, needs_answer=needs_answer)
+    parse = TagExample.build_parser(TagSettings(**settings), table, needs_answer=needs_answer)
     return [parse(record) for record in table.records(RowReport(table.name))]
 
 
@@ -118,7 +110,7 @@ def test_columns_may_be_named(tmp_path):
 )
 def test_broken_records_are_told_with_their_place(values, message, tmp_path):
     path = write(tmp_path / "a.jsonl", {"tokens": [], "tags": []})
-    parse = build_parser(TagSettings(), open_records(path), needs_answer=True)
+    parse = TagExample.build_parser(TagSettings(), open_records(path), needs_answer=True)
     with pytest.raises(BrokenRowError, match=f"^line 7 {message}"):
         parse(Record(values, "line 7"))
 
@@ -136,23 +128,27 @@ def test_without_answers_a_text_will_do(tmp_path):
         read(path, needs_answer=False, words_column="w")
     with pytest.raises(InputError, match="no column for the words"):
         read(path)
-    parse = build_parser(TagSettings(), open_records(path), needs_answer=False)
+    parse = TagExample.build_parser(TagSettings(), open_records(path), needs_answer=False)
     with pytest.raises(BrokenRowError, match="has no list in text: 3"):
         parse(Record({"text": 3}, "here"))
 
 
 def test_callers_give_texts_or_words():
-    assert make_example("Ada ran", "here") == TagExample(text="Ada ran", place="here")
-    assert make_example(("Ada",), "here") == TagExample(words=("Ada",), place="here")
-    assert make_example([], "here").words == ()
-    assert make_example({"tokens": ["Ada"]}, "here").words == ("Ada",)
-    assert make_example({"text": "Ada"}, "here").text == "Ada"
+    assert TagExample.from_value("Ada ran", "here", TagSettings()) == TagExample(
+        text="Ada ran", place="here"
+    )
+    assert TagExample.from_value(("Ada",), "here", TagSettings()) == TagExample(
+        words=("Ada",), place="here"
+    )
+    assert TagExample.from_value([], "here", TagSettings()).words == ()
+    assert TagExample.from_value({"tokens": ["Ada"]}, "here", TagSettings()).words == ("Ada",)
+    assert TagExample.from_value({"text": "Ada"}, "here", TagSettings()).text == "Ada"
 
 
 @pytest.mark.parametrize("value", [None, 3, b"Ada", ["Ada", 3], [["Ada"]], {"word": "Ada"}, {1}])
 def test_callers_give_nothing_else(value):
     with pytest.raises(InputError, match=r"^input 2: expected a text or a list of words, got"):
-        make_example(value, "input 2")
+        TagExample.from_value(value, "input 2", TagSettings())
 
 
 def test_odd_sentences_are_counted_and_the_first_is_named():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -11,12 +11,9 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
-from bertkit.inference.engines.engine import Engine
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
-from bertkit.inference.settings import EngineSettings, FillOptions
-from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
-from bertkit.models.open_model import OpenModel
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.inference.settings import FillOptions
+from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
 
@@ -65,23 +62,14 @@ class FillMask(EncoderPipeline[str, FilledText]):
         'door'
 
     Attributes:
-        loaded: the model and its tokenizer.
+        loaded: the model, with a masked-LM head, and its tokenizer.
         engine: the runtime of the encoder.
         options: `top_k` and `targets`.
     """
 
-    loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
-    engine: Engine
     options: FillOptions = field(default_factory=FillOptions)
 
-    bundled = "words"
-
-    @classmethod
-    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
-        """Load any checkpoint with a masked-LM head."""
-        loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
-        loaded = LoadedModel.load(BertForMaskedLM, opened, loading.device)
-        return cls(loaded, start_engine(loaded.model, loading))
+    model_kind = BertForMaskedLM
 
     def encode_window(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
         """Return each text with its token ids, not truncated; no word extends over a [MASK]."""

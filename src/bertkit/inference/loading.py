@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from bertkit.base.errors import InputError, pluralize
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.settings import Settings
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -68,6 +68,19 @@ class LoadedModel(Generic[Model]):
         opened = OpenModel.open(model, revision=revision, bundled="words")
         loaded = kind.from_pretrained(opened).to(choose_device(device))
         return cls(loaded, opened.tokenizer, opened.without_weights())
+
+    def check_pairs(self) -> None:
+        """Raise InputError if the model has no second segment."""
+        if self.model.config.type_vocab_size == 1:
+            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+
+    def choose_length(self, asked: int | None, usual: int | None = None) -> int:
+        """Return the maximum length that was asked for, or else the usual one of the model."""
+        limit = self.model.config.max_position_embeddings
+        max_length = asked or usual or self.max_length
+        if max_length > limit:
+            raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
+        return max_length
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
         """Raise InputError for a text or pair that is empty or too long."""

@@ -1,17 +1,11 @@
 """Next-sentence prediction: the probability that a text follows another."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import Settings
-from bertkit.inference.engines.engine import Engine
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
-from bertkit.inference.settings import EngineSettings
-from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction, BertForPreTraining
-from bertkit.models.open_model import OpenModel
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import Encoding
 
@@ -29,23 +23,12 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         0.98
 
     Attributes:
-        loaded: the model and its tokenizer.
+        loaded: the model, with a next-sentence head, and its tokenizer.
         engine: the runtime of the encoder.
     """
 
-    loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
-    engine: Engine
-    options: Settings = field(default_factory=Settings)
-
-    bundled = "words"
+    model_kind = BertForNextSentencePrediction
     noun = "pair"
-
-    @classmethod
-    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
-        """Load any checkpoint with a next-sentence head."""
-        loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
-        loaded = LoadedModel.load(BertForNextSentencePrediction, opened, loading.device)
-        return cls(loaded, start_engine(loaded.model, loading))
 
     def check(self, named: NamedInput) -> None:
         """Raise InputError for what isn't a pair; its texts are checked when they are encoded."""
@@ -74,15 +57,8 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
         return probabilities
 
-    def decode_window(
-        self, encoded: Sequence[Encoding], computed: Sequence[float]
-    ) -> Sequence[float]:
-        """Return the probabilities as they are."""
-        return computed
-
     def _encode(self, name: str, first: str, second: str) -> Encoding:
-        if self.loaded.model.config.type_vocab_size == 1:
-            raise InputError("this model takes single texts only: its type_vocab_size is 1")
+        self.loaded.check_pairs()
         encoding = self.loaded.tokenizer.encode(first, second)
         segments = encoding.token_type_ids
         # The first segment has two special tokens, [CLS] and [SEP], the second one [SEP].

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, overload
 
@@ -15,6 +15,7 @@ from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.hub import Part
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import (
     EngineName,
     EngineSettings,
@@ -23,6 +24,7 @@ from bertkit.inference.settings import (
     take_settings,
 )
 from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import plan_batches
 from bertkit.reports.notebook import ResultList
@@ -156,9 +158,10 @@ class Pipeline(Loadable, Generic[Input, Result]):
     def compute_window(self, encoded: Any) -> Any:
         """Run the model on an encoded window."""
 
-    @abstractmethod
     def decode_window(self, encoded: Any, computed: Any) -> Iterable[Result]:
-        """Make the results of a window, one for each input."""
+        """Make the results of a window, one for each input; by default what was computed."""
+        results: Iterable[Result] = computed
+        return results
 
     @overload
     def __call__(self, inputs: list[Input], /, **options: Any) -> list[Result]: ...
@@ -285,10 +288,32 @@ class Pipeline(Loadable, Generic[Input, Result]):
             raise
 
 
+@dataclass(frozen=True)
 class EncoderPipeline(Pipeline[Input, Result]):
-    """A pipeline over an encoder, which an engine computes in batches of sequences."""
+    """A pipeline over an encoder with a head; an engine computes batches of sequences.
 
+    Attributes:
+        loaded: the model and its tokenizer.
+        engine: the runtime of the encoder.
+    """
+
+    loaded: LoadedModel[Any]
     engine: Engine
+    options: Settings = field(default_factory=Settings)
+
+    bundled = "words"
+    model_kind: ClassVar[type[PretrainedBert]]
+
+    @classmethod
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load any checkpoint that has the head."""
+        loaded = LoadedModel.load(cls.find_kind(opened), opened, loading.device)
+        return cls(loaded, start_engine(cast("HasEncoder", loaded.model), loading))
+
+    @classmethod
+    def find_kind(cls, opened: OpenModel) -> type[PretrainedBert]:
+        """Return the kind of model to load."""
+        return cls.model_kind
 
     def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
 from bertkit.inference.engines.choice import find_device
-from bertkit.inference.engines.engine import Engine, TorchEngine
+from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
@@ -167,10 +167,10 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def encode_window(self, inputs: list[Example]) -> EncodedExamples[Example]:
         """Return examples with their token ids."""
         encoded = self.task.encode(inputs, self.loaded.tokenizer)
-        num_segments = self.loaded.model.config.type_vocab_size
         sequences = (sequence for one in encoded for sequence in one.sequences)
-        if num_segments < 2 and any(1 in sequence.segments for sequence in sequences):
-            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+        has_one_segment = self.loaded.model.config.type_vocab_size == 1
+        if has_one_segment and any(1 in sequence.segments for sequence in sequences):
+            self.loaded.check_pairs()
         return EncodedExamples(inputs, encoded)
 
     def divide(self, encoded: EncodedExamples[Example]) -> Iterator[EncodedExamples[Example]]:
@@ -214,10 +214,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             states = self.engine(batch)
             tokens = states[0] if len(states) == 1 else torch.cat(states, dim=1)
             scores = model.head_scores(tokens, placed)
-        if not scores.isfinite().all():
-            raise NonFiniteError(
-                "the model's logits aren't finite; check the model with `bertkit inspect`"
-            )
+        check_finite(scores, "the model's logits")
         return scores
 
 

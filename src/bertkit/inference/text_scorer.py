@@ -7,25 +7,22 @@ the whole text but the token that it predicts, so there is one query per token.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
 
-from bertkit.base.errors import InputError, NonFiniteError
+from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import Settings
 from bertkit.data.tables.record import BrokenRowError, Record, RowReport
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.inference.engines.engine import Engine
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput, start_engine
-from bertkit.inference.settings import EngineSettings
-from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, BertLMHeadModel
+from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.models.bert.heads import BertForMaskedLM, BertLMHeadModel
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
@@ -162,25 +159,17 @@ class TextScorer(EncoderPipeline[str, TextScore]):
         engine: the runtime of the encoder.
     """
 
-    loaded: LoadedModel[BertLMHeadModel | BertForMaskedLM | BertForPreTraining]
-    engine: Engine
-    options: Settings = field(default_factory=Settings)
-
-    bundled = "words"
     window_chars = WINDOW_CHARS
 
     @classmethod
-    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
-        """Load a left-to-right model, or one with a masked-LM head."""
-        kind = BertLMHeadModel if opened.is_causal else BertForMaskedLM
-        loaded: LoadedModel[BertLMHeadModel | BertForMaskedLM | BertForPreTraining]
-        loaded = LoadedModel.load(kind, opened, loading.device)
-        return cls(loaded, start_engine(loaded.model, loading))
+    def find_kind(cls, opened: OpenModel) -> type[PretrainedBert]:
+        """Return a left-to-right model, or one with a masked-LM head."""
+        return BertLMHeadModel if opened.is_causal else BertForMaskedLM
 
     @property
     def is_left_to_right(self) -> bool:
         """Whether each token is predicted from those before it only."""
-        return self.loaded.model.config.is_decoder
+        return bool(self.loaded.model.config.is_decoder)
 
     def encode_window(self, inputs: list[NamedInput]) -> list[ScorableText]:
         """Tokenize texts, and list their queries."""
@@ -232,8 +221,7 @@ class TextScorer(EncoderPipeline[str, TextScore]):
             scores = self.loaded.model.score_words(some).float()
             logs.append(scores.gather(1, expected[:, None])[:, 0] - scores.logsumexp(dim=-1))
         all_logs = torch.cat(logs).double()
-        if not all_logs.isfinite().all():
-            raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
+        check_finite(all_logs, "the model's scores")
         by_query = torch.split(all_logs, [len(query.places) for query in batch])
         return [float(each.sum()) for each in by_query]
 

@@ -142,13 +142,12 @@ class InspectedModel(LoadsFromFolder):
                 given to a model that takes single texts.
         """
         encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
-        config = self.model.config
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
         self.loaded.check_text("the text", len(encoding.ids), is_empty=False)
-        if pair is not None and config.type_vocab_size < 2:
-            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+        if pair is not None:
+            self.loaded.check_pairs()
         return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
 
     @torch.inference_mode()

@@ -244,10 +244,6 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         """Encode texts as token ids."""
         return self.text_encoder([named.value for named in inputs])
 
-    def decode_window(self, encoded: EncodedTexts, computed: Vectors) -> Iterable[Vectors]:
-        """Return the rows as they are."""
-        return computed
-
     def count(self, encoded: EncodedTexts, computed: Vectors) -> TextCounts:
         """Return the statistics of a window's texts."""
         return encoded.counts
@@ -304,11 +300,8 @@ def build_text_encoder(
     head: SentenceHead,
 ) -> TextEncoder:
     """Build the text encoder from the folder's defaults and the settings that override them."""
-    limit = loaded.model.config.max_position_embeddings
-    default = sentences.max_seq_length if sentences else loaded.max_length
-    max_length = settings.max_length or default
-    if max_length > limit:
-        raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
+    usual = sentences.max_seq_length if sentences else None
+    max_length = loaded.choose_length(settings.max_length, usual)
     room = max_length - NUM_SPECIAL
     if room < 1:
         raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import InputError, NonFiniteError, SettingsError, pluralize
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.inference.embeddings.settings import FeatureSettings
-from bertkit.inference.engines.engine import Engine, resolve_layers
+from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches, start_engine
 from bertkit.inference.settings import EngineSettings
@@ -35,15 +35,19 @@ CHARS_PER_TOKEN = 64  # far more than any token has, apart from white space
 class PairEncoder:
     """Encodes and truncates texts and pairs, and counts problems found in them."""
 
-    tokenizer: Tokenizer
+    loaded: LoadedModel[BertModel]
     max_length: int  # in tokens, special ones included; the longer text of a pair is cut first
-    has_pairs: bool  # whether the model has a second segment
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return self.loaded.tokenizer
 
     def __call__(self, text: TextOrPair) -> "EncodedFeatureText":
         """Encode one text or pair; any content is accepted."""
         parts = text if isinstance(text, tuple) else (text,)
-        if len(parts) == 2 and not self.has_pairs:
-            raise InputError("this model takes single texts only: its type_vocab_size is 1")
+        if len(parts) == 2:
+            self.loaded.check_pairs()
         encoding = self.tokenizer.encode(*map(self._head, parts))
         is_truncated = len(encoding) > self.max_length
         if is_truncated:
@@ -252,12 +256,6 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         lengths = list(map(len, encoded))
         return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self._extract)
 
-    def decode_window(
-        self, encoded: list[EncodedFeatureText], computed: list[TextFeatures]
-    ) -> list[TextFeatures]:
-        """Return the features as they are."""
-        return computed
-
     def count(self, encoded: list[EncodedFeatureText], computed: object) -> TextCounts:
         """Return the statistics of some texts."""
         counts = TextCounts()
@@ -266,12 +264,7 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         return counts
 
     def _build_encoder(self, options: FeatureSettings) -> PairEncoder:
-        config = self.loaded.model.config
-        limit = config.max_position_embeddings
-        max_length = options.max_length or self.loaded.max_length
-        if max_length > limit:
-            raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
-        return PairEncoder(self.loaded.tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
+        return PairEncoder(self.loaded, self.loaded.choose_length(options.max_length))
 
     @torch.inference_mode()
     def _extract(self, texts: Sequence[EncodedFeatureText]) -> list[TextFeatures]:
@@ -306,9 +299,6 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
 
 def as_array(features: Float[Tensor, "..."]) -> Array:
     """Convert features to NumPy; raise NonFiniteError if they aren't finite."""
-    if not features.isfinite().all():
-        raise NonFiniteError(
-            "the model's features aren't finite; check the model with `bertkit inspect`"
-        )
+    check_finite(features, "the model's features")
     array: Array = features.float().cpu().numpy()
     return array

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, pluralize
+from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.huggingface import is_own_network
 from bertkit.inference.embeddings.settings import WordVectorSettings
-from bertkit.inference.engines.engine import Engine, resolve_layers
+from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import Loadable, start_engine
 from bertkit.models.bert.encoder import BertModel
@@ -235,11 +235,7 @@ class WordVectors(Loadable):
     def _lengths(self) -> Float[Tensor, " entries"]:
         """The lengths of these vectors, for the cosine."""
         lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
-        if not lengths.isfinite().all():
-            raise NonFiniteError(
-                f"the vectors of layer {self.layer} aren't finite; check the model"
-                " with `bertkit inspect`"
-            )
+        check_finite(lengths, f"the vectors of layer {self.layer}")
         return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # cosine 0 for zero vectors
 
     def _read_alone(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
@@ -47,6 +47,12 @@ def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, 
                 f" {num_hidden_layers}, or -{num_hidden_layers} to -1 from the end"
             )
     return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in requested)
+
+
+def check_finite(values: Float[Tensor, "..."], what: str) -> None:
+    """Raise NonFiniteError if a value that a model gave isn't finite; `what` names the values."""
+    if not values.isfinite().all():
+        raise NonFiniteError(f"{what} aren't finite; check the model with `bertkit inspect`")
 
 
 # On a CPU a batch should fit in the cache; a GPU needs work for all its cores.

@@ -26,7 +26,7 @@ from torch import Tensor
 from bertkit.base.errors import SettingsError
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.inference.onnx.graph import GraphPrecision, OnnxGraph, import_extra
-from bertkit.inference.onnx.packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
+from bertkit.inference.onnx.packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, PackedWriter
 from bertkit.inference.settings import Precision
 from bertkit.nn.packing import PackedBatch
 from bertkit.training.processor import has_native_int8
@@ -163,12 +163,10 @@ class OnnxEngine:
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
         STARTED_ENGINES.add(self)
-        graph = OnnxGraph(OPSET)
-        encoder, config = self._model.encoder, self._model.config
+        graph, config = OnnxGraph(OPSET), self._model.config
         kind: GraphPrecision = "int8" if self.precision == "int8" else "fp32"
-        outputs = write_packed(
-            graph, encoder, config, self._given, is_mixed=is_mixed, precision=kind
-        )
+        writer = PackedWriter(graph, config, kind, is_mixed=is_mixed)
+        outputs = writer.write(self._model.encoder, self._given)
         shapes = dict.fromkeys(outputs, ("tokens", config.hidden_size))
         model = graph.build(MIXED_INPUTS if is_mixed else UNIFORM_INPUTS, shapes)
         return OnnxSession(

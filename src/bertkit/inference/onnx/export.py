@@ -15,9 +15,9 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_file, write_file
 from bertkit.checkpoints.file_names import ONNX_DATA_FILE, ONNX_FILE
 from bertkit.checkpoints.sentence_transformers import SentenceModel
-from bertkit.inference.onnx.graph import OnnxGraph, Shape
+from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
-from bertkit.inference.onnx.padded import OPSET, count_features, write_sentence
+from bertkit.inference.onnx.padded import OPSET, PaddedWriter, count_features, write_sentence
 from bertkit.models.bert.pretrained import PretrainedBert
 
 MAX_INLINE_BYTES = 1 << 30
@@ -38,15 +38,10 @@ def write_onnx(
     `sentences` is given.
     """
     graph = OnnxGraph(OPSET, their_name)
-    outputs: Outputs = kind.write(graph, model, precision)
+    outputs: Outputs = kind.write(PaddedWriter(graph, model.config, precision), model)
     if sentences is not None:
-        vectors: dict[str, Shape] = {
-            write_sentence(graph, sentences, "last_hidden_state"): (
-                "batch",
-                count_features(sentences),
-            )
-        }
-        outputs |= vectors
+        vectors = write_sentence(graph, sentences, "last_hidden_state")
+        outputs[vectors] = ("batch", count_features(sentences))
     proto = graph.build(kind.inputs, outputs)
     records: dict[str, FileRecord] = {}
     if sum(weight.nbytes for weight in graph.weights.values()) > MAX_INLINE_BYTES:

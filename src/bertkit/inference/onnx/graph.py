@@ -8,9 +8,10 @@ Source: onnx.ai, "Open Neural Network Exchange Intermediate Representation", and
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int8
@@ -18,7 +19,11 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints.onnx_file import PRODUCER, SCALE, TRANSPOSED
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder
+from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock
+from bertkit.nn.embeddings import Embeddings
 
 MICROSOFT = "com.microsoft"  # ONNX Runtime's own operators, all of version 1
 ELEMENT_TYPES = {
@@ -73,6 +78,20 @@ class OnnxGraph:
         self._opsets.setdefault(domain, 1)
         self._add(operator, inputs, [name], domain=domain, **attributes)
         return name
+
+    def norm(self, name: str, norm: nn.LayerNorm, values: str, output: str = "") -> str:
+        """Add a layer norm with its weights."""
+        weights = (
+            self.weight(f"{name}.weight", norm.weight),
+            self.weight(f"{name}.bias", norm.bias),
+        )
+        kind = "LayerNormalization"
+        return self.node(kind, values, *weights, output=output, axis=-1, epsilon=norm.eps)
+
+    def take(self, values: str, index: int, *, axis: int, output: str = "") -> str:
+        """Add the choice of the values at an index of an axis, without that axis."""
+        chosen = self.node("Gather", values, self.constant([index]), axis=axis)
+        return self.node("Squeeze", chosen, self.constant([axis]), output=output)
 
     def quantize(self, values: str) -> tuple[str, str, str]:
         """Add a node that quantizes values, once; return the names of integers, scale and zero."""
@@ -149,8 +168,6 @@ def import_extra(package: str) -> Any:
 
 
 Activation: TypeAlias = Callable[[OnnxGraph, str], str]
-WriteLinear: TypeAlias = Callable[[OnnxGraph, str, nn.Linear, str], str]
-Multiply: TypeAlias = Callable[[OnnxGraph, str, str, Tensor, Tensor], str]
 GraphPrecision: TypeAlias = Literal["fp32", "int8"]
 
 
@@ -199,58 +216,85 @@ ACTIVATION_NODES: dict[str, Activation] = {
 }
 
 
-def write_after_attention(
-    graph: OnnxGraph,
-    name: str,
-    layer: EncoderBlock,
-    inputs: tuple[str, str],
-    parts: tuple[WriteLinear, Activation],
-    output: str = "",
-) -> str:
-    """Write the part of a block after attention; `inputs` are the block's input and the context.
+class EncoderWriter(ABC):
+    """Writes an encoder's nodes; a subclass says how a batch lies in the graph's tensors."""
 
-    `parts` say how this graph writes linear layers and the activation.
-    """
-    (tokens, context), (write_linear, activate) = inputs, parts
-    feed_forward = layer.feed_forward
-    mixed = write_linear(graph, f"{name}.attention.output", layer.attention.output, context)
-    tokens = add_norm(graph, f"{name}.attention_norm", layer.attention_norm, mixed, tokens)
-    inner = write_linear(graph, f"{name}.feed_forward.up", feed_forward.up, tokens)
-    inner = activate(graph, inner)
-    outer = write_linear(graph, f"{name}.feed_forward.down", feed_forward.down, inner)
-    norm = layer.feed_forward_norm
-    return add_norm(graph, f"{name}.feed_forward_norm", norm, outer, tokens, output)
+    activations: ClassVar[Mapping[str, Activation]] = ACTIVATION_NODES
 
+    def __init__(
+        self, graph: OnnxGraph, config: BertConfig, precision: GraphPrecision = "fp32"
+    ) -> None:
+        self.graph, self.config, self.precision = graph, config, precision
 
-def add_norm(
-    graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, residual: str, output: str = ""
-) -> str:
-    """Add the residual, then normalize."""
-    summed = graph.node("Add", values, residual)
-    weights = (graph.weight(f"{name}.weight", norm.weight), graph.weight(f"{name}.bias", norm.bias))
-    return graph.node(
-        "LayerNormalization", summed, *weights, axis=-1, epsilon=norm.eps, output=output
-    )
+    def write_layers(
+        self, encoder: BertEncoder, ids: tuple[str, str], num_layers: int, output: str = ""
+    ) -> list[str]:
+        """Write the first layers for token ids and segments; return the names of their states.
 
+        Layer 0 is the output of the embeddings, n that of block n; `output` names the last one.
+        """
+        states = [self._write_embeddings(encoder.embeddings, *ids)]
+        for number in range(num_layers):
+            layer, named = encoder.layers[number], output if number == num_layers - 1 else ""
+            assert isinstance(layer, EncoderBlock)
+            states.append(self._write_block(f"encoder.layers.{number}", layer, states[-1], named))
+        return states
 
-def take_first(graph: OnnxGraph, tokens: str) -> str:
-    """Return the states of each text's first token, `[batch, hidden]`."""
-    return take(graph, tokens, 0, axis=1)
+    @abstractmethod
+    def write_positions(self, positions: str, input_ids: str) -> str:
+        """Write the choice of the position embedding of each token."""
 
+    @abstractmethod
+    def write_attention(self, attention: SelfAttention, parts: Iterable[str]) -> str:
+        """Write attention without its output layer.
 
-def take(graph: OnnxGraph, values: str, index: int, *, axis: int, output: str = "") -> str:
-    """Return the values at an index of an axis, without that axis."""
-    chosen = graph.node("Gather", values, graph.constant([index]), axis=axis)
-    return graph.node("Squeeze", chosen, graph.constant([axis]), output=output)
+        The products that make queries, keys and values are written as `parts` yields them.
+        """
+
+    @abstractmethod
+    def write_product(self, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
+        """Write the product of values with a float32 matrix, plus a bias."""
+
+    def _write_embeddings(self, embeddings: Embeddings, input_ids: str, token_type_ids: str) -> str:
+        name, graph = "encoder.embeddings", self.graph
+        words = graph.weight(f"{name}.word.weight", embeddings.word.weight)
+        segments = graph.weight(f"{name}.token_type.weight", embeddings.token_type.weight)
+        positions = graph.weight(f"{name}.position.weight", embeddings.position.weight)
+        position = self.write_positions(positions, input_ids)
+        word = graph.node("Gather", words, input_ids)
+        segment = graph.node("Gather", segments, token_type_ids)
+        summed = graph.node("Add", word, segment)
+        return graph.norm(f"{name}.norm", embeddings.norm, graph.node("Add", summed, position))
+
+    def _write_block(self, name: str, layer: EncoderBlock, tokens: str, output: str) -> str:
+        graph, attention, feed_forward = self.graph, layer.attention, layer.feed_forward
+        linear = attention.query_key_value
+        weights, biases = linear.weight.chunk(3), linear.bias.chunk(3)
+        parts = (
+            self._multiply(f"{name}.attention.{part}", tokens, weight, bias)
+            for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True)
+        )
+        context = self.write_attention(attention, parts)
+        mixed = self._write_linear(f"{name}.attention.output", attention.output, context)
+        mixed = graph.node("Add", mixed, tokens)
+        tokens = graph.norm(f"{name}.attention_norm", layer.attention_norm, mixed)
+        inner = self._write_linear(f"{name}.feed_forward.up", feed_forward.up, tokens)
+        inner = self.activations[self.config.hidden_act](graph, inner)
+        outer = self._write_linear(f"{name}.feed_forward.down", feed_forward.down, inner)
+        outer = graph.node("Add", outer, tokens)
+        return graph.norm(f"{name}.feed_forward_norm", layer.feed_forward_norm, outer, output)
+
+    def _write_linear(self, name: str, linear: nn.Linear, values: str) -> str:
+        return self._multiply(name, values, linear.weight, linear.bias)
+
+    def _multiply(self, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
+        if self.precision == "int8":
+            return multiply_int8(self.graph, name, values, weight, bias)
+        return self.write_product(name, values, weight, bias)
 
 
 LARGEST = 127  # -128 isn't used, so that a weight and its negative are equally exact
 FLOAT = 1  # ONNX's number of the type
-
-
-def write_int8_linear(graph: OnnxGraph, name: str, linear: nn.Linear, values: str) -> str:
-    """Write a linear layer with an int8 matrix; return the name of its output, float32."""
-    return multiply_int8(graph, name, values, linear.weight, linear.bias)
 
 
 def multiply_int8(

@@ -11,14 +11,8 @@ import torch
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import their_names
 from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
-from bertkit.inference.onnx.graph import ACTIVATION_NODES, GraphPrecision, OnnxGraph, Shape, take
-from bertkit.inference.onnx.padded import (
-    INPUT_NAMES,
-    write_encoder,
-    write_linear,
-    write_pooler,
-    write_pooling,
-)
+from bertkit.inference.onnx.graph import Shape
+from bertkit.inference.onnx.padded import INPUT_NAMES, PaddedWriter, write_pooling
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
@@ -45,7 +39,7 @@ class ExportedKind(NamedTuple):
 
     kind: type[PretrainedBert]
     # adds the nodes to a graph; returns its outputs, name → shape
-    write: Callable[[OnnxGraph, Any, GraphPrecision], Outputs]
+    write: Callable[[PaddedWriter, Any], Outputs]
     input_shape: Shape = ("batch", "length")  # of each of `INPUT_NAMES`
 
     @property
@@ -84,107 +78,86 @@ def their_name(name: str) -> str:
     return their_names(ours)[0] + suffix
 
 
-def write_bert(graph: OnnxGraph, model: BertModel, precision: GraphPrecision) -> Outputs:
+def write_bert(writer: PaddedWriter, model: BertModel) -> Outputs:
     """Write the encoder, and the pooler if there is one."""
     size = model.config.hidden_size
-    tokens = write_encoder(
-        graph, model.encoder, model.config, precision, output="last_hidden_state"
-    )
+    tokens = writer.write_encoder(model.encoder, output="last_hidden_state")
     outputs: Outputs = {tokens: ("batch", "length", size)}
     if model.pooler is not None:
-        outputs[write_pooler(graph, model.pooler, tokens, "pooler_output")] = ("batch", size)
+        outputs[writer.write_pooler(model.pooler, tokens, "pooler_output")] = ("batch", size)
     return outputs
 
 
-def write_sequence_labels(
-    graph: OnnxGraph, model: BertForSequenceClassification, precision: GraphPrecision
-) -> Outputs:
+def write_sequence_labels(writer: PaddedWriter, model: BertForSequenceClassification) -> Outputs:
     """Write a classifier or regressor of sequences."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    pooled = write_pooler(graph, model.pooler, tokens)
-    logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
+    pooled = writer.write_pooler(model.pooler, writer.write_encoder(model.encoder))
+    logits = writer.write_head("classifier", model.classifier, pooled, "logits")
     return {logits: ("batch", model.config.num_labels)}
 
 
-def write_pooled_labels(
-    graph: OnnxGraph, model: BertFeatureBased, precision: GraphPrecision
-) -> Outputs:
+def write_pooled_labels(writer: PaddedWriter, model: BertFeatureBased) -> Outputs:
     """Write a classifier or regressor of pooled tokens."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    pooled = write_pooling(graph, (model.head.pooling,), tokens)
-    logits = write_linear(graph, "classifier", model.classifier, pooled, "logits")
+    tokens = writer.write_encoder(model.encoder)
+    pooled = write_pooling(writer.graph, (model.head.pooling,), tokens)
+    logits = writer.write_head("classifier", model.classifier, pooled, "logits")
     return {logits: ("batch", model.config.num_labels)}
 
 
-def write_choices(
-    graph: OnnxGraph, model: BertForMultipleChoice, precision: GraphPrecision
-) -> Outputs:
+def write_choices(writer: PaddedWriter, model: BertForMultipleChoice) -> Outputs:
     """Write a multiple-choice model, whose inputs are `[batch, choices, length]`."""
+    graph = writer.graph
     sizes = graph.node("Shape", "input_ids")
     length = graph.node("Gather", sizes, graph.constant([2]))
     rows = graph.node("Concat", graph.constant([-1]), length, axis=0)
     ids, mask, segments = (graph.node("Reshape", name, rows) for name in INPUT_NAMES)
-    tokens = write_encoder(graph, model.encoder, model.config, precision, (ids, mask, segments))
-    pooled = write_pooler(graph, model.pooler, tokens)
-    scores = write_linear(graph, "classifier", model.classifier, pooled)
+    pooled = writer.write_pooler(
+        model.pooler, writer.write_encoder(model.encoder, (ids, mask, segments))
+    )
+    scores = writer.write_head("classifier", model.classifier, pooled)
     shape = graph.node("Gather", sizes, graph.constant([0, 1]))
     return {graph.node("Reshape", scores, shape, output="logits"): ("batch", "choices")}
 
 
-def write_token_labels(
-    graph: OnnxGraph, model: BertForTokenClassification, precision: GraphPrecision
-) -> Outputs:
+def write_token_labels(writer: PaddedWriter, model: BertForTokenClassification) -> Outputs:
     """Write a classifier of tokens."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    logits = write_linear(graph, "classifier", model.classifier, tokens, "logits")
+    tokens = writer.write_encoder(model.encoder)
+    logits = writer.write_head("classifier", model.classifier, tokens, "logits")
     return {logits: ("batch", "length", model.config.num_labels)}
 
 
-def write_answers(
-    graph: OnnxGraph, model: BertForQuestionAnswering, precision: GraphPrecision
-) -> Outputs:
+def write_answers(writer: PaddedWriter, model: BertForQuestionAnswering) -> Outputs:
     """Write an extractive question answering model."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    scores = write_linear(graph, "qa_outputs", model.qa_outputs, tokens)
-    names = ("start_logits", "end_logits")
+    tokens = writer.write_encoder(model.encoder)
+    scores = writer.write_head("qa_outputs", model.qa_outputs, tokens)
     return {
-        take(graph, scores, index, axis=2, output=name): ("batch", "length")
-        for index, name in enumerate(names)
+        writer.graph.take(scores, index, axis=2, output=name): ("batch", "length")
+        for index, name in enumerate(("start_logits", "end_logits"))
     }
 
 
-def write_words(graph: OnnxGraph, model: WordScoringBert, precision: GraphPrecision) -> Outputs:
+def write_words(writer: PaddedWriter, model: WordScoringBert) -> Outputs:
     """Write a masked language model."""
-    return _write_words(graph, model, write_encoder(graph, model.encoder, model.config, precision))
+    return _write_words(writer, model, writer.write_encoder(model.encoder))
 
 
-def write_pairs(
-    graph: OnnxGraph, model: BertForNextSentencePrediction, precision: GraphPrecision
-) -> Outputs:
+def write_pairs(writer: PaddedWriter, model: BertForNextSentencePrediction) -> Outputs:
     """Write a next sentence model."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    return _write_pairs(graph, model, tokens, "logits")
+    return _write_pairs(writer, model, writer.write_encoder(model.encoder), "logits")
 
 
-def write_pretraining(
-    graph: OnnxGraph, model: BertForPreTraining, precision: GraphPrecision
-) -> Outputs:
+def write_pretraining(writer: PaddedWriter, model: BertForPreTraining) -> Outputs:
     """Write a model with both heads of pre-training."""
-    tokens = write_encoder(graph, model.encoder, model.config, precision)
-    pairs = _write_pairs(graph, model, tokens, "seq_relationship_logits")
-    return {**_write_words(graph, model, tokens), **pairs}
+    tokens = writer.write_encoder(model.encoder)
+    pairs = _write_pairs(writer, model, tokens, "seq_relationship_logits")
+    return {**_write_words(writer, model, tokens), **pairs}
 
 
-def _write_words(graph: OnnxGraph, model: WordScoringBert, tokens: str) -> Outputs:
+def _write_words(writer: PaddedWriter, model: WordScoringBert, tokens: str) -> Outputs:
     """Write the masked LM head; its product reads the word embeddings where they are."""
-    head, config = model.masked_lm, model.config
-    dense = write_linear(graph, "masked_lm.dense", head.dense, tokens)
-    active = ACTIVATION_NODES[config.hidden_act](graph, dense)
-    weights = (
-        graph.weight("masked_lm.norm.weight", head.norm.weight),
-        graph.weight("masked_lm.norm.bias", head.norm.bias),
-    )
-    features = graph.node("LayerNormalization", active, *weights, axis=-1, epsilon=head.norm.eps)
+    graph, head, config = writer.graph, model.masked_lm, model.config
+    dense = writer.write_head("masked_lm.dense", head.dense, tokens)
+    active = writer.activations[config.hidden_act](graph, dense)
+    features = graph.norm("masked_lm.norm", head.norm, active)
     words = graph.weight("encoder.embeddings.word.weight", model.encoder.embeddings.word.weight)
     scores = graph.node("MatMul", features, graph.node("Transpose", words, perm=[1, 0]))
     bias = graph.weight("masked_lm.bias", head.bias)
@@ -193,13 +166,14 @@ def _write_words(graph: OnnxGraph, model: WordScoringBert, tokens: str) -> Outpu
 
 
 def _write_pairs(
-    graph: OnnxGraph,
+    writer: PaddedWriter,
     model: BertForNextSentencePrediction | BertForPreTraining,
     tokens: str,
     output: str,
 ) -> Outputs:
-    pooled = write_pooler(graph, model.pooler, tokens)
-    return {write_linear(graph, "next_sentence", model.next_sentence, pooled, output): ("batch", 2)}
+    pooled = writer.write_pooler(model.pooler, tokens)
+    logits = writer.write_head("next_sentence", model.next_sentence, pooled, output)
+    return {logits: ("batch", 2)}
 
 
 EXPORTED: dict[str, ExportedKind] = {

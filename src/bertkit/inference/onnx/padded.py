@@ -6,7 +6,7 @@ them, and ONNX Runtime fuses these nodes into its own fast operators, except for
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from torch import Tensor, nn
 
@@ -14,25 +14,15 @@ from bertkit.checkpoints.onnx_file import SENTENCE, TRANSPOSED
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.graph import (
-    ACTIVATION_NODES,
     Activation,
-    GraphPrecision,
-    Multiply,
+    EncoderWriter,
     OnnxGraph,
-    add_norm,
-    multiply_int8,
     operator,
-    take_first,
-    write_after_attention,
     write_gelu,
-    write_int8_linear,
     write_silu,
 )
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.block import EncoderBlock
-from bertkit.nn.embeddings import Embeddings
 
 OPSET = 17
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
@@ -40,97 +30,63 @@ INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
 MASKED_SCORE = -1e4
 
 
-def write_encoder(
-    graph: OnnxGraph,
-    encoder: BertEncoder,
-    config: BertConfig,
-    precision: GraphPrecision = "fp32",
-    inputs: tuple[str, str, str] = INPUT_NAMES,
-    output: str = "",
-) -> str:
-    """Write the nodes of an encoder; return the name of its output, `[batch, length, hidden]`.
+class PaddedWriter(EncoderWriter):
+    """Writes an encoder and heads for padded batches; encoder states are `[batch, length, hidden]`.
 
-    The inputs are token ids, attention mask and segments, `[batch, length]`.
+    In int8, only the encoder's matrices are integers.
     """
-    input_ids, attention_mask, token_type_ids = inputs
-    present = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))
-    absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", present, to=1))
-    mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
-    tokens = _write_embeddings(graph, encoder.embeddings, input_ids, token_type_ids)
-    is_int8 = precision == "int8"
-    multiply = multiply_int8 if is_int8 else _multiply
-    parts = (write_int8_linear if is_int8 else write_linear, ACTIVATION_NODES[config.hidden_act])
-    for number, layer in enumerate(encoder.layers):
-        assert isinstance(layer, EncoderBlock)
-        name, is_last = f"encoder.layers.{number}", number == len(encoder.layers) - 1
-        attended = (tokens, mask)
-        context = _write_attention(graph, f"{name}.attention", layer.attention, attended, multiply)
-        named = output if is_last else ""
-        tokens = write_after_attention(graph, name, layer, (tokens, context), parts, named)
-    return tokens
 
+    _mask = ""
 
-def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str, output: str = "") -> str:
-    """Write the pooler; return the name of its output, `[batch, hidden]`."""
-    dense = write_linear(graph, "pooler.dense", pooler.dense, take_first(graph, tokens))
-    return graph.node("Tanh", dense, output=output)
+    def write_encoder(
+        self, encoder: BertEncoder, inputs: tuple[str, str, str] = INPUT_NAMES, output: str = ""
+    ) -> str:
+        """Write an encoder; the inputs are ids, attention mask and segments, `[batch, length]`."""
+        graph, (input_ids, attention_mask, token_type_ids) = self.graph, inputs
+        present = graph.node("Unsqueeze", attention_mask, graph.constant([1, 2]))
+        absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", present, to=1))
+        self._mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
+        ids = (input_ids, token_type_ids)
+        return self.write_layers(encoder, ids, len(encoder.layers), output)[-1]
 
+    def write_pooler(self, pooler: Pooler, tokens: str, output: str = "") -> str:
+        """Write the pooler; return the name of its output, `[batch, hidden]`."""
+        first = self.graph.take(tokens, 0, axis=1)
+        return self.graph.node(
+            "Tanh", self.write_head("pooler.dense", pooler.dense, first), output=output
+        )
 
-def _write_embeddings(
-    graph: OnnxGraph, embeddings: Embeddings, input_ids: str, token_type_ids: str
-) -> str:
-    name = "encoder.embeddings"
-    words = graph.weight(f"{name}.word.weight", embeddings.word.weight)
-    segments = graph.weight(f"{name}.token_type.weight", embeddings.token_type.weight)
-    positions = graph.weight(f"{name}.position.weight", embeddings.position.weight)
-    length = graph.node("Shape", input_ids, start=1, end=2)
-    zero = graph.constant([0])
-    place = graph.node("Slice", positions, zero, length, zero)
-    word = graph.node("Gather", words, input_ids)
-    segment = graph.node("Gather", segments, token_type_ids)
-    summed = graph.node("Add", word, segment)
-    return add_norm(graph, f"{name}.norm", embeddings.norm, summed, place)
+    def write_head(self, name: str, linear: nn.Linear, values: str, output: str = "") -> str:
+        """Write a linear layer of a head, in float32."""
+        product = self.write_product(name, values, linear.weight, linear.bias)
+        return self.graph.node("Identity", product, output=output) if output else product
 
+    def write_positions(self, positions: str, input_ids: str) -> str:
+        """Write the choice of the position embedding of each column."""
+        length = self.graph.node("Shape", input_ids, start=1, end=2)
+        zero = self.graph.constant([0])
+        return self.graph.node("Slice", positions, zero, length, zero)
 
-def _write_attention(
-    graph: OnnxGraph,
-    name: str,
-    attention: SelfAttention,
-    inputs: tuple[str, str],
-    multiply: Multiply,
-) -> str:
-    tokens, mask = inputs
-    hidden_size = attention.output.in_features
-    num_features = hidden_size // attention.num_heads
-    split = graph.constant([0, 0, attention.num_heads, num_features])
-    heads: list[str] = []
-    weights = attention.query_key_value.weight.chunk(3)
-    biases = attention.query_key_value.bias.chunk(3)
-    for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        biased = multiply(graph, f"{name}.{part}", tokens, weight, bias)
-        order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
-        heads.append(graph.node("Transpose", graph.node("Reshape", biased, split), perm=order))
-    query, key, value = heads
-    scores = graph.node(
-        "Div", graph.node("MatMul", query, key), graph.constant(math.sqrt(num_features))
-    )
-    shares = graph.node("Softmax", graph.node("Add", scores, mask), axis=3)
-    context = graph.node("Transpose", graph.node("MatMul", shares, value), perm=[0, 2, 1, 3])
-    return graph.node("Reshape", context, graph.constant([0, 0, hidden_size]))
+    def write_attention(self, attention: SelfAttention, parts: Iterable[str]) -> str:
+        """Write attention without its output layer."""
+        graph, hidden_size = self.graph, attention.output.in_features
+        num_features = hidden_size // attention.num_heads
+        split = graph.constant([0, 0, attention.num_heads, num_features])
+        query, key, value = (
+            graph.node("Transpose", graph.node("Reshape", part, split), perm=order)
+            for part, order in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True)
+        )
+        product, root = graph.node("MatMul", query, key), graph.constant(math.sqrt(num_features))
+        scores = graph.node("Add", graph.node("Div", product, root), self._mask)
+        shares = graph.node("Softmax", scores, axis=3)
+        context = graph.node("Transpose", graph.node("MatMul", shares, value), perm=[0, 2, 1, 3])
+        return graph.node("Reshape", context, graph.constant([0, 0, hidden_size]))
 
-
-def write_linear(
-    graph: OnnxGraph, name: str, linear: nn.Linear, values: str, output: str = ""
-) -> str:
-    """Write a linear layer; return the name of its output."""
-    product = _multiply(graph, name, values, linear.weight, linear.bias)
-    return graph.node("Identity", product, output=output) if output else product
-
-
-def _multiply(graph: OnnxGraph, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
-    turned = graph.weight(f"{name}.weight{TRANSPOSED}", weight.t())
-    product = graph.node("MatMul", values, turned)
-    return graph.node("Add", product, graph.weight(f"{name}.bias", bias))
+    def write_product(self, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
+        """Write the product of values with a float32 matrix, plus a bias."""
+        turned = self.graph.weight(f"{name}.weight{TRANSPOSED}", weight.t())
+        product = self.graph.node("MatMul", values, turned)
+        return self.graph.node("Add", product, self.graph.weight(f"{name}.bias", bias))
 
 
 LOWEST = -1e9  # below any feature; replaces padding before the maximum
@@ -227,7 +183,7 @@ def _number(graph: OnnxGraph, mask: str) -> str:
 
 # The values of `bertkit.checkpoints.sentence_modules.POOLING_FLAGS`.
 POOLING_NODES: dict[str, Callable[[OnnxGraph, str, str], str]] = {
-    "cls": lambda graph, tokens, mask: take_first(graph, tokens),
+    "cls": lambda graph, tokens, mask: graph.take(tokens, 0, axis=1),
     "max": _write_max,
     "mean": _write_mean,
     "mean_sqrt_len_tokens": _write_scaled_sum,

@@ -21,7 +21,6 @@ from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXTS = ["the cat saw a dog .", "", ("a cat", "the hat ."), "hat", "zebra", "the " * 40]
 
@@ -147,8 +146,8 @@ def test_a_pair_is_cut_where_it_is_longer(extract):
 
 
 def test_the_end_of_a_far_too_long_text_is_not_read(small_folder, monkeypatch):
-    tokenizer = Tokenizer.load(small_folder)
-    encode = PairEncoder(tokenizer, 5, has_pairs=True)
+    loaded = LoadedModel.load(BertModel, small_folder)
+    encode, tokenizer = PairEncoder(loaded, 5), loaded.tokenizer
     seen: list[int] = []
     real = tokenizer.encode
 

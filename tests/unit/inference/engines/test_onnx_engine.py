@@ -13,7 +13,7 @@ from bertkit.inference.engines import onnx_engine as module
 from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts, lay_out
 from bertkit.inference.onnx.graph import OnnxGraph
-from bertkit.inference.onnx.packed import OPSET, write_packed
+from bertkit.inference.onnx.packed import OPSET, PackedWriter
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
@@ -106,16 +106,16 @@ def test_an_error_in_a_thread_reaches_the_caller(model):
 
 def write(model: BertModel, layers: tuple[int, ...]) -> OnnxGraph:
     graph = OnnxGraph(OPSET)
-    write_packed(graph, model.encoder, model.config, layers, is_mixed=True)
+    PackedWriter(graph, model.config, is_mixed=True).write(model.encoder, layers)
     return graph
 
 
 def test_weights_are_used_where_they_lie(model):
     weights = write(model, (2,)).weights
     word = model.encoder.embeddings.word.weight
-    assert weights["embeddings.input_ids"].data_ptr() == word.data_ptr()
+    assert weights["encoder.embeddings.word.weight"].data_ptr() == word.data_ptr()
     query_key_value = model.encoder.layers[1].attention.query_key_value.weight
-    key = weights["layers.1.attention.key.weight"]
+    key = weights["encoder.layers.1.attention.key.weight"]
     assert key.data_ptr() == query_key_value[16:].data_ptr()
 
 

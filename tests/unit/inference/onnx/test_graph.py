@@ -9,12 +9,7 @@ from onnxruntime import quantization
 from torch import nn
 
 from bertkit.inference.onnx.export import _take_weights_in
-from bertkit.inference.onnx.graph import (
-    OnnxGraph,
-    multiply_int8,
-    quantize_matrix,
-    write_int8_linear,
-)
+from bertkit.inference.onnx.graph import OnnxGraph, multiply_int8, quantize_matrix
 from bertkit.training.processor import has_native_int8
 
 OPSET = 17
@@ -64,7 +59,8 @@ def test_integers_are_those_of_onnx_runtimes_quantizer(linear, tmp_path):
 def test_a_layer_is_near_its_float32_twin(linear):
     graph = OnnxGraph(OPSET)
     values = torch.randn(50, 24)
-    found = run(build(graph, write_int8_linear(graph, "layer", linear, "x")), values)
+    product = multiply_int8(graph, "layer", "x", linear.weight, linear.bias)
+    found = run(build(graph, product), values)
     with torch.no_grad():
         expected = linear(values)
     assert 0 < (found - expected).abs().max() < 0.05

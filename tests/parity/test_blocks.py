@@ -71,8 +71,8 @@ def test_a_decoders_layer_is_torchs(kind):
     theirs = draw(nn.TransformerDecoderLayer, is_first=kind is PreNormDecoderBlock)
     ours = kind(
         SelfAttention(SIZE, NUM_HEADS, 0.0, is_causal=True),
-        CrossAttention(SIZE, NUM_HEADS, 0.0),
         FeedForward(SIZE, INNER, "gelu"),
+        CrossAttention(SIZE, NUM_HEADS, 0.0),
         **NORMS,
     )
     names = {"cross_attention.output": "multihead_attn.out_proj", "cross_attention_norm": "norm2"}

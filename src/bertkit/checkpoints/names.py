@@ -7,7 +7,7 @@ both directions.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,46 +18,43 @@ WORD_EMBEDDINGS = f"{EMBEDDINGS}.word.weight"
 LAYER = "encoder.layers.{layer}"
 THEIR_LAYER = "bert.encoder.layer.{layer}"
 
+
+def _with_parameters(layers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the weight and the bias of each layer."""
+    return {
+        f"{ours}.{kind}": tuple(f"{their}.{kind}" for their in theirs)
+        for ours, theirs in layers.items()
+        for kind in ("weight", "bias")
+    }
+
+
 # Our name: Hugging Face's names. `{layer}` counts from 0.
 BERT_NAMES: dict[str, tuple[str, ...]] = {
     WORD_EMBEDDINGS: ("bert.embeddings.word_embeddings.weight",),
     f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
     f"{EMBEDDINGS}.token_type.weight": ("bert.embeddings.token_type_embeddings.weight",),
-    f"{EMBEDDINGS}.norm.weight": ("bert.embeddings.LayerNorm.weight",),
-    f"{EMBEDDINGS}.norm.bias": ("bert.embeddings.LayerNorm.bias",),
-    f"{LAYER}.attention.query_key_value.weight": (
-        f"{THEIR_LAYER}.attention.self.query.weight",
-        f"{THEIR_LAYER}.attention.self.key.weight",
-        f"{THEIR_LAYER}.attention.self.value.weight",
+    **_with_parameters(
+        {
+            f"{EMBEDDINGS}.norm": ["bert.embeddings.LayerNorm"],
+            f"{LAYER}.attention.query_key_value": [
+                f"{THEIR_LAYER}.attention.self.query",
+                f"{THEIR_LAYER}.attention.self.key",
+                f"{THEIR_LAYER}.attention.self.value",
+            ],
+            f"{LAYER}.attention.output": [f"{THEIR_LAYER}.attention.output.dense"],
+            f"{LAYER}.attention_norm": [f"{THEIR_LAYER}.attention.output.LayerNorm"],
+            f"{LAYER}.feed_forward.up": [f"{THEIR_LAYER}.intermediate.dense"],
+            f"{LAYER}.feed_forward.down": [f"{THEIR_LAYER}.output.dense"],
+            f"{LAYER}.feed_forward_norm": [f"{THEIR_LAYER}.output.LayerNorm"],
+            "pooler.dense": ["bert.pooler.dense"],
+            "masked_lm.dense": ["cls.predictions.transform.dense"],
+            "masked_lm.norm": ["cls.predictions.transform.LayerNorm"],
+            "next_sentence": ["cls.seq_relationship"],
+            "classifier": ["classifier"],
+            "qa_outputs": ["qa_outputs"],
+        }
     ),
-    f"{LAYER}.attention.query_key_value.bias": (
-        f"{THEIR_LAYER}.attention.self.query.bias",
-        f"{THEIR_LAYER}.attention.self.key.bias",
-        f"{THEIR_LAYER}.attention.self.value.bias",
-    ),
-    f"{LAYER}.attention.output.weight": (f"{THEIR_LAYER}.attention.output.dense.weight",),
-    f"{LAYER}.attention.output.bias": (f"{THEIR_LAYER}.attention.output.dense.bias",),
-    f"{LAYER}.attention_norm.weight": (f"{THEIR_LAYER}.attention.output.LayerNorm.weight",),
-    f"{LAYER}.attention_norm.bias": (f"{THEIR_LAYER}.attention.output.LayerNorm.bias",),
-    f"{LAYER}.feed_forward.up.weight": (f"{THEIR_LAYER}.intermediate.dense.weight",),
-    f"{LAYER}.feed_forward.up.bias": (f"{THEIR_LAYER}.intermediate.dense.bias",),
-    f"{LAYER}.feed_forward.down.weight": (f"{THEIR_LAYER}.output.dense.weight",),
-    f"{LAYER}.feed_forward.down.bias": (f"{THEIR_LAYER}.output.dense.bias",),
-    f"{LAYER}.feed_forward_norm.weight": (f"{THEIR_LAYER}.output.LayerNorm.weight",),
-    f"{LAYER}.feed_forward_norm.bias": (f"{THEIR_LAYER}.output.LayerNorm.bias",),
-    "pooler.dense.weight": ("bert.pooler.dense.weight",),
-    "pooler.dense.bias": ("bert.pooler.dense.bias",),
-    "masked_lm.dense.weight": ("cls.predictions.transform.dense.weight",),
-    "masked_lm.dense.bias": ("cls.predictions.transform.dense.bias",),
-    "masked_lm.norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
-    "masked_lm.norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
     "masked_lm.bias": ("cls.predictions.bias",),
-    "next_sentence.weight": ("cls.seq_relationship.weight",),
-    "next_sentence.bias": ("cls.seq_relationship.bias",),
-    "classifier.weight": ("classifier.weight",),
-    "classifier.bias": ("classifier.bias",),
-    "qa_outputs.weight": ("qa_outputs.weight",),
-    "qa_outputs.bias": ("qa_outputs.bias",),
 }
 # A head that only bertkit has: two bidirectional LSTM layers, under torch's own names.
 LSTM_NAMES: dict[str, tuple[str, ...]] = {
@@ -177,27 +174,17 @@ OWN_MODEL_TYPE = "bertkit-encoder-decoder"
 
 CROSS = f"{THEIR_LAYER}.crossattention"
 # Cross-attention of the decoder: our name: transformers' names, as in `BERT_NAMES`.
-CROSS_NAMES: dict[str, tuple[str, ...]] = {
-    f"{LAYER}.cross_attention.query.weight": (f"{CROSS}.self.query.weight",),
-    f"{LAYER}.cross_attention.query.bias": (f"{CROSS}.self.query.bias",),
-    f"{LAYER}.cross_attention.key_value.weight": (
-        f"{CROSS}.self.key.weight",
-        f"{CROSS}.self.value.weight",
-    ),
-    f"{LAYER}.cross_attention.key_value.bias": (
-        f"{CROSS}.self.key.bias",
-        f"{CROSS}.self.value.bias",
-    ),
-    f"{LAYER}.cross_attention.output.weight": (f"{CROSS}.output.dense.weight",),
-    f"{LAYER}.cross_attention.output.bias": (f"{CROSS}.output.dense.bias",),
-    f"{LAYER}.cross_attention_norm.weight": (f"{CROSS}.output.LayerNorm.weight",),
-    f"{LAYER}.cross_attention_norm.bias": (f"{CROSS}.output.LayerNorm.bias",),
-}
-FINAL_NORMS = {
-    f"{side}.final_norm.{kind}": (f"{side}.final_norm.{kind}",)
-    for side in ("encoder", "decoder")
-    for kind in ("weight", "bias")
-}
+CROSS_NAMES = _with_parameters(
+    {
+        f"{LAYER}.cross_attention.query": [f"{CROSS}.self.query"],
+        f"{LAYER}.cross_attention.key_value": [f"{CROSS}.self.key", f"{CROSS}.self.value"],
+        f"{LAYER}.cross_attention.output": [f"{CROSS}.output.dense"],
+        f"{LAYER}.cross_attention_norm": [f"{CROSS}.output.LayerNorm"],
+    }
+)
+FINAL_NORMS = _with_parameters(
+    {f"{side}.final_norm": [f"{side}.final_norm"] for side in ("encoder", "decoder")}
+)
 DECODER_NAMES = {**BERT_NAMES, **CROSS_NAMES}
 # Prefix of a foreign name: the part of the model, for counting parameters.
 SEQ2SEQ_PARTS = {

@@ -4,6 +4,7 @@ Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -55,13 +56,16 @@ class FeedForward(nn.Module):
         return narrowed
 
 
-class EncoderBlock(nn.Module):
-    """Attention and feed-forward, each followed by dropout, residual and layer normalization."""
+class Block(nn.Module):
+    """Sub-layers, each followed by dropout, residual and layer normalization."""
+
+    normalizes_first: ClassVar[bool] = False
 
     def __init__(
         self,
         attention: SelfAttention,
         feed_forward: FeedForward,
+        cross_attention: CrossAttention | None = None,
         *,
         hidden_size: int,
         layer_norm_epsilon: float,
@@ -70,9 +74,33 @@ class EncoderBlock(nn.Module):
         super().__init__()
         self.attention = attention
         self.attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        if cross_attention is not None:
+            self.cross_attention = cross_attention
+            self.cross_attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
         self.feed_forward = feed_forward
         self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
         self.dropout = Dropout(dropout_rate)
+
+    def add(
+        self,
+        norm: nn.LayerNorm,
+        sub_layer: nn.Module,
+        tokens: Float[Tensor, "tokens hidden"],
+        *inputs: Any,
+        kept: Int[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows hidden"]:
+        """Return LayerNorm(x + dropout(sub-layer(x))), or pre-norm x + dropout(sub-layer(norm(x))).
+
+        The sub-layer may compute only the tokens `kept`.
+        """
+        mixed = self.dropout(sub_layer(norm(tokens) if self.normalizes_first else tokens, *inputs))
+        summed: Tensor = (tokens if kept is None else tokens[kept]) + mixed
+        higher: Tensor = summed if self.normalizes_first else norm(summed)
+        return higher
+
+
+class EncoderBlock(Block):
+    """Attention and feed-forward."""
 
     def forward(
         self,
@@ -81,37 +109,12 @@ class EncoderBlock(nn.Module):
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Return the states of all tokens, or only of `kept`, which still attend to all."""
-        attended = self.attention(tokens, batch, kept)
-        tokens = tokens if kept is None else tokens[kept]
-        tokens = self.attention_norm(tokens + self.dropout(attended))
-        higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
-        return higher
+        tokens = self.add(self.attention_norm, self.attention, tokens, batch, kept, kept=kept)
+        return self.add(self.feed_forward_norm, self.feed_forward, tokens)
 
 
-class DecoderBlock(nn.Module):
-    """Causal self-attention, cross-attention to the encoder's output, then feed-forward.
-
-    Each is followed by dropout, residual and layer normalization.
-    """
-
-    def __init__(
-        self,
-        attention: SelfAttention,
-        cross_attention: CrossAttention,
-        feed_forward: FeedForward,
-        *,
-        hidden_size: int,
-        layer_norm_epsilon: float,
-        dropout_rate: float,
-    ) -> None:
-        super().__init__()
-        self.attention = attention
-        self.attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        self.cross_attention = cross_attention
-        self.cross_attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        self.feed_forward = feed_forward
-        self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        self.dropout = Dropout(dropout_rate)
+class DecoderBlock(Block):
+    """Causal self-attention, cross-attention to the encoder's output, then feed-forward."""
 
     def forward(
         self,
@@ -120,42 +123,18 @@ class DecoderBlock(nn.Module):
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """Return the layer's output for each target token."""
-        tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))
-        read = self.cross_attention(tokens, memory)
-        tokens = self.cross_attention_norm(tokens + self.dropout(read))
-        higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
-        return higher
+        tokens = self.add(self.attention_norm, self.attention, tokens, batch)
+        tokens = self.add(self.cross_attention_norm, self.cross_attention, tokens, memory)
+        return self.add(self.feed_forward_norm, self.feed_forward, tokens)
 
 
 class PreNormEncoderBlock(EncoderBlock):
     """An `EncoderBlock` with layer norm before each sub-layer."""
 
-    def forward(
-        self,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: TokenBatch,
-        kept: Int[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows hidden"]:
-        """Return the states of all tokens, or only of `kept`, which still attend to all."""
-        attended = self.attention(self.attention_norm(tokens), batch, kept)
-        tokens = tokens if kept is None else tokens[kept]
-        tokens = tokens + self.dropout(attended)
-        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
-        return higher
+    normalizes_first = True
 
 
 class PreNormDecoderBlock(DecoderBlock):
     """A `DecoderBlock` with layer norm before each sub-layer."""
 
-    def forward(
-        self,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: TokenBatch,
-        memory: Memory | CrossAttentionCache,
-    ) -> Float[Tensor, "tokens hidden"]:
-        """Return the layer's output for each target token."""
-        tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))
-        read = self.cross_attention(self.cross_attention_norm(tokens), memory)
-        tokens = tokens + self.dropout(read)
-        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
-        return higher
+    normalizes_first = True

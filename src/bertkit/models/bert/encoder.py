@@ -15,7 +15,8 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.block import EncoderBlock, FeedForward
+from bertkit.nn.block import Block, DecoderBlock, EncoderBlock, FeedForward
+from bertkit.nn.cross_attention import CrossAttention
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.packing import PackedBatch, pad
 
@@ -37,16 +38,7 @@ class BertEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = build_embeddings(config)
-        self.layers = nn.ModuleList(
-            self.block(
-                build_attention(config),
-                build_feed_forward(config),
-                hidden_size=config.hidden_size,
-                layer_norm_epsilon=config.layer_norm_eps,
-                dropout_rate=config.hidden_dropout_prob,
-            )
-            for _ in range(config.num_hidden_layers)
-        )
+        self.layers = build_layers(config, self.block)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Return T_i, the final hidden state, for each token."""
@@ -113,19 +105,21 @@ def build_embeddings(config: BertConfig) -> Embeddings:
     )
 
 
-def build_attention(config: BertConfig) -> SelfAttention:
-    """Build self-attention of a config's sizes, causal if it says so."""
-    return SelfAttention(
-        config.hidden_size,
-        config.num_attention_heads,
-        config.attention_probs_dropout_prob,
-        is_causal=config.is_decoder,
+def build_layers(config: BertConfig, block: type[Block]) -> nn.ModuleList:
+    """Build the blocks of a config's sizes; attention is causal if it says so."""
+    size = config.hidden_size
+    sizes = (size, config.num_attention_heads, config.attention_probs_dropout_prob)
+    return nn.ModuleList(
+        block(
+            SelfAttention(*sizes, is_causal=config.is_decoder),
+            FeedForward(size, config.intermediate_size, config.hidden_act),
+            CrossAttention(*sizes) if issubclass(block, DecoderBlock) else None,
+            hidden_size=size,
+            layer_norm_epsilon=config.layer_norm_eps,
+            dropout_rate=config.hidden_dropout_prob,
+        )
+        for _ in range(config.num_hidden_layers)
     )
-
-
-def build_feed_forward(config: BertConfig) -> FeedForward:
-    """Build the feed-forward network of a config's sizes."""
-    return FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act)
 
 
 def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequences"]:

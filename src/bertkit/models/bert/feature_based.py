@@ -23,10 +23,9 @@ from bertkit.checkpoints.transfer import CLASSIFIER
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
-from bertkit.models.bert.pretrained import PaddingMask
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import length_mask
-from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens, pad
+from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,22 +182,10 @@ class BertFeatureBased(FineTunedBert):
         """As in `FineTunedBert`."""
         return self.head.scores != "token"
 
-    def forward_packed(
-        self, batch: PackedBatch, mask: PaddingMask
-    ) -> Float[Tensor, "batch *rest labels"]:
-        """Return `scores`, of tokens with zeros at padding."""
-        scores = self.scores(batch)
-        return pad(scores, mask) if self.head.scores == "token" else scores
-
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""
-        scores: Tensor = self.classifier(self.dropout(rows))
+        scores = super().score(rows)
         return scores[:, 0] if self.head.scores == "choice" else scores
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
 
 
 BIAS = "classifier.bias"

@@ -7,6 +7,7 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
@@ -25,6 +26,13 @@ class FineTunedBert(PretrainedBert):
 
     may_be_causal = True
     encoder: BertEncoder
+    dropout: Dropout
+    classifier: nn.Linear
+
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
+        """Return `scores`, those of tokens with zeros at padding."""
+        scores = self.scores(batch)
+        return scores if self.summarizes_sequences else pad(scores, mask)
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
         """Return the head's logits, a row for each sequence or each token."""
@@ -55,7 +63,8 @@ class FineTunedBert(PretrainedBert):
 
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """Return the logits of the rows of `summarize`: dropout and the last linear layer."""
-        raise NotImplementedError
+        scores: Tensor = self.last_linear(self.dropout(rows))
+        return scores
 
     @property
     def summarizes_sequences(self) -> bool:
@@ -65,7 +74,7 @@ class FineTunedBert(PretrainedBert):
     @property
     def last_linear(self) -> nn.Linear:
         """The last linear layer of the head."""
-        raise NotImplementedError
+        return self.classifier
 
     def count_operations(self, batch: PackedBatch) -> float:
         """Count a training step's operations in the encoder; those of the head are few."""
@@ -87,12 +96,6 @@ class PooledBert(FineTunedBert):
         """Return the head's logits for each sequence."""
         return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
 
-    def forward_packed(
-        self, batch: PackedBatch, mask: PaddingMask
-    ) -> Float[Tensor, "sequences ..."]:
-        """Return `scores`."""
-        return self.scores(batch)
-
     def summarize(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
@@ -104,16 +107,6 @@ class PooledBert(FineTunedBert):
     def summarizes_sequences(self) -> bool:
         """Yes."""
         return True
-
-    def score(self, rows: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
-        """Return the head's logits for C."""
-        scores: Tensor = self.classifier(self.dropout(rows))
-        return scores
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
 
     def count_operations(self, batch: PackedBatch) -> float:
         """As in `FineTunedBert`."""
@@ -136,22 +129,6 @@ class BertForTokenClassification(FineTunedBert):
         self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialize(self, config.initializer_range)
-
-    def score(self, rows: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens labels"]:
-        """Return logits of all labels for each token."""
-        scores: Tensor = self.classifier(self.dropout(rows))
-        return scores
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
-
-    def forward_packed(
-        self, batch: PackedBatch, mask: PaddingMask
-    ) -> Float[Tensor, "batch length labels"]:
-        """Return `scores`, zeros at padding."""
-        return pad(self.scores(batch), mask)
 
 
 @dataclass(frozen=True)
@@ -197,7 +174,7 @@ class BertForQuestionAnswering(FineTunedBert):
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> QuestionAnsweringOutput:
         """Return `scores`, zeros at padding."""
-        starts, ends = pad(self.scores(batch), mask).unbind(dim=-1)
+        starts, ends = super().forward_packed(batch, mask).unbind(dim=-1)
         return QuestionAnsweringOutput(starts, ends)
 
 

@@ -4,6 +4,7 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -71,8 +72,21 @@ class MaskedLMHead(nn.Module):
 class WordScoringBert(PretrainedBert):
     """Base of the models that have an `encoder` and a `masked_lm` head."""
 
-    encoder: BertEncoder
-    masked_lm: MaskedLMHead
+    predicts_pairs: ClassVar[bool] = False  # whether there is a next sentence head, too
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.encoder = BertEncoder(config)
+        if self.predicts_pairs:
+            self.pooler = Pooler(config)
+        self.masked_lm = MaskedLMHead(config)
+        if self.predicts_pairs:
+            self.next_sentence = nn.Linear(config.hidden_size, 2)
+        initialize(self, config.initializer_range)
+
+    def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
+        """Return logits of all words, `[batch, length, vocabulary]`, zeros at padding."""
+        return pad(self.score_words(self.encoder(batch)), mask)
 
     def score_words(
         self, tokens: Float[Tensor, "tokens hidden"]
@@ -101,12 +115,6 @@ class WordScoringBert(PretrainedBert):
 class BertForMaskedLM(WordScoringBert):
     """The encoder with the masked LM head."""
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.encoder = BertEncoder(config)
-        self.masked_lm = MaskedLMHead(config)
-        initialize(self, config.initializer_range)
-
     def masked_loss(
         self,
         batch: PackedBatch,
@@ -115,12 +123,6 @@ class BertForMaskedLM(WordScoringBert):
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Like `words_loss`, at positions of the packed batch."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
-
-    def forward_packed(
-        self, batch: PackedBatch, mask: PaddingMask
-    ) -> Float[Tensor, "batch length vocabulary"]:
-        """Return logits of all words at each position, zeros at padding."""
-        return pad(self.score_words(self.encoder(batch)), mask)
 
 
 class BertForNextSentencePrediction(PretrainedBert):
@@ -155,13 +157,7 @@ class PreTrainingOutput:
 class BertForPreTraining(WordScoringBert):
     """The encoder with both pre-training heads: masked LM and next sentence prediction."""
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config)
-        self.masked_lm = MaskedLMHead(config)
-        self.next_sentence = nn.Linear(config.hidden_size, 2)
-        initialize(self, config.initializer_range)
+    predicts_pairs = True
 
     def masked_loss_and_relations(
         self,
@@ -200,14 +196,11 @@ class BertLMHeadModel(WordScoringBert):
     may_be_causal = True
 
     def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
         if not config.is_decoder:
             raise SettingsError(
                 "BertLMHeadModel is a left-to-right model; its config needs is_decoder=True"
             )
-        self.encoder = BertEncoder(config)
-        self.masked_lm = MaskedLMHead(config)
-        initialize(self, config.initializer_range)
+        super().__init__(config)
 
     def next_scores(
         self, batch: TokenBatch, positions: Int[Tensor, " chosen"] | None = None
@@ -224,9 +217,3 @@ class BertLMHeadModel(WordScoringBert):
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Return the sum of the cross-entropies, and the number of correct predictions."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
-
-    def forward_packed(
-        self, batch: PackedBatch, mask: PaddingMask
-    ) -> Float[Tensor, "batch length vocabulary"]:
-        """Return `next_scores` at all positions, zeros at padding."""
-        return pad(self.next_scores(batch), mask)

@@ -19,12 +19,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.checkpoints.transfer import import_tensors
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import (
-    BertEncoder,
-    build_attention,
-    build_embeddings,
-    build_feed_forward,
-)
+from bertkit.models.bert.encoder import BertEncoder, build_embeddings, build_layers
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
@@ -32,7 +27,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.nn.attention import TokenBatch
 from bertkit.nn.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
-from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
+from bertkit.nn.cross_attention import CrossAttentionCache, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch, pad
 
@@ -71,21 +66,7 @@ class Decoder(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.embeddings = build_embeddings(config)
-        self.layers = nn.ModuleList(
-            self.block(
-                build_attention(config),
-                CrossAttention(
-                    config.hidden_size,
-                    config.num_attention_heads,
-                    config.attention_probs_dropout_prob,
-                ),
-                build_feed_forward(config),
-                hidden_size=config.hidden_size,
-                layer_norm_epsilon=config.layer_norm_eps,
-                dropout_rate=config.hidden_dropout_prob,
-            )
-            for _ in range(config.num_hidden_layers)
-        )
+        self.layers = build_layers(config, self.block)
 
     def forward(
         self, batch: TokenBatch, memory: Memory | CrossAttentionCache

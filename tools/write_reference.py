@@ -1,55 +1,26 @@
-"""Write what follows from the commands, the functions and their settings.
+"""Write what follows from the commands and their settings.
 
-python tools/write_reference.py            writes docs/reference/commands.md and config.md, and
-                                           the signatures in src/bertkit/api/typed.pyi
+python tools/write_reference.py            writes docs/reference/commands.md and config.md
 python tools/write_reference.py --check    fails when they aren't what it would write
 """
 
 import inspect
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_overloads
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App
 from cyclopts.argument import Argument
 
-import bertkit
-from bertkit.api import training, vectors
-from bertkit.api.inputs import SeveralTexts
-from bertkit.api.settings import add_fields
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
-from bertkit.data.tables.rows import Table
-from bertkit.inference.embeddings.embedder import Vectors
-from bertkit.inference.embeddings.similarity import Rows
-from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
-from bertkit.recipes.seq2seq.settings import KINDS
-from bertkit.tasks.table import TASKS
-from bertkit.training.log import OnEvent
 
-TRAINING_KINDS: tuple[type[Settings], ...] = (FineTuneSettings, GridSearchSettings)
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
-TYPED = ROOT / "src" / "bertkit" / "api" / "typed.pyi"
-
-# Types that signatures call by their names.
-ALIASES: dict[str, dict[str, Any]] = {
-    "bertkit.training.log": {"OnEvent": OnEvent},
-    "bertkit.api.inputs": {"SeveralTexts": SeveralTexts},
-    "bertkit.data.tables.rows": {"Table": Table},
-    "bertkit.inference.embeddings.similarity": {"Rows": Rows},
-    "bertkit.api.training": {"Texts": training.Texts},
-    "bertkit.api.vectors": {"Model": vectors.Model},
-    "bertkit.inference.embeddings.embedder": {"Vectors": Vectors},
-}
-TYPED_INTRODUCTION = """# Signatures of the functions of `import bertkit`, for editors and checkers.
-# Written by tools/write_reference.py; don't edit.
-"""
 
 COMMANDS_INTRODUCTION = """# Commands
 
@@ -74,7 +45,6 @@ def main(words: Sequence[str]) -> int:
     pages = {
         REFERENCE / "commands.md": render_commands(commands),
         REFERENCE / "config.md": render_config(commands),
-        TYPED: render_signatures(),
     }
     if "--check" in words:
         stale = [path.name for path, page in pages.items() if not is_current(path, page)]
@@ -200,81 +170,6 @@ def describe_type(hint: Any) -> str:
         return " or ".join(describe_type(part) for part in parts)
     names = {str: "text", Path: "path", bool: "switch", float: "number", int: "whole number"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))
-
-
-def render_signatures() -> str:
-    """A stub file with the signatures of the functions that `bertkit` has itself."""
-    functions = {name: getattr(bertkit, name) for name in bertkit.__all__}
-    stubs = []
-    for name, function in functions.items():
-        if inspect.isfunction(function):
-            whole, overloads = inspect.signature(function), get_overloads(function)
-            kinds = [narrow(function, one) for one in overloads] or [whole]
-            mark = "@overload\n" if overloads else ""
-            stubs += [mark + render_signature(name, kind) for kind in kinds]
-    text = "\n".join(stubs)
-    homes = set(re.findall(r"\b(bertkit(?:\.[a-z_0-9]+)+)\.[A-Z]", text))
-    homes |= {"collections.abc", "pathlib", "typing"}
-    aliases = [f"from {home} import {name}" for home, names in ALIASES.items() for name in names]
-    imports = [
-        *(f"import {home}" for home in sorted(homes)),
-        "from typing import Any, Literal, Optional, Union, overload",
-        *aliases,
-    ]
-    return "\n".join([TYPED_INTRODUCTION, *imports, "", text])
-
-
-def narrow(function: Any, part: Any) -> inspect.Signature:
-    """The signature of an overload, with all parameters of the whole function."""
-    whole, own = inspect.signature(function), inspect.signature(part)
-    if "task" in own.parameters:  # one task hasn't the settings of the others
-        names = get_args(own.parameters["task"].annotation) or tuple(TASKS)
-        code = inspect.unwrap(function).__code__
-        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        parameters = [whole.parameters[name] for name in named]
-        whole = whole.replace(parameters=add_fields(parameters, list_kinds(names)))
-    parameters = [
-        parameter.replace(
-            annotation=own.parameters[name].annotation, default=own.parameters[name].default
-        )
-        if name in own.parameters
-        else parameter
-        for name, parameter in whole.parameters.items()
-    ]
-    return whole.replace(parameters=parameters, return_annotation=own.return_annotation)
-
-
-def list_kinds(tasks: Sequence[str]) -> list[type[Settings]]:
-    """The settings of tasks, those of training first."""
-    if tasks[0] in KINDS:
-        return [KINDS[name].settings for name in tasks]
-    return [*TRAINING_KINDS, *(TASKS[name].settings for name in tasks)]
-
-
-def render_signature(name: str, signature: inspect.Signature) -> str:
-    """A function of a stub file, a line a parameter."""
-    lines, is_keyword = [], False
-    for parameter in signature.parameters.values():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not is_keyword:
-            is_keyword = True
-            lines.append("    *,")
-        shown = f"{parameter.name}: {render_type(parameter.annotation)}"
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            is_keyword, shown = True, f"*{shown}"
-        if parameter.default is not inspect.Parameter.empty:
-            shown += f" = {parameter.default!r}"
-        lines.append(f"    {shown},")
-    returned = render_type(signature.return_annotation)
-    return "\n".join([f"def {name}(", *lines, f") -> {returned}: ...", ""])
-
-
-def render_type(annotation: Any) -> str:
-    """A type, with aliases by their names."""
-    text = inspect.formatannotation(annotation)
-    for aliases in ALIASES.values():
-        for name, alias in aliases.items():
-            text = text.replace(inspect.formatannotation(alias), name)
-    return text
 
 
 if __name__ == "__main__":

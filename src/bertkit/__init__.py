@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 from bertkit._version import __version__
 
 if TYPE_CHECKING:
-    from bertkit.api.typed import benchmark_pretrain as benchmark_pretrain
-    from bertkit.api.typed import embed as embed
-    from bertkit.api.typed import evaluate as evaluate
-    from bertkit.api.typed import export as export
-    from bertkit.api.typed import fill_mask as fill_mask
-    from bertkit.api.typed import finetune as finetune
-    from bertkit.api.typed import generate as generate
-    from bertkit.api.typed import inspect as inspect
-    from bertkit.api.typed import next_sentence as next_sentence
-    from bertkit.api.typed import predict as predict
-    from bertkit.api.typed import prepare as prepare
-    from bertkit.api.typed import pretrain as pretrain
-    from bertkit.api.typed import report as report
-    from bertkit.api.typed import score as score
-    from bertkit.api.typed import search as search
-    from bertkit.api.typed import similarity as similarity
-    from bertkit.api.typed import summarize as summarize
-    from bertkit.api.typed import train_tokenizer as train_tokenizer
-    from bertkit.api.typed import translate as translate
-    from bertkit.api.typed import view as view
+    from bertkit.api.language import fill_mask as fill_mask
+    from bertkit.api.language import generate as generate
+    from bertkit.api.language import next_sentence as next_sentence
+    from bertkit.api.language import score as score
+    from bertkit.api.language import summarize as summarize
+    from bertkit.api.language import translate as translate
+    from bertkit.api.models import export as export
+    from bertkit.api.models import inspect as inspect
+    from bertkit.api.models import report as report
+    from bertkit.api.training import benchmark_pretrain as benchmark_pretrain
+    from bertkit.api.training import finetune as finetune
+    from bertkit.api.training import prepare as prepare
+    from bertkit.api.training import pretrain as pretrain
+    from bertkit.api.training import train_tokenizer as train_tokenizer
+    from bertkit.api.vectors import embed as embed
+    from bertkit.api.vectors import evaluate as evaluate
+    from bertkit.api.vectors import predict as predict
+    from bertkit.api.vectors import search as search
+    from bertkit.api.vectors import similarity as similarity
+    from bertkit.api.vectors import view as view
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.inference.embeddings.embedder import Embedder as Embedder
     from bertkit.inference.embeddings.features import FeatureExtractor as FeatureExtractor

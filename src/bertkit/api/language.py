@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from pydantic import SkipValidation
+
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
-from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
-from bertkit.api.settings import build, build_each, divide, takes_settings
-from bertkit.base.settings import Settings
+from bertkit.api.kept import LAST_LOADED, take_object
+from bertkit.api.settings import Call, TextsCall, takes
+from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -25,23 +27,24 @@ AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
 Result = TypeVar("Result")
 
 
-@overload
-def fill_mask(texts: str) -> FilledText: ...
+class FillMaskCall(FillOptions, EngineSettings, TextsCall):
+    """The keyword arguments of `fill_mask`."""
+
+    model: SkipValidation[str | Path | FillMask | None] = None
 
 
 @overload
-def fill_mask(texts: SeveralTexts) -> list[FilledText]: ...
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: str) -> FilledText: ...
 
 
-@ends_in_one_line
-@takes_settings(FillOptions, EngineSettings)
-def fill_mask(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | FillMask | None = None,
-    text_column: str | None = None,
-    **settings: Any,
-) -> FilledText | list[FilledText]:
+@overload
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: SeveralTexts) -> list[FilledText]: ...
+
+
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: str | SeveralTexts) -> FilledText | list[FilledText]:
     """Predict the most probable words for each [MASK] of texts.
 
     Args:
@@ -49,7 +52,7 @@ def fill_mask(
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `FillMask`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
-        settings: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
+        call: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
 
     Returns:
         A `FilledText` with `blanks` and `filled`; for several texts, a list.
@@ -61,15 +64,17 @@ def fill_mask(
         >>> bertkit.fill_mask("The doctor ran to see [MASK] patient.").filled
         'The doctor ran to see the patient.'
     """
-    fill = _prepare("fill_mask", FillMask, model, settings, FillOptions)
-    return _apply(fill, texts, text_column)
+    return _apply(_prepare(FillMask, call.model, call, FillOptions), call, texts)
 
 
-@ends_in_one_line
-@takes_settings(EngineSettings)
-def next_sentence(
-    first: str, second: str, *, model: str | Path | NextSentence | None = None, **settings: Any
-) -> float:
+class NextSentenceCall(EngineSettings, Call):
+    """The keyword arguments of `next_sentence`."""
+
+    model: SkipValidation[str | Path | NextSentence | None] = None
+
+
+@takes(NextSentenceCall)
+def next_sentence(call: NextSentenceCall, first: str, second: str) -> float:
     """Compute the probability that the second text follows the first.
 
     Args:
@@ -77,7 +82,7 @@ def next_sentence(
         second: another.
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `NextSentence`; by default the model that comes with bertkit.
-        settings: fields of `EngineSettings`.
+        call: fields of `EngineSettings`.
 
     Raises:
         BertkitError: as in `NextSentence.load` and `NextSentence.__call__`.
@@ -86,26 +91,27 @@ def next_sentence(
         >>> 0 < bertkit.next_sentence("She opened the door.", "The room was dark.") < 1
         True
     """
-    return _prepare("next_sentence", NextSentence, model, settings)((first, second))
+    return _prepare(NextSentence, call.model, call)((first, second))
+
+
+class ScoreCall(EngineSettings, TextsCall):
+    """The keyword arguments of `score`."""
+
+    model: SkipValidation[str | Path | TextScorer | None] = None
 
 
 @overload
-def score(texts: str) -> TextScore: ...
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: str) -> TextScore: ...
 
 
 @overload
-def score(texts: SeveralTexts) -> list[TextScore]: ...
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: SeveralTexts) -> list[TextScore]: ...
 
 
-@ends_in_one_line
-@takes_settings(EngineSettings)
-def score(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | TextScorer | None = None,
-    text_column: str | None = None,
-    **settings: Any,
-) -> TextScore | list[TextScore]:
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextScore]:
     """Score how likely a language model finds texts.
 
     Args:
@@ -113,7 +119,7 @@ def score(
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `TextScorer`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
-        settings: fields of `EngineSettings`.
+        call: fields of `EngineSettings`.
 
     Returns:
         A `TextScore` with `log_probability` and `perplexity`; for several texts, a list.
@@ -126,28 +132,27 @@ def score(
         >>> right.log_probability > wrong.log_probability
         True
     """
-    return _apply(_prepare("score", TextScorer, model, settings), texts, text_column)
+    return _apply(_prepare(TextScorer, call.model, call), call, texts)
+
+
+class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
+    """The keyword arguments of `generate`."""
+
+    model: SkipValidation[str | Path | Generator]
 
 
 @overload
-def generate(texts: str, *, model: str | Path | Generator, **settings: Any) -> ContinuedText: ...
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: str) -> ContinuedText: ...
 
 
 @overload
-def generate(
-    texts: SeveralTexts, *, model: str | Path | Generator, **settings: Any
-) -> list[ContinuedText]: ...
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: SeveralTexts) -> list[ContinuedText]: ...
 
 
-@ends_in_one_line
-@takes_settings(GeneratorSettings, LoadingSettings)
-def generate(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | Generator,
-    text_column: str | None = None,
-    **settings: Any,
-) -> ContinuedText | list[ContinuedText]:
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | list[ContinuedText]:
     """Continue texts with a left-to-right model.
 
     Args:
@@ -156,7 +161,7 @@ def generate(
         model: a run of `bertkit pretrain` with objective causal, its model folder, the id of such
             a model of the Hub, or a `Generator`.
         text_column: column of the texts, if they are rows or a file has several.
-        settings: fields of `GeneratorSettings` and `LoadingSettings`.
+        call: fields of `GeneratorSettings` and `LoadingSettings`.
 
     Returns:
         A `ContinuedText` with `text` and `answers`; for several texts, a list.
@@ -168,32 +173,36 @@ def generate(
         >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
         'The captain looked at the sea.'
     """
-    write = _prepare("generate", Generator, model, settings, GeneratorSettings)
-    return _apply(write, texts, text_column)
+    return _apply(_prepare(Generator, call.model, call, GeneratorSettings), call, texts)
+
+
+class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
+    """The keyword arguments of `translate`."""
+
+    model: SkipValidation[str | Path | Translator]
 
 
 @overload
-def translate(texts: str, *, model: str | Path | Translator, **settings: Any) -> GeneratedText: ...
+@takes(TranslateCall)
+def translate(call: TranslateCall, texts: str) -> GeneratedText: ...
 
 
 @overload
-def translate(
-    texts: SeveralTexts, *, model: str | Path | Translator, **settings: Any
-) -> list[GeneratedText]: ...
+@takes(TranslateCall)
+def translate(call: TranslateCall, texts: SeveralTexts) -> list[GeneratedText]: ...
 
 
-@ends_in_one_line
-@takes_settings(TableSettings, DecodingOverrides, LoadingSettings)
+@takes(TranslateCall)
 def translate(
-    texts: str | SeveralTexts, *, model: str | Path | Translator, **settings: Any
+    call: TranslateCall, texts: str | SeveralTexts
 ) -> GeneratedText | list[GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
     Args:
         texts: one text; or a list of texts, a data frame, or the `Path` of a file.
         model: the model's folder, the id of such a model of the Hub, or a `Translator`.
-        settings: fields of `LoadingSettings`, of `TableSettings`, which say how to read the texts,
-            and decoding settings; of these, those that aren't given come from the model's folder.
+        call: fields of `LoadingSettings`, of `TableSettings`, which say how to read the texts, and
+            decoding settings; of these, those that aren't given come from the model's folder.
 
     Returns:
         A `GeneratedText` with `text` and `score`; for several texts, a list.
@@ -205,24 +214,30 @@ def translate(
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    values, others = divide(settings, TableSettings, Settings)
-    reading = build(TableSettings, values, "translate")
-    pipeline = _prepare("translate", Translator, model, others, DecodingOverrides)
-    return _give(pipeline, texts, take_texts(texts, reading))
+    return _apply(_prepare(Translator, call.model, call, DecodingOverrides), call, texts)
+
+
+class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderSettings, Call):
+    """The keyword arguments of `summarize`."""
+
+    model: SkipValidation[str | Path | None] = None
 
 
 @overload
-def summarize(texts: str, **settings: Any) -> ExtractiveSummary | GeneratedText: ...
+@takes(SummarizeCall)
+def summarize(call: SummarizeCall, texts: str) -> ExtractiveSummary | GeneratedText: ...
 
 
 @overload
-def summarize(texts: SeveralTexts, **settings: Any) -> list[ExtractiveSummary | GeneratedText]: ...
-
-
-@ends_in_one_line
-@takes_settings(SummarySettings, TableSettings, EmbedderSettings, DecodingOverrides)
+@takes(SummarizeCall)
 def summarize(
-    texts: str | SeveralTexts, *, model: str | Path | None = None, **settings: Any
+    call: SummarizeCall, texts: SeveralTexts
+) -> list[ExtractiveSummary | GeneratedText]: ...
+
+
+@takes(SummarizeCall)
+def summarize(
+    call: SummarizeCall, texts: str | SeveralTexts
 ) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
@@ -234,7 +249,7 @@ def summarize(
             file is one text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        settings: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`, which say how
+        call: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`, which say how
             to read the texts, and for a model that writes decoding settings.
 
     Returns:
@@ -250,31 +265,30 @@ def summarize(
         >>> bertkit.summarize(text, sentences=1).text
         'My cat sleeps in the sun all day.'
     """
-    kinds = (SummarySettings, TableSettings, EmbedderSettings, DecodingOverrides)
-    summary, reading, embedding, decoding = build_each("summarize", settings, *kinds)
-    folder = CentralSummarizer.find(model, embedding.revision).path
+    embedding = select(EmbedderSettings, call)
+    folder = CentralSummarizer.find(call.model, embedding.revision).path
     embedding = embedding.model_copy(update={"revision": None})
+    options = select(SummarySettings, call), select(DecodingOverrides, call)
     summarizer: Pipeline[str, Any]
-    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, summary, decoding)
-    return _give(summarizer, texts, take_documents(texts, reading))
+    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
+    return _give(summarizer, texts, take_documents(texts, select(TableSettings, call)))
 
 
 def _prepare(
-    name: str,
     kind: type[AnyPipeline],
     model: str | Path | AnyPipeline | None,
-    settings: dict[str, Any],
+    call: Call,
     options_kind: type[Settings] = Settings,
 ) -> AnyPipeline:
-    """Load a pipeline, or take that of the last call, with the settings of a function."""
-    options, loading = build_each(name, settings, options_kind, kind.loading_kind)
-    return take_object(kind, model, loading).with_options(options)
+    """Load a pipeline, or take that of the last call, with the settings of a call."""
+    pipeline = take_object(kind, model, select(kind.loading_kind, call))
+    return pipeline.with_options(select(options_kind, call))
 
 
 def _apply(
-    pipeline: Pipeline[str, Result], texts: str | SeveralTexts, text_column: str | None
+    pipeline: Pipeline[str, Result], call: Call, texts: str | SeveralTexts
 ) -> Result | list[Result]:
-    return _give(pipeline, texts, take_texts(texts, TableSettings(text_column=text_column)))
+    return _give(pipeline, texts, take_texts(texts, select(TableSettings, call)))
 
 
 def _give(

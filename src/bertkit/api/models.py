@@ -1,11 +1,14 @@
 """Functions of a model's folder, which run no text through it: describe, export, report."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from pydantic import SkipValidation
 
 from bertkit.api.inputs import take_path
 from bertkit.api.kept import ends_in_one_line
-from bertkit.api.settings import build, takes_settings
+from bertkit.api.settings import Call, takes
+from bertkit.base.settings import select, validate
 from bertkit.jobs.export import ExportResult
 from bertkit.jobs.export import export as run_export
 from bertkit.jobs.inspect import ModelDescription, describe
@@ -39,18 +42,22 @@ def inspect(
     return describe(model, revision=revision, hashes=hashes)
 
 
-@ends_in_one_line
-@takes_settings(ExportSettings)
-def export(
-    model: str | Path, *, output: str | Path, revision: str | None = None, **settings: Any
-) -> ExportResult:
+class ExportCall(ExportSettings, Call):
+    """The keyword arguments of `export`."""
+
+    output: SkipValidation[str | Path]
+    revision: str | None = None
+
+
+@takes(ExportCall)
+def export(call: ExportCall, model: str | Path) -> ExportResult:
     """Export a model as ONNX, with its heads and its tokenizer.
 
     Args:
         model: a run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         output: a new folder to write.
         revision: branch, tag or commit of a model of the Hub.
-        settings: fields of `ExportSettings`.
+        call: fields of `ExportSettings`.
 
     Returns:
         The result with `folder`, `outputs` and `files`.
@@ -62,15 +69,20 @@ def export(
         >>> bertkit.export("sentiment/", output="onnx/").outputs  # doctest: +SKIP
         ('logits',)
     """
-    chosen = build(ExportSettings, settings, "export")
-    place = take_path(output, "output")
-    return run_export(take_path(model, "model"), place, chosen, revision=revision)
+    place = take_path(call.output, "output")
+    chosen = select(ExportSettings, call)
+    return run_export(take_path(model, "model"), place, chosen, revision=call.revision)
 
 
 @ends_in_one_line
-@takes_settings(ReportSettings)
 def report(
-    run: str | Path, *others: str | Path, output: str | Path | None = None, **settings: Any
+    run: str | Path,
+    *others: str | Path,
+    output: str | Path | None = None,
+    data: str | Path | None = None,
+    text: Sequence[str] = (),
+    examples: bool = True,
+    overwrite: bool = False,
 ) -> ReportResult:
     """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
 
@@ -79,7 +91,7 @@ def report(
         others: more runs of the same kind, to compare.
         output: the page; by default report.html in the run, or for several runs comparison.html in
             the current folder.
-        settings: fields of `ReportSettings`.
+        data, text, examples, overwrite: the fields of `ReportSettings`.
 
     Returns:
         The result with `report`, the page's path, and `runs`.
@@ -91,6 +103,7 @@ def report(
         >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP
         PosixPath('report.html')
     """
-    chosen = build(ReportSettings, settings, "report")
+    settings = {"data": data, "text": text, "examples": examples, "overwrite": overwrite}
+    chosen = validate(ReportSettings, settings, "report")
     paths = [take_path(one, "run") for one in (run, *others)]
     return run_report(paths, None if output is None else take_path(output, "output"), chosen)

@@ -1,54 +1,119 @@
-"""Settings as keyword arguments: their names and defaults are a function's signature."""
+"""Functions whose keyword arguments are the fields of a settings class.
+
+The class says once what they are called, what they take and their defaults: editors and checkers
+know its constructor (`dataclass_transform`), notebooks and `help` read its fields.
+"""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import wraps
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
+from pydantic import ConfigDict
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
+from bertkit.api.kept import ends_in_one_line
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import AnyModel, Settings, validate
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+
+class Call(Settings):
+    """The keyword arguments of a function; a `SkipValidation` is checked where it is read."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
-def takes_settings(*kinds: type[Settings]) -> Callable[[Function], Function]:
-    """Give a function with `**settings` the signature with all fields of these settings.
+class TextsCall(Call):
+    """Those of a function of texts."""
 
-    Notebooks and `help` show it; `typed.pyi` has the same for editors. A field that several kinds
-    have is shown as in the first of them.
+    text_column: str | None = None
+
+
+AnyCall = TypeVar("AnyCall", bound=Call)
+Given_co = TypeVar("Given_co", covariant=True)
+First = TypeVar("First")
+Second = TypeVar("Second")
+Result = TypeVar("Result")
+Keywords = ParamSpec("Keywords")
+
+
+class Decorator(Protocol[Given_co, Keywords]):
+    """Turns a function of a call, and up to two arguments, into one with the call's keywords."""
+
+    @overload
+    def __call__(self, function: Callable[[Given_co], Result]) -> Callable[Keywords, Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[Given_co, First], Result]
+    ) -> Callable[Concatenate[First, Keywords], Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[Given_co, First, Second], Result]
+    ) -> Callable[Concatenate[First, Second, Keywords], Result]: ...
+
+
+def takes(kind: Callable[Keywords, AnyCall]) -> Decorator[AnyCall, Keywords]:
+    """Let a function take the fields of a call as keyword arguments, and end in one line."""
+    call_kind = cast("type[AnyCall]", kind)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+
+        @ends_in_one_line
+        @wraps(function)
+        def take(*arguments: Any, **values: Any) -> Any:
+            named = {own: values.pop(own) for own in positional if own in values}
+            return function(build(call_kind, values, name), *arguments, **named)
+
+        signature = inspect.signature(function)
+        _, *parameters = signature.parameters.values()
+        positional = [parameter.name for parameter in parameters]
+        show_fields(take, signature.replace(parameters=parameters), call_kind)
+        return take
+
+    return cast("Decorator[AnyCall, Keywords]", decorate)
+
+
+def takes_any(kind: type[Call]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Do the same for what stands behind overloads, which say what it takes."""
+    return cast("Callable[[Callable[..., Any]], Callable[..., Any]]", takes(kind))
+
+
+def show_fields(function: Any, signature: inspect.Signature, *kinds: type[Settings]) -> None:
+    """Let notebooks and `help` show the fields of settings as a function's keyword arguments.
+
+    A field that several kinds have is shown as in the first of them.
     """
-
-    def decorate(function: Function) -> Function:
-        own = inspect.signature(function)
-        *parameters, last = own.parameters.values()
-        assert last.kind is inspect.Parameter.VAR_KEYWORD
-        cast("Any", function).__signature__ = own.replace(parameters=add_fields(parameters, kinds))
-        return function
-
-    return decorate
-
-
-def add_fields(
-    parameters: Sequence[inspect.Parameter], kinds: Sequence[type[Settings]]
-) -> list[inspect.Parameter]:
-    """Return parameters, and one for each field of settings that isn't among them."""
-    named = {parameter.name for parameter in parameters}
     fields: dict[str, FieldInfo] = {}
     for kind in kinds:
-        fields |= {name: one for name, one in kind.model_fields.items() if name not in fields}
+        own = [name for name in kind.__annotations__ if name in kind.model_fields]
+        for name in (*own, *kind.model_fields):
+            fields.setdefault(name, kind.model_fields[name])
     added = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=None if info.default is PydanticUndefined else info.default,
+            default=inspect.Parameter.empty if info.is_required() else info.default,
             annotation=strip(info.annotation),
         )
         for name, info in fields.items()
-        if name not in named
     ]
-    return [*parameters, *added]
+    parameters = (*signature.parameters.values(), *added)
+    function.__signature__ = signature.replace(parameters=parameters)
 
 
 def strip(annotation: Any) -> Any:
@@ -68,24 +133,22 @@ def strip(annotation: Any) -> Any:
 
 def build(kind: type[AnyModel], values: Mapping[str, Any], name: str) -> AnyModel:
     """Build settings from the keyword arguments of the function of this name."""
-    unknown = [key for key in values if key not in kind.model_fields]
-    if unknown:
-        raise SettingsError(
-            f"{name} has no setting {', '.join(unknown)}; help(bertkit.{name}) lists them"
-        )
+    check_names(values, kind.model_fields, name)
     return validate(kind, dict(values), name)
 
 
-def divide(values: Mapping[str, Any], *kinds: type[Settings]) -> list[dict[str, Any]]:
-    """Divide keyword arguments among several kinds of settings; the last takes the unknown."""
-    parts: list[dict[str, Any]] = [{} for _ in kinds]
-    for key, value in values.items():
-        owners = [part for part, kind in zip(parts, kinds, strict=True) if key in kind.model_fields]
-        (owners or parts[-1:])[0][key] = value
-    return parts
+def check_names(values: Iterable[str], known: Container[str], name: str) -> None:
+    """Refuse keyword arguments that the function of this name doesn't have."""
+    if unknown := [key for key in values if key not in known]:
+        raise SettingsError(
+            f"{name} has no setting {', '.join(unknown)}; help(bertkit.{name}) lists them"
+        )
 
 
-def build_each(name: str, values: Mapping[str, Any], *kinds: type[Settings]) -> list[Any]:
+def divide(values: Mapping[str, Any], name: str, *kinds: type[Settings]) -> list[Any]:
     """Build several kinds of settings from the keyword arguments of the function of this name."""
-    parts = divide(values, *kinds)
-    return [build(kind, part, name) for kind, part in zip(kinds, parts, strict=True)]
+    check_names(values, {field for kind in kinds for field in kind.model_fields}, name)
+    return [
+        build(kind, {key: value for key, value in values.items() if key in kind.model_fields}, name)
+        for kind in kinds
+    ]

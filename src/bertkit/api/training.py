@@ -4,17 +4,21 @@ Each resumes what it left unfinished in `output`, and returns at once what is fi
 ends with a checkpoint.
 """
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
+from pydantic import SkipValidation
+
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.kept import ends_in_one_line
-from bertkit.api.settings import build, build_each, takes_settings
+from bertkit.api.settings import Call, divide, show_fields, takes
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
 from bertkit.base.remote import find_info, is_remote
+from bertkit.base.settings import select
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
@@ -33,12 +37,18 @@ from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.examples import Pairs
 from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
-from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.recipes.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 from bertkit.recipes.train_tokenizer import train_tokenizer as run_train_tokenizer
 from bertkit.reports.text import show
+from bertkit.tasks.answer import AnswerSettings
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.extract import ExtractSettings
+from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.table import TASKS
+from bertkit.tasks.tag import TagSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import OnEvent, observe
 
@@ -57,22 +67,28 @@ WRITERS: Mapping[str, type[Seq2SeqGenerator]] = {
     "translate": Translator,
     "summarize": AbstractiveSummarizer,
 }
-ALL_TASKS = tuple(entry.settings for entry in TASKS.values())
-ALL_KINDS = tuple(kind.settings for kind in KINDS.values())
 
 
-@ends_in_one_line
-@takes_settings(TrainTokenizerSettings)
-def train_tokenizer(
-    texts: Texts, *, output: str | Path | None = None, overwrite: bool = False, **settings: Any
-) -> Tokenizer:
+class OutputCall(Call):
+    """The keyword arguments of a function that writes a folder, or replaces what is there."""
+
+    output: SkipValidation[str | Path | None] = None
+    overwrite: bool = False
+
+
+class TrainTokenizerCall(TrainTokenizerSettings, OutputCall):
+    """Those of `train_tokenizer`."""
+
+
+@takes(TrainTokenizerCall)
+def train_tokenizer(call: TrainTokenizerCall, texts: Texts) -> Tokenizer:
     """Train a WordPiece vocabulary, as `bertkit train-tokenizer`.
 
     Args:
         texts: a list of texts, a data frame, or a file, folder or glob by name.
         output: the tokenizer's folder; by default a temporary one.
         overwrite: replace an older tokenizer in `output`.
-        settings: fields of `TrainTokenizerSettings`.
+        call: fields of `TrainTokenizerSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.train_tokenizer.train_tokenizer`.
@@ -82,27 +98,23 @@ def train_tokenizer(
         >>> bertkit.train_tokenizer(texts, vocab_size=30, min_frequency=1).vocab_size
         30
     """
-    chosen = build(TrainTokenizerSettings, settings, "train_tokenizer")
     result = run_train_tokenizer(
-        list_inputs(texts, chosen.text_column),
-        choose_output(output, "tokenizer"),
-        chosen,
-        overwrite=overwrite,
+        list_inputs(texts, call.text_column),
+        choose_output(call.output, "tokenizer"),
+        select(TrainTokenizerSettings, call),
+        overwrite=call.overwrite,
     )
     return result.tokenizer
 
 
-@ends_in_one_line
-@takes_settings(PrepareSettings, WorkersSettings)
-def prepare(
-    texts: Texts,
-    tokenizer: str | Path | Tokenizer,
-    *,
-    output: str | Path | None = None,
-    held_out_texts: Texts | None = None,
-    overwrite: bool = False,
-    **settings: Any,
-) -> ShardSet:
+class PrepareCall(PrepareSettings, WorkersSettings, OutputCall):
+    """The keyword arguments of `prepare`."""
+
+    held_out_texts: SkipValidation[Texts | None] = None
+
+
+@takes(PrepareCall)
+def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) -> ShardSet:
     """Tokenize text into shards for pre-training, as `bertkit prepare`.
 
     Args:
@@ -112,21 +124,24 @@ def prepare(
         output: folder for the shards; by default a temporary one.
         held_out_texts: texts to hold out besides, as `texts`.
         overwrite: replace shards of other texts or settings in `output`.
-        settings: fields of `PrepareSettings` and `WorkersSettings`.
+        call: fields of `PrepareSettings` and `WorkersSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
     """
-    workers, chosen = build_each("prepare", settings, WorkersSettings, PrepareSettings)
-    place, column = choose_output(output, "shards"), chosen.text_column
+    place, column, held_out = (
+        choose_output(call.output, "shards"),
+        call.text_column,
+        call.held_out_texts,
+    )
     run_prepare(
         list_inputs(texts, column),
         _find_tokenizer(tokenizer, place),
         place,
-        chosen,
-        held_out_inputs=[] if held_out_texts is None else list_inputs(held_out_texts, column),
-        workers=workers,
-        overwrite=overwrite,
+        select(PrepareSettings, call),
+        held_out_inputs=[] if held_out is None else list_inputs(held_out, column),
+        workers=select(WorkersSettings, call),
+        overwrite=call.overwrite,
     )
     return ShardSet.open(place)
 
@@ -142,19 +157,19 @@ def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
     return folder
 
 
-@ends_in_one_line
-@takes_settings(PretrainSettings)
-def pretrain(
-    data: Texts,
-    *,
-    output: str | Path | None = None,
-    tokenizer: str | Path | Tokenizer | None = None,
-    text_column: str = "text",
-    encoding: str | None = None,
-    on_step: OnEvent | None = None,
-    on_evaluation: OnEvent | None = None,
-    **settings: Any,
-) -> PretrainResult:
+class PretrainCall(PretrainSettings, Call):
+    """The keyword arguments of `pretrain`."""
+
+    output: SkipValidation[str | Path | None] = None
+    tokenizer: SkipValidation[str | Path | Tokenizer | None] = None
+    text_column: str = "text"
+    encoding: str | None = None
+    on_step: OnEvent | None = None
+    on_evaluation: OnEvent | None = None
+
+
+@takes(PretrainCall)
+def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
     """Pre-train an encoder, as `bertkit pretrain`.
 
     Args:
@@ -167,15 +182,15 @@ def pretrain(
         encoding: of files of texts, such as latin-1; by default UTF-8.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
-        settings: fields of `PretrainSettings`.
+        call: fields of `PretrainSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.pretrain.run.pretrain`.
     """
-    chosen = build(PretrainSettings, settings, "pretrain")
-    reading: dict[str, Any] = {"text_column": text_column, "encoding": encoding}
-    place = choose_output(output, "pretrained")
-    with observe(on_step, on_evaluation):
+    chosen, tokenizer = select(PretrainSettings, call), call.tokenizer
+    reading: dict[str, Any] = {"text_column": call.text_column, "encoding": call.encoding}
+    place = choose_output(call.output, "pretrained")
+    with observe(call.on_step, call.on_evaluation):
         names = name_files(data)
         if names is not None and _has_shards(names[0]):
             if tokenizer is not None:
@@ -197,17 +212,21 @@ def _has_shards(name: str) -> bool:
     return (Path(name) / PLAN).is_file()
 
 
-@ends_in_one_line
-@takes_settings(PretrainSettings)
-def benchmark_pretrain(
-    *, length: int | Sequence[int] = (), data: str | Path | None = None, **settings: Any
-) -> PretrainBenchmark:
+class BenchmarkCall(PretrainSettings, Call):
+    """The keyword arguments of `benchmark_pretrain`."""
+
+    length: int | Sequence[int] = ()
+    data: str | Path | None = None
+
+
+@takes(BenchmarkCall)
+def benchmark_pretrain(call: BenchmarkCall) -> PretrainBenchmark:
     """Measure how fast this machine pre-trains, as `bertkit benchmark pretrain`.
 
     Args:
         length: maximum lengths to measure, or one; by default `max_length`.
         data: a folder of shards; by default random text.
-        settings: fields of `PretrainSettings`.
+        call: fields of `PretrainSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.pretrain.benchmark.benchmark`.
@@ -217,81 +236,110 @@ def benchmark_pretrain(
         >>> measured.rows[0].tokens_per_second  # doctest: +SKIP
         2140.0
     """
-    chosen = build(PretrainSettings, settings, "benchmark_pretrain")
-    lengths = [length] if isinstance(length, int) else length
-    return benchmark(chosen, lengths, None if data is None else Path(data))
+    lengths = [call.length] if isinstance(call.length, int) else call.length
+    data = None if call.data is None else Path(call.data)
+    return benchmark(select(PretrainSettings, call), lengths, data)
+
+
+class TrainCall(Call):
+    """The keyword arguments of `finetune` for every task."""
+
+    train: SkipValidation[Texts]
+    dev: SkipValidation[Texts | None] = None
+    output: SkipValidation[str | Path | None] = None
+    on_step: OnEvent | None = None
+    on_evaluation: OnEvent | None = None
+
+
+class FromEncoderCall(TrainCall):
+    """Those for a task on a pre-trained encoder."""
+
+    model: SkipValidation[str | Path | None] = None
+    revision: str | None = None
+
+
+class FineTuneCall(FineTuneSettings, GridSearchSettings, FromEncoderCall):
+    """Those, with the settings that all such tasks have."""
+
+
+class ClassifyCall(ClassifySettings, FineTuneCall):
+    """Those of `finetune("classify")`."""
+
+
+class RegressCall(RegressSettings, FineTuneCall):
+    """Those of `finetune("regress")`."""
+
+
+class TagCall(TagSettings, FineTuneCall):
+    """Those of `finetune("tag")`."""
+
+
+class AnswerCall(AnswerSettings, FineTuneCall):
+    """Those of `finetune("answer")`."""
+
+
+class ChooseCall(ChooseSettings, FineTuneCall):
+    """Those of `finetune("choose")`."""
+
+
+class ExtractCall(ExtractSettings, FineTuneCall):
+    """Those of `finetune("extract")`."""
+
+
+class TrainTranslaterCall(TranslateSettings, TrainCall):
+    """Those of `finetune("translate")`."""
+
+
+class TrainSummarizerCall(SummarizeSettings, TrainCall):
+    """Those of `finetune("summarize")`."""
 
 
 @overload
-def finetune(
-    task: Literal["classify"], *, train: Table, dev: Table | None = None, **settings: Any
-) -> Classifier: ...
+@takes(ClassifyCall)
+def finetune(call: ClassifyCall, task: Literal["classify"]) -> Classifier: ...
 
 
 @overload
-def finetune(
-    task: Literal["regress"], *, train: Table, dev: Table | None = None, **settings: Any
-) -> Regressor: ...
+@takes(RegressCall)
+def finetune(call: RegressCall, task: Literal["regress"]) -> Regressor: ...
 
 
 @overload
-def finetune(
-    task: Literal["tag"], *, train: Table, dev: Table | None = None, **settings: Any
-) -> Tagger: ...
+@takes(TagCall)
+def finetune(call: TagCall, task: Literal["tag"]) -> Tagger: ...
 
 
 @overload
-def finetune(
-    task: Literal["answer"], *, train: Table, dev: Table | None = None, **settings: Any
-) -> Answerer: ...
+@takes(AnswerCall)
+def finetune(call: AnswerCall, task: Literal["answer"]) -> Answerer: ...
 
 
 @overload
-def finetune(
-    task: Literal["choose"], *, train: Table, dev: Table | None = None, **settings: Any
-) -> Chooser: ...
+@takes(ChooseCall)
+def finetune(call: ChooseCall, task: Literal["choose"]) -> Chooser: ...
 
 
 @overload
-def finetune(
-    task: Literal["translate"],
-    *,
-    train: Table | Sequence[Path],
-    dev: Table | Sequence[Path] | None = None,
-    **settings: Any,
-) -> Translator: ...
+@takes(ExtractCall)
+def finetune(call: ExtractCall, task: Literal["extract"]) -> Predictor[Any, Any, Any]: ...
 
 
 @overload
-def finetune(
-    task: Literal["summarize"],
-    *,
-    train: Table | Sequence[Path],
-    dev: Table | Sequence[Path] | None = None,
-    **settings: Any,
-) -> AbstractiveSummarizer: ...
+@takes(TrainTranslaterCall)
+def finetune(call: TrainTranslaterCall, task: Literal["translate"]) -> Translator: ...
 
 
 @overload
-def finetune(
-    task: str, *, train: Table, dev: Table | None = None, **settings: Any
-) -> Predictor[Any, Any, Any] | Seq2SeqGenerator: ...
+@takes(TrainSummarizerCall)
+def finetune(call: TrainSummarizerCall, task: Literal["summarize"]) -> AbstractiveSummarizer: ...
+
+
+@overload
+def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGenerator: ...
 
 
 @ends_in_one_line
-@takes_settings(FineTuneSettings, GridSearchSettings, *ALL_TASKS, *ALL_KINDS)
-def finetune(
-    task: str,
-    *,
-    train: Texts,
-    dev: Texts | None = None,
-    model: str | Path | None = None,
-    output: str | Path | None = None,
-    revision: str | None = None,
-    on_step: OnEvent | None = None,
-    on_evaluation: OnEvent | None = None,
-    **settings: Any,
-) -> Predictor[Any, Any, Any] | Seq2SeqGenerator:
+def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGenerator:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
@@ -327,17 +375,14 @@ def finetune(
         known = ", ".join((*TASKS, *KINDS))
         raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
     if task in KINDS:
-        named = {"model": model, "revision": revision}
-        settings |= {name: str(value) for name, value in named.items() if value is not None}
-        with observe(on_step, on_evaluation):
-            return _train_pairs(task, train, dev, output, settings)
-    kinds = (TASKS[task].settings, GridSearchSettings, FineTuneSettings)
-    task_settings, plan, chosen = build_each("finetune", settings, *kinds)
-    name = str(model) if model is not None else str(find_bundled("vectors"))
-    rows, held_out = (hold_rows(cast("Table | None", each)) for each in (train, dev))
-    sources = Sources(task, name, cast("Table", rows), held_out, revision)
-    place = choose_output(output, task)
-    with observe(on_step, on_evaluation):
+        return _train_pairs(task, settings)
+    kinds = (FromEncoderCall, TASKS[task].settings, GridSearchSettings, FineTuneSettings)
+    call, task_settings, plan, chosen = divide(settings, "finetune", *kinds)
+    name = str(find_bundled("vectors") if call.model is None else call.model)
+    rows, held_out = hold_rows(call.train), hold_rows(call.dev)
+    sources = Sources(task, name, cast("Table", rows), held_out, call.revision)
+    place = choose_output(call.output, task)
+    with observe(call.on_step, call.on_evaluation):
         if plan.is_single:
             result = run_finetune(sources, place, task_settings, chosen)
         else:
@@ -347,14 +392,23 @@ def finetune(
     return PREDICTORS[task].load(place, device=chosen.device)
 
 
-def _train_pairs(
-    task: str, train: Texts, dev: Texts | None, output: str | Path | None, values: Mapping[str, Any]
-) -> Seq2SeqGenerator:
+show_fields(
+    finetune,
+    inspect.Signature([inspect.Parameter("task", inspect.Parameter.POSITIONAL_OR_KEYWORD)]),
+    FineTuneCall,
+    *(entry.settings for entry in TASKS.values()),
+    *(kind.settings for kind in KINDS.values()),
+)
+
+
+def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
     """Train a model that writes, and load it."""
-    settings = build(KINDS[task].settings, values, "finetune")
-    place = choose_output(output, task)
-    pairs = PairFiles(_take_pairs(train), None if dev is None else _take_pairs(dev))
-    train_seq2seq(pairs, place, settings)
+    named = {name: str(values[name]) for name in ("model",) if values.get(name) is not None}
+    call, settings = divide({**values, **named}, "finetune", TrainCall, KINDS[task].settings)
+    place = choose_output(call.output, task)
+    pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
+    with observe(call.on_step, call.on_evaluation):
+        train_seq2seq(pairs, place, settings)
     return WRITERS[task].load(place, device=settings.device)
 
 

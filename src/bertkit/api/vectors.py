@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from pydantic import SkipValidation
 
 from bertkit.api.inputs import (
     SeveralTexts,
@@ -13,8 +15,8 @@ from bertkit.api.inputs import (
     read_texts,
     take_texts,
 )
-from bertkit.api.kept import LAST_LOADED, ends_in_one_line, take_object
-from bertkit.api.settings import build, build_each, divide, takes_settings
+from bertkit.api.kept import LAST_LOADED, take_object
+from bertkit.api.settings import Call, TextsCall, check_names, takes, takes_any
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import Settings, select
@@ -40,22 +42,29 @@ from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
+from bertkit.tasks.classify import ClassifyAnswers
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.tokenizer import check_several
 
+EmbedderModel = str | Path | Embedder | None
 
-@ends_in_one_line
-@takes_settings(EmbedderSettings, TableSettings)
-def embed(texts: Table, *, model: str | Path | Embedder | None = None, **settings: Any) -> Vectors:
+
+class EmbedCall(TableSettings, EmbedderSettings, Call):
+    """The keyword arguments of `embed`."""
+
+    model: SkipValidation[EmbedderModel] = None
+
+
+@takes(EmbedCall)
+def embed(call: EmbedCall, texts: Table) -> Vectors:
     """Embed texts: row n of the result belongs to text n.
 
     Args:
         texts: a list of texts, a data frame, or a file, folder or glob by name, or several.
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
-        settings: fields of `EmbedderSettings`, and of `TableSettings`, which say how to read the
-            texts.
+        call: fields of `EmbedderSettings`, and of `TableSettings`, which say how to read the texts.
 
     Returns:
         float32 `[texts, features]`.
@@ -67,35 +76,44 @@ def embed(texts: Table, *, model: str | Path | Embedder | None = None, **setting
         >>> bertkit.embed(["A cat sat down.", "The cat took a seat."]).shape
         (2, 384)
     """
-    reading, chosen = build_each("embed", settings, TableSettings, EmbedderSettings)
-    embedder = take_object(Embedder, model, chosen)
-    return embedder(read_texts(texts, reading), progress=True)
+    embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
+    return embedder(read_texts(texts, select(TableSettings, call)), progress=True)
+
+
+class SimilarityCall(EmbedderSettings, TextsCall):
+    """The keyword arguments of `similarity`."""
+
+    model: SkipValidation[EmbedderModel] = None
+    similarity: Similarity | None = None
 
 
 @overload
-def similarity(first: str, second: str, **settings: Any) -> float: ...
+@takes(SimilarityCall)
+def similarity(call: SimilarityCall, first: str, second: str) -> float: ...
 
 
 @overload
-def similarity(first: str, second: SeveralTexts, **settings: Any) -> Rows: ...
+@takes(SimilarityCall)
+def similarity(call: SimilarityCall, first: str, second: SeveralTexts) -> Rows: ...
 
 
 @overload
+@takes(SimilarityCall)
 def similarity(
-    first: SeveralTexts, second: str | SeveralTexts | None = None, **settings: Any
+    call: SimilarityCall, first: SeveralTexts, second: str | SeveralTexts | None
 ) -> Rows: ...
 
 
-@ends_in_one_line
-@takes_settings(EmbedderSettings)
+@overload
+@takes(SimilarityCall)
+def similarity(call: SimilarityCall, first: SeveralTexts) -> Rows: ...
+
+
+@takes_any(SimilarityCall)
 def similarity(
+    call: SimilarityCall,
     first: str | SeveralTexts,
     second: str | SeveralTexts | None = None,
-    *,
-    model: str | Path | Embedder | None = None,
-    similarity: Similarity | None = None,
-    text_column: str | None = None,
-    **settings: Any,
 ) -> float | Rows:
     """Compute the similarity of two texts, or of each text of one list to each of another.
 
@@ -107,7 +125,7 @@ def similarity(
         similarity: cosine, dot, euclidean or manhattan; by default that of the model's folder,
             else cosine. Distances are negated: higher is always more similar.
         text_column: column of the texts, if they are rows or a file has several.
-        settings: fields of `EmbedderSettings`.
+        call: fields of `EmbedderSettings`.
 
     Returns:
         A number for two texts; otherwise `[first, second]`.
@@ -122,36 +140,38 @@ def similarity(
         >>> bertkit.similarity(["a cat", "a dog", "a hat"]).shape
         (3, 3)
     """
-    chosen = build(EmbedderSettings, settings, "similarity")
-    embedder = take_object(Embedder, model, chosen)
-    reading = TableSettings(text_column=text_column)
+    embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
+    reading = select(TableSettings, call)
     rows = embedder(take_texts(first, reading))
     columns = rows if second is None else embedder(take_texts(second, reading))
-    name = similarity or cast("Similarity", embedder.similarity)
+    name = call.similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(name, rows, columns)
     return float(scores[0, 0]) if isinstance(first, str) and isinstance(second, str) else scores
 
 
-@overload
-def search(queries: str, corpus: Table, **settings: Any) -> list[Hit]: ...
+class SearchCall(SearchSettings, Call):
+    """The keyword arguments of `search`."""
+
+    model: SkipValidation[str | Path | None] = None
+    top_k: int = 5
+    index_folder: SkipValidation[str | Path | None] = None
 
 
 @overload
+@takes(SearchCall)
+def search(call: SearchCall, queries: str, corpus: Table) -> list[Hit]: ...
+
+
+@overload
+@takes(SearchCall)
 def search(
-    queries: list[str] | tuple[str, ...], corpus: Table, **settings: Any
+    call: SearchCall, queries: list[str] | tuple[str, ...], corpus: Table
 ) -> list[list[Hit]]: ...
 
 
-@ends_in_one_line
-@takes_settings(SearchSettings)
+@takes(SearchCall)
 def search(
-    queries: str | list[str] | tuple[str, ...],
-    corpus: Table,
-    *,
-    model: str | Path | None = None,
-    top_k: int = 5,
-    index_folder: str | Path | None = None,
-    **settings: Any,
+    call: SearchCall, queries: str | list[str] | tuple[str, ...], corpus: Table
 ) -> list[Hit] | list[list[Hit]]:
     """Find the texts most similar to a query, or to each of several, best first.
 
@@ -166,7 +186,7 @@ def search(
             comes with bertkit.
         top_k: results per query.
         index_folder: folder of a file's index; by default beside the file.
-        settings: fields of `SearchSettings`.
+        call: fields of `SearchSettings`.
 
     Raises:
         BertkitError: as in `SearchIndex.open` and `SearchIndex.search`.
@@ -179,16 +199,16 @@ def search(
     if not isinstance(queries, str):
         check_several(queries)
     asked = [queries] if isinstance(queries, str) else list(queries)
-    chosen = build(SearchSettings, settings, "search")
+    chosen = select(SearchSettings, call)
     names = name_files(corpus)
     if names is not None:
-        folder = Embedder.find(model, chosen.revision).path
+        folder = Embedder.find(call.model, chosen.revision).path
         chosen = chosen.model_copy(update={"revision": None})
-        found = _open_index(folder, names, chosen, index_folder).search(asked, top_k)
+        found = _open_index(folder, names, chosen, call.index_folder).search(asked, call.top_k)
     else:
         rows = _number_rows(cast("Table", hold_rows(corpus)), chosen)
-        embedder = take_object(Embedder, model, select(EmbedderSettings, chosen))
-        found = _search_rows(embedder, asked, rows, chosen, top_k)
+        embedder = take_object(Embedder, call.model, select(EmbedderSettings, chosen))
+        found = _search_rows(embedder, asked, rows, chosen, call.top_k)
     return found[0] if isinstance(queries, str) else found
 
 
@@ -238,20 +258,39 @@ def _search_rows(
 Model = str | Path | Predictor[Any, Any, Any]
 
 COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
+if TYPE_CHECKING:
+
+    class Columns(Settings):
+        """The columns of all tasks."""
+
+        text_column: str | None = None
+        pair_column: str | None = None
+        label_column: str | None = None
+        words_column: str | None = None
+        tags_column: str | None = None
+        question_column: str | None = None
+        context_column: str | None = None
+        answers_column: str | None = None
+        choices_column: str | None = None
+        summary_column: str | None = None
+
+else:
+    Columns = COLUMNS
 
 
-@ends_in_one_line
-@takes_settings(
-    EngineSettings, PredictSettings, *(entry.answers for entry in TASKS.values()), COLUMNS
-)
-def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
+class PredictCall(Columns, PredictSettings, ClassifyAnswers, EngineSettings, Call):
+    """The keyword arguments of `predict`."""
+
+
+@takes(PredictCall)
+def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     """Predict the rows of a file, a data frame or a list; prediction n belongs to row n.
 
     Args:
         model: a fine-tuned model, its folder, or the id of a model of the Hub.
         data: rows, with or without labels, or a file by name.
-        settings: fields of `EngineSettings` and `PredictSettings`, names of columns that differ
-            from those of the training data, and for classifiers `top_k`.
+        call: fields of `EngineSettings` and `PredictSettings`, names of columns that differ from
+            those of the training data, and for classifiers `top_k`.
 
     Returns:
         Predictions, such as `Classification`, as the model's predictor returns them.
@@ -260,59 +299,61 @@ def predict(model: Model, data: Table, **settings: Any) -> list[Any]:
         InputError: a row can't be read, or columns are missing.
         BertkitError: the model can't be loaded.
     """
-    loading, others = divide(settings, EngineSettings, Settings)
-    loading_settings = build(EngineSettings, loading, "predict")
-    predictor: Predictor[Any, Any, Any] = take_object(Predictor, model, loading_settings)
-    kinds = (COLUMNS, type(predictor.options), PredictSettings)
-    columns, options, chosen = build_each("predict", others, *kinds)
-    predictor = predictor.with_options(options)
-    answers = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
+    predictor: Predictor[Any, Any, Any]
+    predictor = take_object(Predictor, model, select(EngineSettings, call))
+    options_kind = type(predictor.options)
+    answers = call.model_fields_set & ClassifyAnswers.model_fields.keys()
+    check_names(answers, options_kind.model_fields, "predict")
+    predictor = predictor.with_options(select(options_kind, call))
+    chosen, columns = select(PredictSettings, call), select(COLUMNS, call)
+    answered = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
-        return ResultList(row.prediction for row in answers.read(progress))
+        return ResultList(row.prediction for row in answered.read(progress))
+
+
+class EvaluateCall(Columns, EvaluateSettings, EngineSettings, Call):
+    """The keyword arguments of an evaluation on labeled data."""
+
+
+class MinimalPairsCall(RecordSettings, EngineSettings, Call):
+    """Those of an evaluation on minimal pairs."""
+
+    minimal_pairs: str | Path
+
+
+class HeldOutCall(Call):
+    """Those of an evaluation on held-out text."""
+
+    held_out: str | Path
+    device: str = "auto"
+    revision: str | None = None
+
+
+class AnyEvaluateCall(EvaluateCall):
+    """Those of all three, of which one is made."""
+
+    minimal_pairs: str | Path | None = None
+    held_out: str | Path | None = None
 
 
 @overload
-def evaluate(
-    model: Model,
-    data: Table,
-    *,
-    minimal_pairs: None = None,
-    held_out: None = None,
-    **settings: Any,
-) -> EvaluateResult: ...
+@takes(EvaluateCall)
+def evaluate(call: EvaluateCall, model: Model, data: Table) -> EvaluateResult: ...
 
 
 @overload
-def evaluate(
-    model: Model,
-    data: None = None,
-    *,
-    minimal_pairs: str | Path,
-    held_out: None = None,
-    **settings: Any,
-) -> PairsResult: ...
+@takes(MinimalPairsCall)
+def evaluate(call: MinimalPairsCall, model: str | Path) -> PairsResult: ...
 
 
 @overload
-def evaluate(
-    model: Model,
-    data: None = None,
-    *,
-    minimal_pairs: None = None,
-    held_out: str | Path,
-    **settings: Any,
-) -> HeldOutResult: ...
+@takes(HeldOutCall)
+def evaluate(call: HeldOutCall, model: str | Path) -> HeldOutResult: ...
 
 
-@ends_in_one_line
-@takes_settings(EngineSettings, EvaluateSettings, COLUMNS)
+@takes_any(AnyEvaluateCall)
 def evaluate(
-    model: Model,
-    data: Table | None = None,
-    *,
-    minimal_pairs: str | Path | None = None,
-    held_out: str | Path | None = None,
-    **settings: Any,
+    call: AnyEvaluateCall, model: Model, data: Table | None = None
 ) -> EvaluateResult | PairsResult | HeldOutResult:
     """Evaluate a model on labeled data, on minimal pairs or on held-out text.
 
@@ -321,8 +362,8 @@ def evaluate(
         data: labeled rows, or a file by name.
         minimal_pairs: a file of pairs, as `bertkit evaluate --minimal-pairs` reads it.
         held_out: a folder of shards with held-out text.
-        settings: fields of `EngineSettings` and `EvaluateSettings`, and names of columns that
-            differ from those of the training data.
+        call: fields of `EngineSettings` and `EvaluateSettings`, and names of columns that differ
+            from those of the training data.
 
     Returns:
         The result; that of labeled data has `metrics` and `evaluation`.
@@ -331,30 +372,41 @@ def evaluate(
         SettingsError: not exactly one of data, minimal pairs and held-out text is given.
         BertkitError: as in `bertkit.recipes.evaluate.run.evaluate`.
     """
-    if sum(each is not None for each in (data, minimal_pairs, held_out)) != 1:
+    if sum(each is not None for each in (data, call.minimal_pairs, call.held_out)) != 1:
         raise SettingsError("give one of: labeled data, minimal_pairs, held_out")
-    kinds = (EngineSettings, COLUMNS, EvaluateSettings)
-    loading, columns, chosen = build_each("evaluate", settings, *kinds)
+    loading = select(EngineSettings, call)
     if data is not None:
-        named = EvaluatedModel(model, loading)
-        return run_evaluate(named, cast("Table", hold_rows(data)), chosen, columns)
+        named, rows = EvaluatedModel(model, loading), cast("Table", hold_rows(data))
+        return run_evaluate(named, rows, select(EvaluateSettings, call), select(COLUMNS, call))
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
-    if held_out is not None:
-        if (loading.engine, loading.precision) != ("auto", "auto"):
-            raise SettingsError("held-out text is evaluated as in training: no engine, precision")
-        return evaluate_held_out(
-            str(model), Path(held_out), loading.device, revision=loading.revision
-        )
-    scorer = take_object(TextScorer, model, loading)
-    return judge_pairs(scorer, cast("str", minimal_pairs), select(RecordSettings, chosen))
+    if call.minimal_pairs is not None:
+        scorer = take_object(TextScorer, model, loading)
+        return judge_pairs(scorer, str(call.minimal_pairs), select(RecordSettings, call))
+    if (loading.engine, loading.precision) != ("auto", "auto"):
+        raise SettingsError("held-out text is evaluated as in training: no engine, precision")
+    shards = Path(cast("str", call.held_out))
+    return evaluate_held_out(str(model), shards, loading.device, revision=loading.revision)
 
 
-@ends_in_one_line
-@takes_settings(ViewSettings, LoadingSettings)
-def view(
-    text: str, pair: str | None = None, *, model: str | Path | None = None, **settings: Any
-) -> AttentionView:
+class ViewCall(ViewSettings, LoadingSettings, Call):
+    """The keyword arguments of `view`."""
+
+    model: SkipValidation[str | Path | None] = None
+
+
+@overload
+@takes(ViewCall)
+def view(call: ViewCall, text: str) -> AttentionView: ...
+
+
+@overload
+@takes(ViewCall)
+def view(call: ViewCall, text: str, pair: str | None) -> AttentionView: ...
+
+
+@takes_any(ViewCall)
+def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
     """Show a model's attention for a text: a page in a notebook; `.write(path)` makes a file.
 
     Args:
@@ -362,11 +414,11 @@ def view(
         pair: a second text; for an encoder-decoder, the target text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        settings: fields of `ViewSettings` and `LoadingSettings`.
+        call: fields of `ViewSettings` and `LoadingSettings`.
 
     Raises:
         BertkitError: as in `AttentionView.of`.
     """
-    loading, chosen = build_each("view", settings, LoadingSettings, ViewSettings)
-    place = model if model is not None else find_bundled(chosen.bundled_part)
+    chosen, loading = select(ViewSettings, call), select(LoadingSettings, call)
+    place = call.model if call.model is not None else find_bundled(chosen.bundled_part)
     return AttentionView.of(place, text, pair, chosen, **dict(loading))

@@ -1,6 +1,6 @@
 """Settings of decoding."""
 
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
 from pydantic import Field, create_model, model_validator
@@ -101,7 +101,10 @@ def _without_defaults() -> type[Settings]:
     return create_model("DecodingOverrides", __base__=Settings, **fields)
 
 
-DecodingOverrides: Any = _without_defaults()
+if TYPE_CHECKING:
+    DecodingOverrides = DecodingSettings
+else:
+    DecodingOverrides = _without_defaults()
 
 
 def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:

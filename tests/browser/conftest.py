@@ -4,10 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.scenes import load_small
 from tests.chromium import FLAGS, find_chromium
 
 TIMEOUT_MILLISECONDS = 60_000  # what is waited for comes in less than one second
 SIZE = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def inspected(tmp_path_factory):
+    """The small model of most pages."""
+    return load_small(tmp_path_factory.mktemp("inspected"))
 
 
 @pytest.fixture(scope="session")

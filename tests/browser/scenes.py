@@ -6,6 +6,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
+from bertkit.interpret.contexts import WordInContexts
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Start
 from bertkit.interpret.views.view import ViewInputs
@@ -26,9 +27,13 @@ def observe(
     text: str,
     pair: str | None = None,
     without: tuple[HeadName, ...] = (),
+    *,
+    contexts: WordInContexts | None = None,
+    read_mask: bool = False,
 ) -> ViewInputs:
     """A scene of a text or a pair."""
-    return ViewInputs(inspected, inspected.observe(inspected.read(text, pair)), without)
+    encoded = inspected.read(text, pair, read_mask=read_mask)
+    return ViewInputs(inspected, inspected.observe(encoded), without, contexts=contexts)
 
 
 def write_scene(path: Path, inputs: ViewInputs, *views: str) -> Path:

@@ -2,14 +2,9 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.unit.inference.small import save_small
+from tests.browser.scenes import observe, write_scene
 
-from bertkit.interpret.build import build_page
 from bertkit.interpret.contexts import compare_contexts
-from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.opening import Start
-from bertkit.interpret.views.view import ViewInputs
-from bertkit.reports.interactive import write_page
 
 STILL = {"reduced_motion": "reduce"}
 TEXT = "the cats saw the cat - a dog lost a hat ."
@@ -17,24 +12,10 @@ HOSTILE = "the cat </script><img src=x onerror=alert(1)> hat"
 
 
 @pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("geometry") / "small"
-    save_small(folder, max_position_embeddings=64)
-    return InspectedModel.load(folder)
-
-
-def write(path, inspected, *texts, contexts=None):
-    inputs = ViewInputs(inspected, inspected.observe(inspected.read(*texts)), contexts=contexts)
-    write_page(path, build_page(inputs, ["geometry"], start=Start()))
-    return path
-
-
-@pytest.fixture(scope="module")
 def path(inspected, tmp_path_factory):
     contexts = compare_contexts(inspected, "cat", ["the cat saw a hat", "a cat .", HOSTILE])
-    return write(
-        tmp_path_factory.mktemp("geometry") / "page.html", inspected, TEXT, contexts=contexts
-    )
+    inputs = observe(inspected, TEXT, contexts=contexts)
+    return write_scene(tmp_path_factory.mktemp("geometry") / "page.html", inputs, "geometry")
 
 
 def marks(page):
@@ -77,9 +58,8 @@ def test_special_tokens_are_shown_when_asked_for(open_page, path):
 
 
 def test_the_layer_is_that_of_the_other_views(open_page, inspected, tmp_path):
-    inputs = ViewInputs(inspected, inspected.observe(inspected.read(TEXT)))
-    write_page(tmp_path / "page.html", build_page(inputs, ["heads", "geometry"], start=Start()))
-    page = open_page(tmp_path / "page.html", **STILL)
+    path = write_scene(tmp_path / "page.html", observe(inspected, TEXT), "heads", "geometry")
+    page = open_page(path, **STILL)
     chosen = page.get_by_role("group", name="Layer").locator("[aria-pressed=true]")
     output = page.locator(".layer-slider output")
     for layer, name, others in ((2, "layer 2", "2"), (0, "embeddings", "1"), (1, "layer 1", "1")):
@@ -165,22 +145,19 @@ def test_contexts_are_compared_with_the_chosen_place(open_page, path):
 
 
 def test_what_cant_be_laid_out_says_so(open_page, inspected, tmp_path):
-    page = open_page(write(tmp_path / "one.html", inspected, "cat"), **STILL)
+    one = write_scene(tmp_path / "one.html", observe(inspected, "cat"), "geometry")
+    page = open_page(one, **STILL)
     assert "There is one point" in page.locator(".plane-shares").inner_text()
     twins = compare_contexts(inspected, "cat", ["cat", "cat"])
-    page = open_page(write(tmp_path / "twins.html", inspected, "cat", contexts=twins), **STILL)
+    inputs = observe(inspected, "cat", contexts=twins)
+    page = open_page(write_scene(tmp_path / "twins.html", inputs, "geometry"), **STILL)
     assert page.locator(".cosines tbody td").last.inner_text() == "–"
     assert page.locator(".contexts .plane-mark").count() == 2
 
 
-def test_hostile_text_stays_text(open_page, inspected, tmp_path):
-    page = open_page(write(tmp_path / "hostile.html", inspected, HOSTILE), **STILL)
-    assert page.locator("img").count() == 0
-    assert marks(page).count() > 10
-
-
 def test_a_name_without_room_is_told(open_page, inspected, tmp_path):
-    page = open_page(write(tmp_path / "long.html", inspected, "cat " * 60), **STILL)
+    path = write_scene(tmp_path / "long.html", observe(inspected, "cat " * 60), "geometry")
+    page = open_page(path, **STILL)
     note = page.locator(".plane .quiet").first.inner_text()
     assert "no room" in note
 

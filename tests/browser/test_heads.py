@@ -4,20 +4,10 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import PIXELS, load_small, observe, write_scene
+from tests.browser.scenes import PIXELS, observe, write_scene
 
 LIMIT = "Draw lines of at least"
 TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("heads")
-
-
-@pytest.fixture(scope="module")
-def inspected(folder):
-    return load_small(folder)
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +16,8 @@ def inputs(inspected):
 
 
 @pytest.fixture
-def page(open_page, folder, inputs):
-    page = open_page(write_scene(folder / "page.html", inputs, "heads"))
+def page(open_page, tmp_path, inputs):
+    page = open_page(write_scene(tmp_path / "page.html", inputs, "heads"))
     page.locator(".head-lines canvas[aria-label]").wait_for()
     return page
 
@@ -174,8 +164,8 @@ def test_the_limit_leaves_lines_out_and_says_so(page):
     assert num_lines(page) + left == whole
 
 
-def test_a_token_is_kept_by_touch(open_page, folder, inputs):
-    path = write_scene(folder / "touch.html", inputs, "heads")
+def test_a_token_is_kept_by_touch(open_page, tmp_path, inputs):
+    path = write_scene(tmp_path / "touch.html", inputs, "heads")
     page = open_page(path, has_touch=True, viewport={"width": 400, "height": 800})
     page.locator(".head-lines canvas[aria-label]").wait_for()
     token(page, "from", 2).tap()
@@ -184,11 +174,11 @@ def test_a_token_is_kept_by_touch(open_page, folder, inputs):
     page.locator(".shares").wait_for(state="detached")
 
 
-def test_512_tokens_can_be_used(open_page, folder, inspected):
+def test_512_tokens_can_be_used(open_page, tmp_path, inspected):
     text = " ".join(["the cat saw a dog , lost the hat and"] * 52)
     inputs = observe(inspected, " ".join(text.split()[:510]))
     assert len(inputs.observation.encoded.tokens) == 512
-    page = open_page(write_scene(folder / "long.html", inputs, "heads"))
+    page = open_page(write_scene(tmp_path / "long.html", inputs, "heads"))
     page.locator(".head-lines canvas[aria-label]").wait_for()
     assert page.locator(".tokens-from .token").count() == 512
     token(page, "from", 300).hover()

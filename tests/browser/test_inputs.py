@@ -2,14 +2,14 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import load_small, observe, write_scene
+from tests.browser.scenes import observe, write_scene
 
 TEXT, PAIR = "the dog saw the hat", "a cat lost it ."
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return observe(load_small(tmp_path_factory.mktemp("inputs")), TEXT, PAIR)
+def inputs(inspected):
+    return observe(inspected, TEXT, PAIR)
 
 
 @pytest.fixture

@@ -2,27 +2,17 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import PIXELS, load_small, observe, write_scene
+from tests.browser.scenes import PIXELS, observe, write_scene
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("model")
-
-
-@pytest.fixture(scope="module")
-def inspected(folder):
-    return load_small(folder)
-
-
 @pytest.fixture
-def page(open_page, folder, inspected):
+def page(open_page, tmp_path, inspected):
     inputs = observe(inspected, "the cat saw the hat .", without=(HeadName(2, 2),))
-    page = open_page(write_scene(folder / "page.html", inputs))
+    page = open_page(write_scene(tmp_path / "page.html", inputs))
     page.get_by_role("tab", name="All heads").click()
     for canvas in page.locator(".model-cell canvas").all():
         expect(canvas).to_have_attribute("width", "8")

@@ -1,11 +1,10 @@
 """The neuron view in a real browser: a query, the keys, and the attention that they make."""
 
-import math
 import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import HOSTILE, PIXELS, load_small, observe, write_scene
+from tests.browser.scenes import PIXELS, observe, write_scene
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
@@ -13,11 +12,6 @@ from bertkit.reports.interactive import write_page
 
 TEXT = "the cats saw a hat ."
 SAW = 4  # the token that looks in most tests
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    return load_small(tmp_path_factory.mktemp("neurons"))
 
 
 @pytest.fixture(scope="module")
@@ -249,12 +243,3 @@ def test_a_long_text_can_have_its_numbers(start, inspected, tmp_path):
     tokens(page).nth(151).click()
     assert len(shown_numbers(page, "softmax")) == 152
     assert sum(shown_numbers(page, "softmax")) == pytest.approx(100, abs=8)
-
-
-def test_hostile_text_stays_text(start, inspected, tmp_path):
-    inputs = observe(inspected, HOSTILE, "the cat")
-    page = start(write_scene(tmp_path / "page.html", inputs, "neurons"))
-    assert page.locator("img").count() == 0
-    assert tokens(page).all_inner_texts() == inputs.observation.encoded.tokens
-    tokens(page).nth(2).click()
-    assert math.isclose(sum(shown_numbers(page, "softmax")), 100, abs_tol=4)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
+from tests.browser.scenes import HOSTILE, observe, write_scene
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
@@ -15,18 +15,9 @@ TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("pages")
-
-
-@pytest.fixture(scope="module")
-def inspected(folder):
-    return load_small(folder)
-
-
-@pytest.fixture(scope="module")
-def pair_page(folder, inspected):
-    return write_scene(folder / "pair.html", observe(inspected, TEXT, PAIR))
+def pair_page(tmp_path_factory, inspected):
+    path = tmp_path_factory.mktemp("pages") / "pair.html"
+    return write_scene(path, observe(inspected, TEXT, PAIR))
 
 
 def chip(page, group, name):
@@ -40,8 +31,8 @@ def pressed(page, group):
     return chips.all_inner_texts()
 
 
-def test_the_page_tells_what_it_shows(open_page, folder, inspected):
-    path = write_scene(folder / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
+def test_the_page_tells_what_it_shows(open_page, tmp_path, inspected):
+    path = write_scene(tmp_path / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
     assert page.title() == "Attention of small"
     assert page.locator("h1").inner_text() == "Attention of small"
@@ -51,8 +42,8 @@ def test_the_page_tells_what_it_shows(open_page, folder, inspected):
     assert page.get_by_role("group", name="Texts").count() == 0
 
 
-def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, folder, inspected):
-    path = write_scene(folder / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
+def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, tmp_path, inspected):
+    path = write_scene(tmp_path / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
     off = chip(page, "Heads", "head 1, switched off")
     assert off.count() == 0
@@ -104,21 +95,25 @@ def test_layer_and_heads_by_keys(open_page, pair_page):
     assert pressed(page, "Heads") == ["1", "2"]
 
 
-def test_what_is_chosen_stays_chosen_in_other_views(open_page, folder, inspected):
+def test_what_is_chosen_stays_chosen_in_other_views(open_page, tmp_path, inspected):
     views = ("heads", "neurons")
-    page = open_page(write_scene(folder / "two.html", observe(inspected, TEXT), *views))
+    page = open_page(write_scene(tmp_path / "two.html", observe(inspected, TEXT), *views))
     chip(page, "Layer", "2").click()
     page.get_by_role("tab").nth(1).click()
     assert pressed(page, "Layer") == ["2"]
 
 
-def test_hostile_text_stays_text(open_page, folder):
-    inspected = load_small(folder / "hostile", name=HOSTILE)
-    page = open_page(write_scene(folder / "hostile.html", observe(inspected, HOSTILE, HOSTILE)))
+def test_hostile_text_stays_text(open_page, tmp_path, inspected):
+    hostile = InspectedModel(HOSTILE, inspected.model, inspected.tokenizer)
+    path = write_scene(tmp_path / "hostile.html", observe(hostile, HOSTILE, HOSTILE), *SIZED)
+    page = open_page(path)
     page.locator(".token").first.wait_for()
-    assert page.locator("img").count() == 0
     assert page.locator("h1").inner_text() == f"Attention of {HOSTILE}"
     assert page.locator(".passage").all_inner_texts() == [f"A{HOSTILE}", f"B{HOSTILE}"]
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        page.locator("section.view:visible > *").first.wait_for()
+        assert page.locator("img").count() == 0
 
 
 def test_the_policy_forbids_requests_and_other_scripts(open_page, pair_page):
@@ -268,10 +263,10 @@ start([
     open_page.complaints.clear()
 
 
-def test_words_that_never_end_stay_in_the_page(open_page, folder, inspected):
+def test_words_that_never_end_stay_in_the_page(open_page, tmp_path, inspected):
     name = "name" * 25_000
     long = InspectedModel(name, inspected.model, inspected.tokenizer)
-    path = write_scene(folder / "long.html", observe(long, "cat " + name, name), *SIZED)
+    path = write_scene(tmp_path / "long.html", observe(long, "cat " + name, name), *SIZED)
     page = open_page(path, viewport={"width": 900, "height": 700})
     for tab in page.get_by_role("tab").all():
         tab.click()
@@ -280,8 +275,8 @@ def test_words_that_never_end_stay_in_the_page(open_page, folder, inspected):
         assert page.evaluate("document.documentElement.scrollWidth") <= 900
 
 
-def test_a_narrow_window_has_everything(open_page, folder, inspected):
-    path = write_scene(folder / "narrow.html", observe(inspected, TEXT), "heads", "inputs")
+def test_a_narrow_window_has_everything(open_page, tmp_path, inspected):
+    path = write_scene(tmp_path / "narrow.html", observe(inspected, TEXT), "heads", "inputs")
     page = open_page(path, viewport={"width": 360, "height": 700})
     page.locator(".token").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -295,8 +290,8 @@ def test_a_narrow_window_has_everything(open_page, folder, inspected):
     assert page.locator(".legend").is_visible()
 
 
-def test_each_tab_has_its_own_heading(open_page, folder, inspected):
-    path = write_scene(folder / "headings.html", observe(inspected, TEXT), "model", "inputs")
+def test_each_tab_has_its_own_heading(open_page, tmp_path, inspected):
+    path = write_scene(tmp_path / "headings.html", observe(inspected, TEXT), "model", "inputs")
     page = open_page(path)
     assert page.locator("h1").inner_text().startswith("Patterns of the 4 heads: ")
     page.get_by_role("tab", name="Inputs").click()

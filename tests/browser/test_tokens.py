@@ -4,17 +4,12 @@ import math
 
 import pytest
 import torch
-from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
+from tests.browser.scenes import observe, write_scene
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.patterns import find_patterns
 
 TEXT = "the cats saw the hat ."
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    return load_small(tmp_path_factory.mktemp("tokens"))
 
 
 @pytest.fixture(scope="module")
@@ -197,15 +192,3 @@ def test_without_a_head_view_a_click_chooses_the_head(open_page, inputs, tmp_pat
     page = open_page(write_scene(tmp_path / "page.html", inputs, "tokens"))
     cells(page).nth(3).click()
     assert cells(page).nth(3).get_attribute("aria-current") == "true"
-
-
-def test_hostile_text_stays_text(open_page, inspected, tmp_path):
-    inputs = observe(inspected, HOSTILE, "the cat")
-    page = open_page(write_scene(tmp_path / "page.html", inputs, "tokens"))
-    assert page.locator("img").count() == 0
-    assert page.locator(".passage-tokens .text").all_inner_texts() == (
-        inputs.observation.encoded.tokens
-    )
-    chips(page).nth(3).click()
-    wait_for_token(page, 4)
-    assert page.locator(".details tr").count() == 10

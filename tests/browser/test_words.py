@@ -1,32 +1,18 @@
 """The mask view in a real browser: words of each place, seen or hidden, by mouse and by keys."""
 
 import pytest
-from tests.unit.inference.small import save_small
+from tests.browser.scenes import observe, write_scene
 
-from bertkit.interpret.build import build_page
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views import attention as view_module
-from bertkit.interpret.views.view import ViewInputs
-from bertkit.reports.interactive import write_page
 
 TEXT = "the cat [MASK] a hat ."
-HOSTILE = "the </script><img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words") / "small"
-    save_small(folder, max_position_embeddings=64)
-    return InspectedModel.load(folder)
 
 
 @pytest.fixture
 def write(inspected, tmp_path):
-    def write_text(text, views=("words", "tokens")):
-        encoded = inspected.read(text, read_mask=True)
-        inputs = ViewInputs(inspected, inspected.observe(encoded))
-        write_page(tmp_path / "page.html", build_page(inputs, views))
-        return tmp_path / "page.html"
+    def write_text(text):
+        inputs = observe(inspected, text, read_mask=True)
+        return write_scene(tmp_path / "page.html", inputs, "words", "tokens")
 
     return write_text
 
@@ -83,12 +69,6 @@ def test_a_token_is_chosen_by_click_and_by_keys_and_in_all_views(open_page, writ
     token(page, 1).focus()
     page.keyboard.press("Escape")
     assert page.locator(".words-table .is-chosen").count() == 0
-
-
-def test_hostile_text_stays_text(open_page, write):
-    page = open_page(write(HOSTILE))
-    assert page.locator("img").count() == 0
-    assert rows(page).count() > 4
 
 
 def test_a_long_text_says_why_nothing_is_hidden(open_page, write, monkeypatch):

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from bertkit.tasks.batch import TokenSequence
+
 SIZES = {
     "vocab_size": 97,
     "hidden_size": 48,
@@ -11,6 +13,13 @@ SIZES = {
     "intermediate_size": 80,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
+}
+SMALL = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
 }
 
 
@@ -30,6 +39,21 @@ def random_batch(lengths: list[int], seed: int = 0) -> tuple[Tensor, Tensor, Ten
     cut = torch.tensor(lengths)[:, None] // 2
     segments = (torch.arange(max(lengths)) > cut).long() * mask
     return ids * mask, segments, mask
+
+
+def pad_sequences(sequences: list[TokenSequence]) -> dict[str, Tensor]:
+    """What transformers takes for sequences of a task, [sequences, length] each."""
+    length = max(len(one.ids) for one in sequences)
+    return {
+        "input_ids": pad_rows([one.ids for one in sequences], length),
+        "token_type_ids": pad_rows([one.segments for one in sequences], length),
+        "attention_mask": pad_rows([[1] * len(one.ids) for one in sequences], length),
+    }
+
+
+def pad_rows(rows: list[list[int]], length: int) -> Tensor:
+    """Rows with zeros behind them."""
+    return torch.tensor([row + [0] * (length - len(row)) for row in rows])
 
 
 def assert_close(ours: Tensor, theirs: Tensor) -> None:

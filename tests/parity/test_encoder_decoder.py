@@ -3,6 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.parity import agreement
+from tests.parity.agreement import SMALL
 from transformers import EncoderDecoderModel as TheirModel
 
 from bertkit.models.bert.config import BertConfig
@@ -11,11 +13,7 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 24,
+    **SMALL,
     "max_position_embeddings": 24,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -36,9 +34,8 @@ def build(**joined):
     return model.eval()
 
 
-def pad_rows(rows, empty=0):
-    longest = max(map(len, rows))
-    return torch.tensor([row + [empty] * (longest - len(row)) for row in rows])
+def pad_rows(rows):
+    return agreement.pad_rows(rows, max(map(len, rows)))
 
 
 def load_theirs(model, folder):

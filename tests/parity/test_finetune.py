@@ -13,7 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tests.parity.agreement import assert_close
+from tests.parity.agreement import assert_close, pad_sequences
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
@@ -286,15 +286,7 @@ def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[
     assert not report["unexpected_keys"]
     found = []
     for one in encoded:
-        length = max(len(sequence.ids) for sequence in one.sequences)
-        padded = {
-            "input_ids": [s.ids + [0] * (length - len(s.ids)) for s in one.sequences],
-            "token_type_ids": [s.segments + [0] * (length - len(s.ids)) for s in one.sequences],
-            "attention_mask": [
-                [1] * len(s.ids) + [0] * (length - len(s.ids)) for s in one.sequences
-            ],
-        }
-        tensors = {key: torch.tensor(values) for key, values in padded.items()}
+        tensors = pad_sequences(one.sequences)
         if case.is_choice:
             tensors = {key: tensor[None] for key, tensor in tensors.items()}
         scores = case.scores(model.eval()(**tensors))

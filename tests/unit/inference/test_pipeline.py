@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.embeddings.embedder import Embedder
@@ -30,7 +31,7 @@ KINDS = [
     Seq2SeqGenerator,
     CentralSummarizer,
 ]
-TEXTS = ["the cat saw", "a dog"]
+TEXTS = ["the [MASK] saw", "a [MASK]"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,13 +56,20 @@ def test_what_comes_with_no_model_needs_one(kind):
         kind.load()
 
 
-@pytest.mark.parametrize("kind", [Generator, Seq2SeqGenerator])
-def test_a_whole_model_has_no_engine_of_encoders(kind, small_folder):
+@pytest.mark.parametrize(
+    ("kind", "save"), [(Generator, save_causal), (Seq2SeqGenerator, save_rewriter)]
+)
+def test_a_model_that_writes_has_no_engine_and_no_integers(kind, save, tmp_path):
+    save(tmp_path)
     with pytest.raises(SettingsError, match="the engine onnx is for encoders"):
-        kind.load(small_folder, engine="onnx")
+        kind.load(tmp_path, engine="onnx")
+    with pytest.raises(SettingsError, match="int8 is for encoders"):
+        kind.load(tmp_path, device="cpu", precision="int8")
 
 
-@pytest.mark.parametrize("kind", [TextScorer, Embedder, CentralSummarizer, FeatureExtractor])
+@pytest.mark.parametrize(
+    "kind", [TextScorer, Embedder, CentralSummarizer, FeatureExtractor, FillMask]
+)
 def test_one_input_gives_a_result_and_several_a_list(kind, small_folder):
     pipeline = kind.load(small_folder, device="cpu")
     expected = pipeline(TEXTS)
@@ -73,8 +81,12 @@ def test_one_input_gives_a_result_and_several_a_list(kind, small_folder):
     for wrong in (pd.DataFrame({"text": TEXTS}), set(TEXTS)):
         with pytest.raises(InputError, match="expected a list, got"):
             pipeline(wrong)
-    with pytest.raises(InputError, match="expected a list of texts, got one text; put it into"):
-        pipeline.stream("the cat")
+    for wrong in (None, 5, b"the", [None], [TEXTS[1], 3], iter([b"a"])):
+        with pytest.raises(InputError, match="expected a text, got"):
+            pipeline(wrong)
+    for wrong, name in (("the cat", "one text; put it into"), (5, "int"), (None, "NoneType")):
+        with pytest.raises(InputError, match=f"expected a list of texts, got {name}"):
+            pipeline.stream(wrong)
     with pytest.raises(SettingsError, match="has no setting top; it has"):
         pipeline(TEXTS, top=3)
 

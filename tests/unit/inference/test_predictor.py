@@ -1,8 +1,8 @@
 """Answers of fine-tuned models: one or many, in order, counted, and refused in plain words."""
 
 import json
+import shutil
 from itertools import count, islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,11 +188,7 @@ def test_a_model_of_another_task_is_refused(folder, monkeypatch):
 
 
 def test_a_folder_of_another_tool_works_by_its_architecture(folder, tmp_path):
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in Path(folder).iterdir():
-        if path.name != TASK_FILE:
-            (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(TASK_FILE))
     found = Classifier.load(copy)("a cat saw the dog")
     assert found.probabilities == pytest.approx(
         Classifier.load(folder)("a cat saw the dog").probabilities
@@ -204,20 +200,12 @@ def test_a_folder_of_another_tool_works_by_its_architecture(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "error", "message"),
-    [
-        (lambda path: path.write_text("{"), BertkitError, "task.json"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-9]), BertkitError, "task.json"),
-        (lambda path: path.write_text('{"task": "classify"}'), BertkitError, "task.json"),
-    ],
+    "damage", [lambda text: "{", lambda text: text[:-9], lambda text: '{"task": "classify"}']
 )
-def test_a_damaged_task_file_is_refused(folder, tmp_path, spoil, error, message):
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in Path(folder).iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
-    spoil(copy / TASK_FILE)
-    with pytest.raises(error, match=message):
+def test_a_damaged_task_file_is_refused(folder, tmp_path, damage):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / TASK_FILE).write_text(damage((copy / TASK_FILE).read_text()))
+    with pytest.raises(BertkitError, match=r"task\.json"):
         Predictor.load(copy)
 
 
@@ -236,10 +224,7 @@ def test_the_answers_are_json(classify):
 
 
 def test_the_config_is_believed_about_labels(folder, tmp_path):
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in Path(folder).iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(folder, tmp_path / "copy")
     config = read_json(copy / "config.json")
     config["id2label"] = {"0": "x", "1": "y", "2": "z"}
     config["label2id"] = {"x": 0, "y": 1, "z": 2}

@@ -157,12 +157,6 @@ def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
     assert scorer(LONG).log_probability == expected
 
 
-@pytest.mark.parametrize("wrong", [None, 5, b"the"])
-def test_what_is_no_text_is_refused(score, wrong):
-    with pytest.raises(InputError, match="expected a text, got"):
-        score(wrong)
-
-
 def test_a_masked_text_needs_a_token(masked):
     texts = masked.stream(["the", " "])
     with pytest.raises(InputError, match="text 2 is empty"):

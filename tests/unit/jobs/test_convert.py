@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.inference.small import build_model, build_sentence_model, save_run, save_small
+from tests.unit.inference.small import build_model, build_sentence_model, save_run
 from torch import Tensor
 
 from bertkit import BertForSequenceClassification, Tokenizer
@@ -30,18 +30,6 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 
 ENGINE = "tokenizer.json"
-
-
-@pytest.fixture
-def source(tmp_path):
-    folder = tmp_path / "source"
-    save_small(folder)
-    return folder
-
-
-@pytest.fixture
-def output(tmp_path):
-    return tmp_path / "output"
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
@@ -138,8 +126,6 @@ def test_what_is_not_finite_is_named_and_nothing_is_written(source, output, valu
     ("changes", "message"),
     [
         ({"extra.weight": torch.zeros(1)}, r"unknown extra\.weight"),
-        ({"bert.pooler.dense.bias": None}, r"missing bert\.pooler\.dense\.bias"),
-        ({"cls.seq_relationship.weight": torch.zeros(3, 8)}, r"is \[3, 8\] and must be \[2, 8\]"),
         ({"cls.predictions.decoder.weight": torch.zeros(15, 8)}, "must equal bert.embeddings"),
         ({"cls.predictions.bias": torch.zeros(15, dtype=torch.int64)}, "floating-point"),
     ],

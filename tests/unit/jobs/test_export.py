@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.unit.inference.small import build_model, build_sentence_model, save_run, save_small
+from tests.unit.inference.small import build_model, build_sentence_model, save_run
 
 from bertkit import Tokenizer
 from bertkit.base.errors import (
@@ -28,17 +28,6 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 
 TOKENIZER = {"vocab.txt", "tokenizer.json", "tokenizer_config.json", "tokenizer_manifest.json"}
-
-
-@pytest.fixture
-def source(tmp_path):
-    save_small(tmp_path / "source")
-    return tmp_path / "source"
-
-
-@pytest.fixture
-def output(tmp_path):
-    return tmp_path / "output"
 
 
 def save_sentences(source: Path, *, include_prompt: bool = True) -> None:

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
@@ -11,15 +12,8 @@ BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 3]])
 
 def build(**head: object) -> BertFeatureBased:
     torch.manual_seed(0)
-    config = BertConfig(
-        hidden_size=8,
-        num_hidden_layers=4,
-        num_attention_heads=2,
-        intermediate_size=4,
-        vocab_size=9,
-        num_labels=5,
-        feature_head={"layers": "last_four", "lstm_hidden": 6, "scores": "token", **head},
-    )
+    head = {"layers": "last_four", "lstm_hidden": 6, "scores": "token", **head}
+    config = build_config(num_hidden_layers=4, num_labels=5, feature_head=head)
     return BertFeatureBased(config).eval()
 
 

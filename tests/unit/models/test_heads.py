@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.unit.inference.small import build_config
 
 import bertkit
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.fine_tuning import (
     BertForMultipleChoice,
@@ -24,15 +24,7 @@ from bertkit.models.bert.heads import (
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.nn.packing import PackedBatch
 
-SIZES = {
-    "vocab_size": 30,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 12,
-    "initializer_range": 0.5,
-}
+SIZES = {"vocab_size": 30, "num_hidden_layers": 1, "max_position_embeddings": 12}
 LABELS = {0: "no", 1: "yes", 2: "perhaps"}
 NUM_LABELS = {BertForSequenceClassification: 3, BertForTokenClassification: 3}
 IDS = torch.tensor([[5, 6, 7, 8, 9], [10, 11, 12, 0, 0]])
@@ -42,7 +34,7 @@ MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 def build(kind: type[PretrainedBert], **changes: object) -> PretrainedBert:
     torch.manual_seed(0)
     labels = {"num_labels": NUM_LABELS[kind]} if kind in NUM_LABELS else {}
-    return kind(BertConfig(**{**SIZES, **labels, **changes})).eval()
+    return kind(build_config(**{**SIZES, **labels, **changes})).eval()
 
 
 def packed() -> PackedBatch:
@@ -153,6 +145,7 @@ def test_weights_labels_and_architecture_come_back(tmp_path, name):
     assert again.state_dict().keys() == model.state_dict().keys()
     for key, tensor in again.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[key]), key
+    assert all(parameter.requires_grad for parameter in again.parameters())
 
 
 def test_a_head_can_begin_at_the_frequencies_of_words():
@@ -197,7 +190,7 @@ def test_heads_are_drawn_only_when_they_are_asked_for(tmp_path, kind, heads):
 
 
 def test_a_new_pooler_is_a_new_head_too(tmp_path):
-    BertModel(BertConfig(**SIZES), has_pooler=False).save_pretrained(tmp_path)
+    BertModel(build_config(**SIZES), has_pooler=False).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="no pooler and no classifier head"):
         BertForSequenceClassification.from_pretrained(tmp_path)
     model = BertForSequenceClassification.from_pretrained(tmp_path, new_heads=True, id2label=LABELS)
@@ -268,7 +261,7 @@ def test_labels_that_answers_cant_have_are_the_checkpoints_mistake(tmp_path):
 
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForMultipleChoice])
 def test_scores_of_first_tokens_are_those_of_all_states(kind):
-    config = BertConfig(**{**SIZES, "num_hidden_layers": 2})
+    config = build_config(**{**SIZES, "num_hidden_layers": 2})
     model = kind(config).double().eval()
     batch = PackedBatch.from_single([[2, 5, 7, 3], [2, 3], [2, 6, 3]])
     expected = model.head_scores(model.states(batch), batch)

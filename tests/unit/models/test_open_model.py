@@ -2,22 +2,14 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
-from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.checkpoints import huggingface
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-
-
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    save_small(tmp_path / "small")
-    return tmp_path / "small"
 
 
 @pytest.fixture
@@ -34,8 +26,8 @@ def reads(monkeypatch) -> list[str]:
     return found
 
 
-def test_opening_reads_nothing_and_each_part_is_read_once(folder, reads):
-    opened = OpenModel.open(folder)
+def test_opening_reads_nothing_and_each_part_is_read_once(small_folder, reads):
+    opened = OpenModel.open(small_folder)
     assert reads == []
     assert OpenModel.open(opened) is opened
     changed = opened.change(hidden_dropout_prob=0.25)
@@ -47,30 +39,30 @@ def test_opening_reads_nothing_and_each_part_is_read_once(folder, reads):
     assert reads == ["config.json"]
 
 
-def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(folder):
-    opened = OpenModel.open(folder)
+def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(small_folder):
+    opened = OpenModel.open(small_folder)
     loaded = LoadedModel.load(BertModel, opened, "cpu")
     assert loaded.opened.checkpoint.tensors == {}
     assert loaded.opened.sha256 == opened.sha256
     assert loaded.opened.describe_files(hashes=False) == opened.describe_files(hashes=False)
 
 
-def test_the_identity_is_that_of_the_files_wherever_they_are(folder, tmp_path):
+def test_the_identity_is_that_of_the_files_wherever_they_are(small_folder, tmp_path):
     moved = tmp_path / "moved"
-    shutil.copytree(folder, moved)
-    assert OpenModel.open(moved).sha256 == OpenModel.open(folder).sha256
+    shutil.copytree(small_folder, moved)
+    assert OpenModel.open(moved).sha256 == OpenModel.open(small_folder).sha256
     config = json.loads((moved / "config.json").read_text("utf-8"))
     (moved / "config.json").write_text(json.dumps({**config, "more": 1}), encoding="utf-8")
-    assert OpenModel.open(moved).sha256 != OpenModel.open(folder).sha256
+    assert OpenModel.open(moved).sha256 != OpenModel.open(small_folder).sha256
 
 
-def test_a_vocabulary_larger_than_the_model_is_refused(folder):
-    opened = OpenModel.open(folder)
+def test_a_vocabulary_larger_than_the_model_is_refused(small_folder):
+    opened = OpenModel.open(small_folder)
     opened.check_vocabulary(opened.config.vocab_size)
     with pytest.raises(CheckpointError, match=r"the vocabulary has \d+ entries and the model \d+"):
         opened.check_vocabulary(opened.config.vocab_size + 1)
 
 
-def test_an_open_model_has_its_revision(folder):
+def test_an_open_model_has_its_revision(small_folder):
     with pytest.raises(SettingsError, match="give the revision where it is opened"):
-        OpenModel.open(OpenModel.open(folder), revision="main")
+        OpenModel.open(OpenModel.open(small_folder), revision="main")

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import pytest
 import torch
 from torch import nn
 
@@ -10,6 +11,16 @@ from bertkit.nn.key_value_cache import KVCache, count_room
 from bertkit.nn.packing import PackedBatch
 
 
+@pytest.fixture
+def collected():
+    """Nothing but what a test makes is looked through by the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collected")
 def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     batch = KVCache(PackedBatch.from_single([[1, 2], [3, 4, 5]]))
     layers = [nn.Identity() for _ in range(3)]

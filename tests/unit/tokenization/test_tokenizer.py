@@ -214,7 +214,7 @@ def test_known_chunks_stay_bounded_and_right():
     ids=["word", "marks", "stacked", "punctuation", "cjk", "blanks", "letters", "nul", "half"],
 )
 def test_time_is_linear_in_the_text(tokenizer, unit):
-    whole = unit * (1_000_000 // len(unit.encode("utf-8", "surrogatepass")))
+    whole = unit * (400_000 // len(unit.encode("utf-8", "surrogatepass")))
     part, whole_seconds = (measure(tokenizer, text) for text in (whole[: len(whole) // 16], whole))
     assert whole_seconds < 64 * part + 0.1  # 16, were every second alike, and 256 for a square
     assert whole_seconds < ABSOLUTE_LIMIT_SECONDS

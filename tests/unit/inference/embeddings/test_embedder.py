@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.unit.inference.small import WORDS, build_model, build_sentence_model, save_small
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder, average_parts
@@ -99,18 +99,6 @@ def test_one_text_is_one_vector(small_folder):
 def test_no_texts_are_no_vectors(small_folder):
     assert load(small_folder)([]).shape == (0, 8)
     assert list(load(small_folder).stream([])) == []
-
-
-@pytest.mark.parametrize("wrong", [[None], ["a", 3], [b"a"], None, 3, (one for one in [b"a"])])
-def test_what_is_no_text_is_refused(small_folder, wrong):
-    with pytest.raises(InputError, match="expected a text"):
-        load(small_folder)(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["a hat", ["a", None]])
-def test_a_stream_is_of_texts(small_folder, wrong):
-    with pytest.raises(InputError, match="expected a"):
-        list(load(small_folder).stream(wrong))
 
 
 def test_progress_is_shown_where_it_is_asked_for(small_folder, capsys):

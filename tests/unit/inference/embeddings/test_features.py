@@ -203,7 +203,6 @@ def test_settings_that_cannot_be_meant_are_refused(extract, settings, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (5, r"expected a text, got 5 \(int\)"),
         (("a", None), r"expected a text, got None"),
         (("a", "b", "c"), "expected a text or a pair of texts, got 3 texts"),
         ((), "got 0 texts"),
@@ -220,11 +219,6 @@ def test_a_model_of_single_texts_takes_no_pair(tmp_path):
     assert extract("a hat").features.shape == (4, 16)
     with pytest.raises(InputError, match=r"single texts \(type_vocab_size is 1\)"):
         extract(("a", "hat"))
-
-
-def test_a_stream_is_not_one_text(extract):
-    with pytest.raises(InputError, match="expected a list of texts, got one text"):
-        next(extract.stream("the cat"))
 
 
 def test_features_that_are_not_finite_are_refused(loaded, extract):

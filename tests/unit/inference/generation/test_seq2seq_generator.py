@@ -250,8 +250,3 @@ def test_in_bf16_an_answer_is_nearly_as_likely(folder):
     assert rounded.text == exact.text
     assert rounded.score == pytest.approx(exact.score, rel=0.05)
     assert rounded.score != exact.score
-
-
-def test_int8_is_refused(folder):
-    with pytest.raises(SettingsError, match="int8 is for encoders"):
-        Seq2SeqGenerator.load(folder, precision="int8")

@@ -11,7 +11,6 @@ from bertkit.reports.figures.alignment_figure import (
     MAX_TOKENS,
     AlignmentFigure,
 )
-from bertkit.reports.figures.picture import render_svg
 
 WRITTEN = ["a", "bike", "[SEP]"]
 READ = ["[CLS]", "Ein", "Fahr", "##rad"]
@@ -57,15 +56,6 @@ def test_it_is_said_in_words_and_in_numbers():
     columns, rows = figure.tabulate()
     assert columns == ["Number", "Target", "Attends most to"]
     assert rows[1] == [2, "bike", "Fahr 50.0 %, ##rad 45.0 %, Ein 5.0 %"]
-
-
-def test_a_file_of_its_own_has_its_title(tmp_path):
-    figure = AlignmentFigure("</svg><script>", ["<b>"] * 3, READ, WEIGHTS)
-    text = render_svg(figure)
-    assert "<script>" not in text
-    assert "<b>" not in text
-    record = figure.write(tmp_path / "alignment.svg")
-    assert (tmp_path / "alignment.svg").stat().st_size == record.size_bytes
 
 
 @pytest.mark.parametrize(

@@ -121,14 +121,6 @@ def test_the_axis_begins_at_zero_where_asked():
     assert "0" not in words(draw(Series("a", [(5, 100.0), (6, 101.0)])))
 
 
-def test_names_are_text_and_never_markup():
-    name = "</script><img src=x onerror=alert(1)>&\"'"
-    drawing = LineChart(name, name, name, [Series(name, [(0, 1), (1, 2)])]).draw()
-    assert "<img" not in drawing
-    assert "</script" not in drawing
-    assert ET.fromstring(drawing).find("title").text == name
-
-
 def test_a_band_is_a_polygon_around_its_line_and_widens_the_axis():
     points = [(0, 0.5), (10, 0.5)]
     svg = draw(Series("a", points, band=[(0, 0.0, 1.0), (10, 0.25, 0.75)]))

@@ -5,11 +5,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bertkit.base.errors import InputError, StorageError
+from bertkit.base.errors import InputError
+from bertkit.reports.figures.alignment_figure import AlignmentFigure
+from bertkit.reports.figures.attention_figure import AttentionFigure
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.figures.picture import render_svg, write_picture
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
+from bertkit.reports.figures.scatter import Scatter
 from bertkit.reports.figures.svg import DARK, LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -24,6 +27,9 @@ def pictures(name: str) -> list:
         ConfusionMatrix(name, [name, "b"], {(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4}, unit=name),
         ConfusionMatrix(name, [], {}),
         ReliabilityDiagram(name, [ReliabilityCurve(name, bins)], unit=name),
+        AttentionFigure(name, [name, "b"], [[0.5, 0.5], [1.0, 0.0]], focus=0),
+        AlignmentFigure(name, [name, "b"], ["c", name], [[0.5, 0.5], [1.0, 0.0]]),
+        Scatter(name, [(0.0, 1.0), (2.0, 3.0)], [name, "b"], (0.5, 0.25)),
     ]
 
 
@@ -55,7 +61,7 @@ def test_hostile_names_leave_a_file_well_formed_and_harmless(picture):
     svg = ET.fromstring(render_svg(picture).encode())
     assert not list(svg.iter(f"{SVG}script"))
     assert len(list(svg.iter(f"{SVG}style"))) == 1
-    assert "<script" not in render_svg(picture)
+    assert "<script" not in render_svg(picture) + picture.draw()
     assert svg.find(f"{SVG}title").text.startswith(
         "</style></svg><script>alert(1)</script>␀␛\ufffd"
     )
@@ -73,8 +79,3 @@ def test_what_only_a_table_shows_is_refused():
     matrix = ConfusionMatrix("Many", names, {})
     with pytest.raises(InputError, match="“Many” has too many parts to be drawn"):
         render_svg(matrix)
-
-
-def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):
-    with pytest.raises(StorageError, match="can't be written"):
-        write_picture(tmp_path / "missing" / "picture.svg", pictures("a")[0])

@@ -51,7 +51,8 @@ def test_a_system_without_a_font_is_told(monkeypatch):
         render_png(FIGURE)
 
 
-def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):
+@pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
+def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path, name):
     need_font()
     with pytest.raises(StorageError, match="can't be written"):
-        FIGURE.write(tmp_path / "missing" / "figure.png")
+        FIGURE.write(tmp_path / "missing" / name)

@@ -31,8 +31,8 @@ from transformers import AutoTokenizer
 
 from bertkit.base.checksums import Checksums
 from bertkit.base.parts import WorkersSettings
-from bertkit.data.readers import open_corpus, read_source
-from bertkit.data.readers.document import ReadReport
+from bertkit.data.documents import open_corpus, read_source
+from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare.run import prepare

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertkit.data.tables.record import RowReport
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample

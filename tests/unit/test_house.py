@@ -18,7 +18,7 @@ import bertkit_demo
 import bertkit_studies
 from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS, build_app, list_commands
-from bertkit.data.readers import READERS
+from bertkit.data.tables.formats import FORMATS as FILE_FORMATS
 from bertkit.recipes.pretrain.corpus import CURVES
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.objectives.settings import ObjectiveName
@@ -151,10 +151,12 @@ def test_each_objective_has_its_setting_and_its_curves():
     assert set(OBJECTIVES) == set(get_args(ObjectiveName)) == set(CURVES)
 
 
-def test_each_reader_of_files_is_a_file_of_its_name():
-    files = {name: f"bertkit.data.readers.{name}" for name in READERS if name != "memory"}
-    assert {name: READERS[name].__module__ for name in files} == files
-    assert list_modules("bertkit.data.readers") - {"document", "sources"} == set(files)
+def test_each_file_format_is_a_file_of_its_name():
+    modules = {one.read_rows.__module__.rpartition(".")[2] for one in FILE_FORMATS.values()}
+    names = {"text": "lines", "json": "squad", "csv": "separated", "tsv": "separated"}
+    assert modules == {names.get(name, name) for name in FILE_FORMATS}
+    others = {"glue", "hub"}  # a folder, and an address
+    assert list_modules("bertkit.data.tables.formats") == modules | others
 
 
 def test_each_checkpoint_format_is_a_file_or_folder_of_its_name():

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from bertkit.base.errors import pluralize
 from bertkit.base.files import durable_file, durable_folder
 from bertkit.base.progress import announce
-from bertkit.data.readers.document import Document
+from bertkit.data.documents import Document
 from bertkit.recipes.prepare.work_unit import choose_split
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.words import SURROGATE

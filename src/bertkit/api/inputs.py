@@ -9,11 +9,11 @@ from typing import Any, cast
 from bertkit.base.errors import InputError, MissingFileError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.remote import is_remote, to_url
-from bertkit.data.readers.jsonl import CorpusInput, memory_source
-from bertkit.data.readers.sources import STANDARD_INPUT
+from bertkit.data.input_files import STANDARD_INPUT
+from bertkit.data.problems import RowReport
+from bertkit.data.sources import CorpusInput, memory_source
 from bertkit.data.tables.decoder import DEFAULT_FIELD
 from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
-from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import ArrowTable, Table
 from bertkit.data.tables.settings import TableSettings

@@ -22,7 +22,7 @@ from bertkit.cli.output import (
     suggest,
 )
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
-from bertkit.data.readers.document import ReaderSettings
+from bertkit.data.sources import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
@@ -70,7 +70,7 @@ def train_tokenizer(
             "output": str(output),
             "fingerprint": result.tokenizer.fingerprint,
             **summarize(result),
-            "read_report": result.report.model_dump(mode="json"),
+            "read_report": result.report.to_json(),
             "elapsed_seconds": result.elapsed_seconds,
         }
         print(json_module.dumps(facts))

@@ -22,7 +22,6 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
     pluralize,
-    storage_errors,
 )
 from bertkit.base.files import make_folder
 from bertkit.base.output import open_output
@@ -31,7 +30,7 @@ from bertkit.base.progress import announce, hidden_progress, show_progress
 from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
-from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension, find_files
+from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension, find_files, look_at
 from bertkit.data.tables.formats import EXTENSIONS
 
 RECORDS = ".made"
@@ -266,15 +265,11 @@ def list_files(inputs: Sequence[str]) -> list[FilePart]:
 
 
 def _make_part(path: Path | RemoteFile, name: str) -> FilePart:
-    if isinstance(path, RemoteFile):
-        return FilePart(name, path.url, path.size_bytes or 0, f"{path.size_bytes} {path.version}")
-    with storage_errors(path, "read"):
-        if not path.is_file():
-            raise SettingsError(
-                f"{path} is a pipe or a device; name it alone, with a file to write"
-            )
-        status = path.stat()
-    return FilePart(name, str(path), status.st_size, f"{status.st_size} {status.st_mtime_ns}")
+    state = look_at(path)
+    if state.size_bytes is None and isinstance(path, Path):
+        raise SettingsError(f"{path} is a pipe or a device; name it alone, with a file to write")
+    version = f"{state.size_bytes} {state.changed}"
+    return FilePart(name, str(path), state.size_bytes or 0, version)
 
 
 def choose_suffix(settings: FilesSettings, default: str, *known: str) -> str:

@@ -36,7 +36,7 @@ from bertkit.base.checksums import (
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.remote_folder import fetch
-from bertkit.data.readers.document import ReadReport
+from bertkit.data.problems import ReadReport
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 

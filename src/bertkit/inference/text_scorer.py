@@ -16,7 +16,8 @@ import torch
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.engine import check_finite

@@ -15,8 +15,9 @@ from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import Settings, replace_surrogates
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import show_names
-from bertkit.data.tables.record import RowReport, has_column, look_up
+from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings

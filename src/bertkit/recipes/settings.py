@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
-from bertkit.data.readers.document import ReaderSettings
+from bertkit.data.sources import ReaderSettings
 from bertkit.data.tables.settings import RecordSettings
 
 

@@ -11,9 +11,9 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
-from bertkit.data.readers import open_corpus
-from bertkit.data.readers.document import ReaderSettings, ReadReport
-from bertkit.data.readers.jsonl import CorpusInput
+from bertkit.data.documents import open_corpus
+from bertkit.data.problems import ReadReport
+from bertkit.data.sources import CorpusInput, ReaderSettings
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -85,7 +85,7 @@ def train_tokenizer(
             "settings": settings.model_dump(mode="json"),
             "inputs": [each if isinstance(each, str) else each.name for each in inputs],
             "counts": summarize(result),
-            "read_report": result.report.model_dump(mode="json"),
+            "read_report": result.report.to_json(),
             "elapsed_seconds": round(result.elapsed_seconds, 3),
         }
         write_checksummed_json(folder / FACTS_FILE, facts)

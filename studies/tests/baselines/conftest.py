@@ -17,8 +17,8 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
-    write_array,
 )
+from bertkit.data.writers import write_array
 
 SENTENCES_PER_DOCUMENT = (3, 1, 5, 2, 4)  # of each shard
 

@@ -13,7 +13,8 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 import bertkit
 from bertkit.api.inputs import list_ids, list_texts, name_files
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import RegressExample

@@ -20,8 +20,8 @@ WRITERS = {
 # stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are
 # written by others.
 EXCEPTIONS = {
-    ("data/readers/parquet.py", "tempfile.TemporaryFile"),
-    ("data/readers/parquet.py", "shutil.copyfileobj"),
+    ("data/tables/formats/parquet.py", "tempfile.TemporaryFile"),
+    ("data/tables/formats/parquet.py", "shutil.copyfileobj"),
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named
     ("cli/output.py", "os.open"),
     ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes

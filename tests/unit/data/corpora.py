@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from bertkit.data.readers import open_corpus
-from bertkit.data.readers.document import ReaderSettings
+from bertkit.data.documents import open_corpus
+from bertkit.data.sources import ReaderSettings
 
 TEXT = "First line.\nSecond line.\n\nThird line.\n"
 DOCUMENTS = [("First line.", "Second line."), ("Third line.",)]

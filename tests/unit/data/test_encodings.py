@@ -8,7 +8,7 @@ import zstandard
 from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write
 
 from bertkit.data.encodings import COMPRESSIONS, unpack
-from bertkit.data.readers.document import ReadReport
+from bertkit.data.problems import ReadReport
 
 
 def test_each_compression_is_tested():

@@ -6,9 +6,12 @@ import tracemalloc
 import pytest
 from tests.unit.data.corpora import read, write, write_parquet
 
-from bertkit.data.readers import jsonl, open_corpus, text
-from bertkit.data.readers.document import ReaderSettings, ReadReport
-from bertkit.data.readers.text import read_lines, read_raw_lines, take_blank_lines
+from bertkit.data import documents as corpus_rows
+from bertkit.data.documents import SourceDecoder, open_corpus, read_text_lines
+from bertkit.data.problems import ReadReport
+from bertkit.data.sources import ReaderSettings
+from bertkit.data.tables.decoder import open_content
+from bertkit.data.tables.formats import lines
 
 
 def test_a_huge_line_is_cut_between_words_in_bounded_memory(folder):
@@ -65,7 +68,7 @@ def test_a_blank_line_ends_a_document_however_long(folder, blank):
 @pytest.mark.parametrize("limit", [1 << 20, 5, 6, 7])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_every_line_end_is_one_wherever_reading_stops(folder, monkeypatch, end, limit):
-    monkeypatch.setattr("bertkit.data.readers.text.LINE_LIMIT_BYTES", limit)
+    monkeypatch.setattr(corpus_rows, "LINE_LIMIT_BYTES", limit)
     path = write(folder / "a.txt", "One.\nTwo.\n\nTri.\nFor.\n".replace("\n", end))
     assert read(path)[0] == [("One.", "Two."), ("Tri.", "For.")]
 
@@ -80,7 +83,7 @@ def test_lines_are_the_same_in_every_format(folder):
 
 
 def test_a_long_document_is_cut_and_stays_in_one_group(folder, monkeypatch):
-    monkeypatch.setattr(text, "DOCUMENT_LIMIT_CHARACTERS", 20)
+    monkeypatch.setattr(corpus_rows, "DOCUMENT_LIMIT_CHARACTERS", 20)
     path = write(folder / "a.txt", "0123456789\n" * 5 + "\nother\n")
     corpus = open_corpus([str(path)], ReaderSettings())
     documents = list(corpus.documents())
@@ -94,25 +97,25 @@ def test_a_long_document_is_cut_and_stays_in_one_group(folder, monkeypatch):
 def test_many_blank_lines_are_passed_over_and_counted(folder, blank):
     content = b"One." + blank * 30_000 + b"Two.\xff"
     path = write(folder / "a.txt", content)
-    (source,) = open_corpus([str(path)], ReaderSettings()).sources
-    report = ReadReport()
-    assert [line.text for line in read_lines(source, report)] == ["One.", "", "Two.\ufffd"]
-    assert report.places["invalid-utf8"] == [f"in/a.txt:{len(content.splitlines()):,}"]
+    decoder = SourceDecoder("in/a.txt")
+    with open_content(path, decoder) as stream:
+        assert list(read_text_lines(stream, decoder)) == ["One.", "", "Two.\ufffd"]
+    assert decoder.problems.places["invalid-utf8"] == [f"in/a.txt:{len(content.splitlines()):,}"]
 
 
 def test_many_blank_lines_take_few_steps(folder):
     path = write(folder / "a.txt", b"One." + b"\n" * 30_000 + b"Two.")
-    (source,) = open_corpus([str(path)], ReaderSettings()).sources
-    numbers = [number for number, _ in read_raw_lines(source, ReadReport())]
+    with open_content(path, SourceDecoder("")) as stream:
+        divided = lines.divide_at_returns(stream, 99, lambda _, line: (line, b""), skips_blank=True)
+        numbers = [number for number, _ in divided]
     assert numbers == [*range(1, 66), 30_001]
 
 
 def test_many_blank_lines_of_jsonl_are_passed_over_in_few_steps_and_counted(folder, monkeypatch):
     path = write(folder / "a.jsonl", b'{"text": "One."}' + b"\n" * 30_000 + b"broken")
     looks = []
-    monkeypatch.setattr(
-        jsonl, "take_blank_lines", lambda stream: looks.append(1) or take_blank_lines(stream)
-    )
+    take = lines.take_blank_lines
+    monkeypatch.setattr(lines, "take_blank_lines", lambda stream: looks.append(1) or take(stream))
     documents, report = read(path)
     assert documents == [("One.",)]
     assert report.places["broken-json"] == ["in/a.jsonl:30,001"]

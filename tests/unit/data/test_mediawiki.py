@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from tests.waiting import little_computing
 
-from bertkit.data.readers import mediawiki, open_corpus
-from bertkit.data.readers.document import ReaderSettings, ReadReport
-from bertkit.data.readers.mediawiki import running_lines
+from bertkit.data.documents import open_corpus
 from bertkit.data.sentences import ends_like_a_sentence
+from bertkit.data.sources import ReaderSettings
+from bertkit.data.tables.decoder import RowDecoder, open_content
+from bertkit.data.tables.formats import mediawiki
+from bertkit.data.tables.formats.mediawiki import running_lines
 
 PAGE = """{{Short description|A bird}}
 {{Infobox bird
@@ -221,9 +223,10 @@ def test_a_huge_page_takes_bounded_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(mediawiki, "PAGE_LIMIT_CHARACTERS", 1 << 16)
     path = tmp_path / "w.xml"
     path.write_bytes(dump(page("Long", "Much text. " * (1 << 20)), page("Short", "Little text.")))
-    source = open_corpus([str(path)], ReaderSettings()).sources[0]
     tracemalloc.start()
-    sizes = [len(found["text"]) for found in mediawiki.read_pages(source, ReadReport())]
+    with open_content(path, decoder := RowDecoder("w.xml"), is_text=False) as stream:
+        pages = mediawiki.read_rows(stream, decoder).records
+        sizes = [len(str(found.values["text"])) for found in pages]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sizes[0] > 1 << 16

@@ -11,7 +11,8 @@ import pytest
 from tests.unit.data.corpora import COMPRESS, read, write, write_parquet
 
 from bertkit.base.errors import StorageError
-from bertkit.data.readers import parquet
+from bertkit.data import documents as corpus_rows
+from bertkit.data.tables.formats import parquet
 
 
 @pytest.mark.parametrize("suffix", ["", *COMPRESS])
@@ -136,7 +137,7 @@ def test_a_dictionary_does_not_make_a_batch_larger_than_may_be(folder, monkeypat
 
 def test_a_row_as_long_as_no_record_may_be_is_counted(folder, monkeypatch):
     path = write_parquet(folder / "a.parquet", text=["One.", "Two. " * 9, "Three."])
-    monkeypatch.setattr(parquet, "RECORD_LIMIT_BYTES", 20)
+    monkeypatch.setattr(corpus_rows, "MAX_ROW_BYTES", 20)
     documents, report = read(path)
     assert documents == [("One.",), ("Three.",)]
     assert report.places["long-record"] == ["in/a.parquet:2"]

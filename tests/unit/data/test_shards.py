@@ -20,8 +20,8 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
-    write_array,
 )
+from bertkit.data.writers import write_array
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

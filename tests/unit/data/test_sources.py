@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
-from bertkit.data.readers import open_corpus
-from bertkit.data.readers.document import ReaderSettings
-from bertkit.data.readers.sources import find_format, find_sources
+from bertkit.data.documents import open_corpus
+from bertkit.data.sources import ReaderSettings, find_sources
 
 
 @pytest.fixture
@@ -189,8 +188,10 @@ def test_an_input_that_matches_nothing_is_an_error(tmp_path, missing):
         ("a.jsonl.bak", "text"),
     ],
 )
-def test_the_name_tells_the_format(name, expected):
-    assert find_format(Path(name)) == expected
+def test_the_name_tells_the_format(tmp_path, name, expected):
+    path = tmp_path / name
+    path.touch()
+    assert find_sources([str(path)], ReaderSettings())[0].format == expected
 
 
 def test_a_chosen_format_wins(books):

@@ -1,26 +1,31 @@
 """Decoding, numbering and counting rows, which all formats share."""
 
+import io
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.errors import DamagedFileError, InputError, storage_errors
+from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import (
     ADVICE,
     COMPRESSIONS,
     SAMPLE_BYTES,
+    DecodingCounts,
     is_binary,
     is_foreign,
     open_text,
     refuse_encoding,
     unpack,
 )
-from bertkit.data.tables.record import RowReport, has_column, look_up
+from bertkit.data.problems import UNDECODABLE, RowReport
+from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
 from bertkit.tokenization.words import SURROGATE
 
@@ -28,11 +33,15 @@ MAX_ROW_BYTES = 16 << 20
 DEFAULT_FIELD = "text"
 ID_FIELD = "\0id"  # no file has such a column
 MAX_SHOWN_NAMES, MAX_SHOWN_CHARS = 10, 40
+HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
 
 
 @dataclass
 class RowDecoder:
     """Decodes the rows of one table, and counts them in its report.
+
+    A subclass may count what is an error here: `refuse_…` then returns, and the stream ends.
 
     Attributes:
         texts_only: whether row n is text n. The reader then returns one column of texts, and keeps
@@ -51,6 +60,7 @@ class RowDecoder:
     where: str = "line 1"
     num_lines: int = 0
     position: Callable[[], int] | None = None
+    is_faulty: bool = False  # whether a fault was counted that ends the reading
     _last_undecodable: int = -1
 
     @property
@@ -59,12 +69,20 @@ class RowDecoder:
         where = f"row {self.report.num_rows + 1:,}" if self.texts_only else self.where
         return f"{self.name}, {where}"
 
-    def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the lines unchanged, and count them."""
-        for line in lines:
-            self.num_lines += 1
-            self.report.num_bytes += len(line)
-            yield line
+    @property
+    def encoding(self) -> str | None:
+        """The encoding that was named."""
+        return self.layout.encoding
+
+    @property
+    def decoding(self) -> DecodingCounts:
+        """How lines decode."""
+        return self.report.decoding
+
+    def count_line(self, num_bytes: int) -> None:
+        """Count a line that was read."""
+        self.num_lines += 1
+        self.report.num_bytes += num_bytes
 
     def set_line(self, number: int) -> None:
         """Set the line, from 1, at which the current row begins."""
@@ -73,19 +91,43 @@ class RowDecoder:
     def decode(self, content: bytes) -> str:
         """Decode UTF-8; invalid bytes become U+FFFD, and the row is counted."""
         try:
-            text = content.decode("utf-8")
+            text = content.decode()
         except UnicodeDecodeError as error:
-            self._count_undecodable()
-            self.report.decoding.add_invalid(content, self.place, error)
-            return content.decode("utf-8", errors="replace")
-        self.report.decoding.add_valid(text)
+            self.count_undecodable()
+            self.decoding.add_invalid(content, self.place, error)
+            self.check_decodable(is_whole=False)
+            return content.decode(errors="replace")
+        self.decoding.add_valid(text)
         return text
+
+    def parse(self, content: bytes, place: str = "", max_values: int = MAX_JSON_VALUES) -> Any:
+        """Parse JSON; invalid Unicode in strings is replaced by U+FFFD and counted."""
+        place = place or self.place
+        values = parse_json(self.decode(content), place, max_values=max_values)
+        if HALF_CHARACTER.search(content) is None:
+            return values
+        try:
+            return self._replace_surrogates_in(values)
+        except RecursionError:
+            raise DamagedFileError(f"{place} is nested too deeply") from None
+
+    def _replace_surrogates_in(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.replace_surrogates(value)
+        if isinstance(value, list):
+            return [self._replace_surrogates_in(item) for item in value]
+        if isinstance(value, dict):
+            return {
+                self.replace_surrogates(key): self._replace_surrogates_in(item)
+                for key, item in value.items()
+            }
+        return value
 
     def replace_surrogates(self, text: str) -> str:
         """Replace lone surrogates, which invalid escapes can produce, and count the row."""
         if SURROGATE.search(text) is None:
             return text
-        self._count_undecodable()
+        self.count_undecodable()
         return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
     def finish_row(self, problem: str = "", num_rows: int = 1) -> None:
@@ -96,15 +138,13 @@ class RowDecoder:
         if problem and self.texts_only:
             raise InputError(problem)
         self.report.num_rows += num_rows
-        if self._last_undecodable == self.report.num_rows - num_rows:
-            self.check_decodable(is_whole=False)
         if problem:
             self.report.add_broken(problem, num_rows)
 
     def check_decodable(self, *, is_whole: bool) -> None:
         """Raise an error if the file seems to be in another encoding, and none was named."""
-        if self.layout.encoding is None:
-            self.report.decoding.check(self.name, is_whole=is_whole)
+        if self.encoding is None:
+            self.decoding.check(self.name, is_whole=is_whole)
 
     def choose_column(self, names: Sequence[str]) -> str:
         """Return the name of the column that has the text."""
@@ -150,29 +190,45 @@ class RowDecoder:
                 f"{self.name} has the column {twice[:MAX_SHOWN_CHARS]} twice; rename one of them"
             )
 
-    def check_size(self, num_bytes: int) -> None:
-        """Raise an error if the line after the last one is too long."""
-        if num_bytes > MAX_ROW_BYTES:
-            self.set_line(self.num_lines + 1)
-            raise InputError(
-                f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a row"
-            )
+    def count_undecodable(self) -> None:
+        """Count the current row, once, as one with invalid Unicode."""
+        if self._last_undecodable != self.report.num_rows:
+            self._last_undecodable = self.report.num_rows
+            self.report.add(UNDECODABLE, self.place)
 
-    def refuse_rest(self, _: str, cause: str) -> NoReturn:
-        """Raise an error for a file that can't be decompressed any further."""
+    def open_file(self, path: Path | RemoteFile | None) -> BinaryIO | None:
+        """Open a file, or standard input; None if it can't be read, which was counted."""
+        if path is None:
+            return sys.stdin.buffer
+        with storage_errors(path, "read"):
+            packed = path.open("rb", buffering=DISK_BYTES_AT_ONCE)
+        if path.suffix.lower() in COMPRESSIONS and packed.seekable():
+            self.position = packed.tell
+        return packed
+
+    def cut_line(self, piece: bytes, _: BinaryIO) -> bytes:
+        """Refuse a line that is too long."""
+        self.set_line(self.num_lines + 1)
+        raise InputError(
+            f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a row"
+        )
+
+    def refuse_rest(self, _: str, cause: str) -> None:
+        """Refuse a file that can't be decompressed or read any further."""
         raise InputError(
             f"{self.name} is damaged or cut short after row {self.report.num_rows:,} ({cause});"
             " create or download it again"
         )
 
-    def refuse_encoding(self, cause: str) -> NoReturn:
-        """Raise an error for a file that isn't in the named encoding."""
+    def refuse_encoding(self, cause: str) -> None:
+        """Refuse a file that isn't in its encoding."""
         raise InputError(f"{self.name} {cause}; name another encoding")
 
-    def _count_undecodable(self) -> None:
-        if self._last_undecodable != self.report.num_rows:
-            self._last_undecodable = self.report.num_rows
-            self.report.num_undecodable += 1
+    def refuse_foreign(self, start: bytes) -> None:
+        """Refuse a file that isn't text, or in another encoding, by its first bytes."""
+        if not is_binary(start):
+            refuse_encoding(self.name)
+        raise NotTextError(f"{self.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}")
 
 
 def show_names(names: Collection[str]) -> str:
@@ -187,32 +243,33 @@ def show_names(names: Collection[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
-
-
 class NotTextError(InputError):
     """A file, such as a picture, isn't text."""
 
 
 @contextmanager
-def open_content(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
-    """Open the decompressed text after its byte order mark; None is standard input."""
-    with storage_errors(path, "read") if path else nullcontext():
-        opened = path.open("rb", buffering=DISK_BYTES_AT_ONCE) if path else None
-    with opened or nullcontext(sys.stdin.buffer) as packed:  # standard input is left open
-        suffix = path.suffix.lower() if path else ""
-        if opened and suffix in COMPRESSIONS and packed.seekable():
-            decoder.position = packed.tell
-        stream = unpack(packed, suffix, decoder.refuse_rest)
-        text = open_text(stream, decoder.layout.encoding, decoder.refuse_encoding)
-        if opened and text is not stream and packed.seekable():  # recoded
+def open_content(
+    path: Path | RemoteFile | None, decoder: RowDecoder, *, is_text: bool = True
+) -> Iterator[io.BufferedReader]:
+    """Open the decompressed content; text as UTF-8, after its byte order mark.
+
+    A path of None is standard input, which is left open.
+    """
+    packed = decoder.open_file(path)
+    if packed is None:
+        yield io.BufferedReader(io.BytesIO())
+        return
+    with packed if path else nullcontext():
+        stream = unpack(packed, path.suffix.lower() if path else "", decoder.refuse_rest)
+        if not is_text:
+            yield stream
+            return
+        text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
+        if path and text is not stream and packed.seekable():  # recoded
             decoder.position = packed.tell
         if is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]):
-            if not is_binary(start):
-                refuse_encoding(decoder.name)
-            raise NotTextError(
-                f"{decoder.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}"
-            )
+            decoder.refuse_foreign(start)
+            text = io.BufferedReader(io.BytesIO())
         yield text
 
 

@@ -1,10 +1,12 @@
-"""Where the records of a table come from: a file, or standard input."""
+"""Where the records of a table come from: a file, standard input, or rows in memory."""
 
+import hashlib
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError
@@ -14,33 +16,36 @@ from bertkit.data.tables.formats import open_rows
 from bertkit.data.tables.record import Rows
 
 
-class Origin(Protocol):
-    """The interface of what a table reads its rows from."""
+class Origin(ABC):
+    """What a table reads its rows from."""
 
-    def columns(self, decoder: RowDecoder) -> tuple[str, ...]:
-        """Return the names of the columns."""
-
+    @abstractmethod
     def open(self, decoder: RowDecoder) -> AbstractContextManager[Rows]:
-        """Open at the first row."""
-
-    def sha256(self) -> str | None:
-        """Return the SHA-256 of the content; None if it can't be read again."""
-
-
-@dataclass(frozen=True)
-class FileOrigin:
-    """A file, which may be compressed, and its format, a key of `READERS`."""
-
-    path: Path | RemoteFile
-    format: str
+        """Open at the first row; may be called repeatedly, unless it is standard input."""
 
     def columns(self, decoder: RowDecoder) -> tuple[str, ...]:
         """Return the names of the columns."""
         with self.open(decoder) as rows:
             return rows.columns
 
+    def sha256(self) -> str | None:
+        """Return the SHA-256 of the content, here of all rows; None if it can't be read again."""
+        digest = hashlib.sha256()
+        with self.open(RowDecoder("")) as rows:
+            for record in rows.records:
+                digest.update(json.dumps(record.values, default=repr).encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class FileOrigin(Origin):
+    """A file, which may be compressed, and its format, a key of `FORMATS`."""
+
+    path: Path | RemoteFile
+    format: str
+
     def open(self, decoder: RowDecoder) -> AbstractContextManager[Rows]:
-        """Open at the first row; may be called repeatedly."""
+        """Open at the first row."""
         return open_rows(self.path, self.format, decoder)
 
     def sha256(self) -> str:
@@ -49,8 +54,8 @@ class FileOrigin:
 
 
 @dataclass
-class InputOrigin:
-    """Standard input, which can only be read once, and its format, a key of `READERS`."""
+class InputOrigin(Origin):
+    """Standard input, which can only be read once, and its format, a key of `FORMATS`."""
 
     format: str
     _opened: tuple[RowDecoder, Rows] | None = field(default=None, init=False)
@@ -68,7 +73,7 @@ class InputOrigin:
         if self._opened is None:
             raise InputError(f"{decoder.name} can be read once; write it to a file and name that")
         (first, rows), self._opened = self._opened, None
-        decoder.report.merge(first.report)
+        decoder.report.add_rows(first.report)
         first.report = decoder.report
         with self._stack:
             yield rows

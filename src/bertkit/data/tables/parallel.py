@@ -14,11 +14,18 @@ from typing import Literal, NamedTuple, cast
 from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
-from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_extension
+from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
-from bertkit.data.tables.formats import EXTENSIONS
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport, has_column, look_up
-from bertkit.data.tables.records import MAX_BYTES, RecordTable, open_records, read_examples
+from bertkit.data.tables.formats import find_format
+from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
+from bertkit.data.tables.records import (
+    MAX_BYTES,
+    RECORD_FORMATS,
+    RecordTable,
+    open_records,
+    read_examples,
+)
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import FileSettings, RecordSettings
 
@@ -165,8 +172,10 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file with one text per line")
     ending = find_extension(path)
-    if settings.format != "auto" or EXTENSIONS.get(ending, "text") != "text":
-        chosen = settings.format if settings.format != "auto" else EXTENSIONS[ending]
+    chosen: str = settings.format
+    if chosen == "auto":
+        chosen = find_format(path, RECORD_FORMATS) or "text"
+    if chosen != "text":
         raise InputError(
             f"two files are read as plain text, one text per line, and {path} would be {chosen};"
             " name one file that has a column for each side, or two files of lines"

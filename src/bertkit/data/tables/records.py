@@ -4,34 +4,34 @@ Unusable rows are left out and counted, the first five with file and line; a fil
 `max_broken` of the rows are unusable is rejected.
 """
 
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.errors import InputError
 from bertkit.base.remote import RemoteFile, locate
-from bertkit.data.readers.sources import (
+from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
     find_extension,
+    look_at,
 )
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import RowDecoder, check_standard_input
-from bertkit.data.tables.formats import EXTENSIONS, READERS, hub, separated
+from bertkit.data.tables.formats import find_format, glue, hub
 from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
-from bertkit.data.tables.settings import RecordSettings
-
-__all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "open_records", "read_examples"]
+from bertkit.data.tables.settings import RecordFormat, RecordSettings
 
 Example = TypeVar("Example")
 
 HUB_FORMAT = "hub"
 ROWS_FORMAT = "rows"
 MAX_BYTES = 4 << 30
+RECORD_FORMATS = sorted({*get_args(RecordFormat)} - {"auto"})
 
 
 @dataclass
@@ -44,7 +44,7 @@ class RecordTable:
     """
 
     name: str  # in messages
-    format: str  # a key of `READERS`, hub, or rows for those from Python
+    format: str  # a key of `FORMATS`, hub, or rows for those from Python
     columns: tuple[str, ...] | None
     origin: Origin  # where its rows come from
     # columns by `text`, `pair`, `label`, if the layout is a known one
@@ -93,13 +93,10 @@ def open_records(
     if str(source).startswith(hub.SCHEME):
         return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
     path = locate(source)
-    if isinstance(path, RemoteFile):
-        return _open_file(path, _find_format(path, settings), settings)
-    with storage_errors(path, "read"):
-        status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
+    state = look_at(path)
+    if state.is_folder and isinstance(path, Path):
         return _open_glue(path, settings, split)
-    if not stat.S_ISREG(status.st_mode):
+    if state.size_bytes is None and isinstance(path, Path):
         raise InputError(f"{path} is read more than once and must be a file; - is standard input")
     return _open_file(path, _find_format(path, settings), settings)
 
@@ -122,11 +119,11 @@ def _open_rows(rows: object, settings: RecordSettings, name: str) -> RecordTable
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:
-    path = separated.find_file(folder, split)
+    path = glue.find_file(folder, split)
     table = _open_file(path, "tsv", settings)
-    if separated.lacks_header(table.columns or ()):
+    if glue.lacks_header(table.columns or ()):
         table = _open_file(path, "tsv", settings.model_copy(update={"header": False}))
-    table.roles = separated.find_roles(table.columns or ())
+    table.roles = glue.find_roles(table.columns or ())
     return table
 
 
@@ -134,14 +131,13 @@ def _find_format(path: Path | RemoteFile, settings: RecordSettings) -> str:
     """Return the format from the settings, or else by the file's extension."""
     if settings.format != "auto":
         return settings.format
-    ending = find_extension(path)
-    if ending in EXTENSIONS:
-        return EXTENSIONS[ending]
-    if ending in NOT_TEXT:
+    if found := find_format(path, RECORD_FORMATS):
+        return found
+    if (ending := find_extension(path)) in NOT_TEXT:
         raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
     raise InputError(
         f"the name of {path} doesn't show its format; name it with --format:"
-        f" {', '.join(sorted(READERS))}"
+        f" {', '.join(RECORD_FORMATS)}"
     )
 
 

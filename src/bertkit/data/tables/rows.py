@@ -1,7 +1,5 @@
 """Rows from Python as the origin of a table: lists, data frames, Arrow tables, `datasets`."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import InputError
-from bertkit.data.readers.parquet import ROWS_AT_ONCE
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.hub import HubOrigin
-from bertkit.data.tables.formats.parquet import read_batches
+from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
 from bertkit.data.tables.origins import Origin
 from bertkit.data.tables.record import Record, Rows, list_columns, to_plain
 
@@ -39,24 +36,16 @@ Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] |
 
 
 @dataclass(frozen=True)
-class ListOrigin:
+class ListOrigin(Origin):
     """Rows as mappings, whose columns are those of all, or as tuples like the first."""
 
     rows: Sequence[object]
     columns_: tuple[str, ...]
 
-    def columns(self, _: RowDecoder) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return self.columns_
-
     @contextmanager
     def open(self, decoder: RowDecoder) -> Iterator[Rows]:
         """Begin with the first row."""
         yield Rows(self.columns_, self._read(decoder), len(self.rows))
-
-    def sha256(self) -> str:
-        """Return the SHA-256 of all rows as they are read."""
-        return hash_records(self._read(RowDecoder("")))
 
     def _read(self, decoder: RowDecoder) -> Iterator[Record]:
         for number, row in enumerate(self.rows, start=1):
@@ -80,34 +69,17 @@ class ListOrigin:
 
 
 @dataclass(frozen=True)
-class ArrowOrigin:
+class ArrowOrigin(Origin):
     """An Arrow table."""
 
     table: "pa.Table"
 
-    def columns(self, _: RowDecoder) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return tuple(self.table.column_names)
-
     @contextmanager
     def open(self, decoder: RowDecoder) -> Iterator[Rows]:
         """Begin with the first row."""
-        yield Rows(self.columns(decoder), self._read(decoder), self.table.num_rows)
-
-    def sha256(self) -> str:
-        """Return the SHA-256 of all rows as they are read."""
-        return hash_records(self._read(RowDecoder("")))
-
-    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
-        return read_batches(self.table.to_batches(max_chunksize=ROWS_AT_ONCE), decoder)
-
-
-def hash_records(records: Iterable[Record]) -> str:
-    """Return the SHA-256 of the values of records."""
-    digest = hashlib.sha256()
-    for record in records:
-        digest.update(json.dumps(record.values, default=repr).encode())
-    return digest.hexdigest()
+        batches = self.table.to_batches(max_chunksize=ROWS_AT_ONCE)
+        columns = tuple(self.table.column_names)
+        yield Rows(columns, read_batches(batches, decoder), self.table.num_rows)
 
 
 def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:

@@ -22,7 +22,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.progress import announce
 from bertkit.base.remote import RemoteFile, find_info, is_remote, to_url
-from bertkit.data.readers.sources import INDEX_SUFFIX, STANDARD_INPUT, find_files
+from bertkit.data.input_files import INDEX_SUFFIX, STANDARD_INPUT, distinguish, find_files, look_at
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextRow, TextTable, open_texts
@@ -120,7 +120,7 @@ class TextFiles:
         """
         listed = []
         for name, _ in zip(self.tables, self.paths(), strict=True):
-            stamp = self.tables[name].stamp()
+            stamp = self.tables[name].state().stamp
             listed.append((*stamp.values(), "" if self.is_single else name))
         return self.size_bytes or 0, _hash(listed)
 
@@ -221,15 +221,8 @@ def _add_file(
             raise
         files.leave_out(name, error)
         return
-    identity: object = path
-    if isinstance(path, Path):
-        status = path.stat()
-        identity = status.st_dev, status.st_ino
-    if identity in seen:
-        return
-    seen.add(identity)
-    table.name, repeat = name, 1
-    while table.name in files.tables:  # from another folder of the same name
-        repeat += 1
-        table.name = f"{name} ({repeat})"
-    files.tables[table.name] = table
+    identity = look_at(path).identity
+    if identity not in seen:
+        seen.add(identity)
+        table.name = distinguish(name, set(files.tables))
+        files.tables[table.name] = table

@@ -5,7 +5,6 @@ be read as a text is an error that names the row; no row is skipped.
 """
 
 import hashlib
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +12,13 @@ from typing import Any, NamedTuple, get_args
 
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.remote import RemoteFile, locate
-from bertkit.data.readers.sources import (
+from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
+    FileState,
     find_extension,
+    look_at,
 )
 from bertkit.data.tables.decoder import (
     ID_FIELD,
@@ -27,7 +28,7 @@ from bertkit.data.tables.decoder import (
     check_standard_input,
     open_content,
 )
-from bertkit.data.tables.formats import EXTENSIONS, open_rows
+from bertkit.data.tables.formats import find_format, open_rows
 from bertkit.data.tables.record import Record, Rows
 from bertkit.data.tables.settings import CorpusSettings, LayoutSettings, TableFormat, TableSettings
 
@@ -56,13 +57,21 @@ class TextTable:
     """
 
     name: str  # in messages
-    format: str  # text, jsonl, csv, tsv or parquet
+    format: str  # one of `TableFormat`
     path: Path | RemoteFile | None = None  # None for standard input
-    text_column: str | None = None  # None: the only column, else `text`
-    reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become cells
-    id_column: str | None = None  # None if texts have no ids
+    reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become texts
     size_bytes: int | None = None  # None if unknown, as for a pipe
     num_undecodable: int = 0
+
+    @property
+    def text_column(self) -> str | None:
+        """The column that has the texts; None: the only column, else `text`."""
+        return self.reading.text_column
+
+    @property
+    def id_column(self) -> str | None:
+        """The column of ids; None if texts have none."""
+        return self.reading.id_column if isinstance(self.reading, CorpusSettings) else None
 
     def rows(self) -> Iterator[TextRow]:
         """Yield all rows from the beginning, in memory that doesn't grow with the file.
@@ -87,7 +96,7 @@ class TextTable:
             self.name,
             layout=layout,
             texts_only=True,
-            column=self.text_column,
+            column=self.reading.text_column,
             id_column=self.id_column,
         )
 
@@ -107,14 +116,10 @@ class TextTable:
             return (self.size_bytes or 0) * decoder.report.num_rows // rows.num_rows
         return decoder.position() if decoder.position else decoder.report.num_bytes
 
-    def stamp(self) -> dict[str, int | str | None]:
+    def state(self) -> FileState:
         """Return size, and time of change or version, of the file."""
         assert self.path is not None
-        if isinstance(self.path, RemoteFile):
-            return {"size_bytes": self.path.size_bytes, "version": self.path.version}
-        with storage_errors(self.path, "read"):
-            status = self.path.stat()
-        return {"size_bytes": status.st_size, "changed_ns": status.st_mtime_ns}
+        return look_at(self.path)
 
     def identity(self) -> dict[str, Any] | None:
         """Return what identifies the input, to detect changes; None if it can't be read again."""
@@ -125,11 +130,11 @@ class TextTable:
         return {
             "name": self.path.name,
             "format": self.format,
-            "text_column": self.text_column,
+            "text_column": self.reading.text_column,
             "delimiter": self.reading.delimiter,
             "encoding": self.reading.encoding,
             **({} if self.id_column is None else {"id_column": self.id_column}),
-            **self.stamp(),
+            **self.state().stamp,
             "head_sha256": head,
         }
 
@@ -140,36 +145,19 @@ def open_texts(source: str | Path | RemoteFile, settings: TableSettings | None =
     The file may be .gz, .bz2 or .zst.
     """
     settings = settings or TableSettings()
-    id_column = settings.id_column if isinstance(settings, CorpusSettings) else None
-    chosen: str = settings.format
+    chosen: str | None = None if settings.format == "auto" else settings.format
     if str(source) == STANDARD_INPUT:
         check_standard_input("texts")
-        chosen = "text" if chosen == "auto" else chosen
-        return TextTable(
-            STANDARD_INPUT_NAME,
-            chosen,
-            text_column=settings.text_column,
-            reading=settings,
-            id_column=id_column,
-        )
+        return TextTable(STANDARD_INPUT_NAME, chosen or "text", reading=settings)
     path = source if isinstance(source, RemoteFile) else locate(source)
-    size_bytes = path.size_bytes if isinstance(path, RemoteFile) else _measure(path)
-    if chosen == "auto":
-        extension = find_extension(path)
-        if extension in NOT_TEXT and extension not in EXTENSIONS:
-            raise NotTextError(f"{path} isn't text: {NOT_TEXT[extension]}")
-        chosen = EXTENSIONS.get(extension, "text")
-        chosen = chosen if chosen in get_args(TableFormat) else "text"
-    return TextTable(str(path), chosen, path, settings.text_column, settings, id_column, size_bytes)
-
-
-def _measure(path: Path) -> int | None:
-    """Return the size of a file; None of a pipe or a device."""
-    with storage_errors(path, "read"):
-        status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
+    state = look_at(path)
+    if state.is_folder:
         raise InputError(f"{path} is a folder; name one file of texts")
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+    if chosen is None:
+        chosen, ending = find_format(path, get_args(TableFormat)), find_extension(path)
+        if chosen is None and ending in NOT_TEXT:
+            raise NotTextError(f"{path} isn't text: {NOT_TEXT[ending]}")
+    return TextTable(str(path), chosen or "text", path, settings, state.size_bytes)
 
 
 class WholeText(NamedTuple):
@@ -204,7 +192,8 @@ def _read_whole(table: TextTable) -> WholeText:
     decoder = table.decoder()
     with open_content(table.path, decoder) as stream:
         content = stream.read(MAX_ROW_BYTES + 1)
-    decoder.check_size(len(content))
+        if len(content) > MAX_ROW_BYTES:
+            decoder.cut_line(content, stream)
     text = decoder.decode(content)
     decoder.check_decodable(is_whole=True)
     return WholeText(table.name, None, text, decoder.report.num_undecodable > 0)

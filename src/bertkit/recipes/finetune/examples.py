@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
+from bertkit.data.problems import MAX_PLACES, RowReport
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts, count_encoded
@@ -186,7 +186,7 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
 
 def describe_rows(found: ExampleSet) -> list[str]:
     """Describe problems found in reading a file; `describe_set` reports empty texts."""
-    return replace(found.report, num_empty=0).summary_lines()
+    return found.report.summary_lines()
 
 
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
@@ -206,7 +206,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
             f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"
             f" counted as mistakes:"
         )
-        shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
+        shown = list(islice(_list_unseen(task, found), MAX_PLACES))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
     return lines
 

@@ -6,7 +6,7 @@ is a pure function of the shards.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,16 @@ from bertkit.base.errors import (
     InputError,
     MissingFileError,
     ResumeError,
+    StorageError,
     pluralize,
     storage_errors,
 )
 from bertkit.base.files import remove_folder
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import list_flag_differences
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
+from bertkit.data.input_files import STANDARD_INPUT_NAME, look_at
+from bertkit.data.problems import ReadReport
 from bertkit.data.shards import (
     MANIFEST,
     PLAN,
@@ -39,6 +39,7 @@ from bertkit.data.shards import (
     ShardSet,
     Split,
 )
+from bertkit.data.sources import TextSource
 from bertkit.recipes.prepare.work_unit import UNITS_FOLDER, write_shard
 from bertkit.recipes.settings import PrepareSettings
 
@@ -153,9 +154,7 @@ def make_plan(
         sources=[
             PlannedSource(
                 name=source.name,
-                size_bytes=source.size_bytes,
-                changed_ns=_time_of_change(source),
-                version=source.path.version if isinstance(source.path, RemoteFile) else None,
+                **_find_version(source),
                 sha256=source.sha256,
                 is_held_out=source.is_held_out,
             )
@@ -164,11 +163,13 @@ def make_plan(
     )
 
 
-def _time_of_change(source: TextSource) -> int | None:
+def _find_version(source: TextSource) -> dict[str, Any]:
+    """Return the time of change of a file, or the version of a remote one."""
     try:
-        return source.path.stat().st_mtime_ns if isinstance(source.path, Path) else None
-    except OSError:  # reading the source reports and counts the error later
-        return None
+        stamp = {} if source.path is None else look_at(source.path).stamp
+    except (MissingFileError, StorageError):  # reading it reports and counts the error later
+        stamp = {}
+    return {"changed_ns": None, **stamp, "size_bytes": source.size_bytes}
 
 
 def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:

@@ -22,10 +22,8 @@ from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_
 from bertkit.base.progress import show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
-from bertkit.data.readers import open_corpus
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.jsonl import CorpusInput
-from bertkit.data.readers.sources import TextSource
+from bertkit.data.documents import open_corpus
+from bertkit.data.problems import ReadReport
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -39,6 +37,7 @@ from bertkit.data.shards import (
     shard_path,
     sum_counts,
 )
+from bertkit.data.sources import CorpusInput, TextSource
 from bertkit.data.writers import write_array
 from bertkit.recipes.prepare.plan import (
     RESTART_ADVICE,

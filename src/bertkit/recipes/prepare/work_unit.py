@@ -19,9 +19,8 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import MissingFileError
 from bertkit.base.output import open_output
 from bertkit.base.parts import Advance
-from bertkit.data.readers import read_source
-from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.sources import TextSource
+from bertkit.data.documents import Document, read_source
+from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import (
     PLAN,
@@ -32,6 +31,7 @@ from bertkit.data.shards import (
     choose_dtype,
     shard_path,
 )
+from bertkit.data.sources import TextSource
 from bertkit.data.writers import write_array
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.data.tables.labeled import read, read_values, refuse
 
 from bertkit.base.errors import InputError
-from bertkit.data.readers import parquet as reader
 from bertkit.data.tables.formats import parquet
+from bertkit.data.tables.formats import parquet as reader
 from bertkit.data.tables.texts import open_texts
 
 

@@ -13,6 +13,7 @@ from tests.unit.data.corpora import COMPRESS
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
+from bertkit.data.sources import CorpusFormat
 from bertkit.data.tables import formats, records
 from bertkit.data.tables.formats import jsonl
 from bertkit.data.tables.records import (
@@ -61,9 +62,10 @@ def test_every_format_gives_the_same_records(tmp_path, name, suffix):
 
 
 def test_formats_and_endings_agree():
-    assert set(RecordFormat.__args__) - {"auto"} == set(formats.READERS)
-    assert set(TableFormat.__args__) < set(RecordFormat.__args__)
-    assert set(formats.EXTENSIONS.values()) == set(formats.READERS) - {"squad"}
+    tables, corpora = set(RecordFormat.__args__), set(CorpusFormat.__args__)
+    assert tables | corpora == {"auto", *formats.FORMATS}
+    assert set(TableFormat.__args__) < tables
+    assert set(formats.EXTENSIONS.values()) == set(formats.FORMATS) - {"squad"}
 
 
 def test_a_line_of_text_is_a_record(tmp_path):
@@ -167,7 +169,7 @@ def test_the_columns_of_lines_are_those_of_the_first_thousands(tmp_path, monkeyp
 def test_json_too_large_or_too_deep_is_a_broken_row(tmp_path, monkeypatch):
     path = write(tmp_path, "a.jsonl", '{"a": ' + "[" * 600 + '"\\ud800"' + "]" * 600 + "}\n{}")
     limit = sys.getrecursionlimit()
-    monkeypatch.setattr("bertkit.data.tables.formats.jsonl._replace_surrogates", dig)
+    monkeypatch.setattr("bertkit.data.tables.decoder.RowDecoder._replace_surrogates_in", dig)
     found, report = read(path)
     assert sys.getrecursionlimit() == limit
     assert len(found) == 1
@@ -267,7 +269,7 @@ def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt", "a.conll"])
 def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
     monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     path = write(tmp_path, name, b"{}\n\n" + b"x" * 1001)
     refuse(path, rf"{name}, line 3 has more than 0 MiB, the limit for a row")
 
@@ -362,8 +364,3 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
             InputError, match=rf"{name}, .* is beyond the 0 GiB that are held in mem"
         ):
             read_examples(open_records(path), str, RowReport(""))
-
-
-def test_empty_texts_are_told():
-    report = RowReport("a.csv", num_rows=8, num_empty=2)
-    assert report.summary_lines() == ["a.csv: 2 of 8 rows (25.0 %) without text, kept"]

@@ -209,7 +209,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
             return len(buffer)
 
     monkeypatch.setattr(decoder, "MAX_ROW_BYTES", 1 << 20)
-    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1 << 20)
     endless = Endless()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
     kinds = {"a.txt": "text", "a.jsonl": "jsonl", "a.csv": "csv", "a.tsv": "tsv"}
@@ -219,7 +219,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
 
 def test_a_long_row_is_read_and_one_byte_more_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(decoder, "MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     assert read(write(tmp_path, "a.txt", b"x" * 999 + b"\ny" * 2)) == ["x" * 999, "y", "y"]
     refuse(write(tmp_path, "b.txt", b"y\n" + b"x" * 1001), r"b\.txt, row 2 has more than")
     monkeypatch.setattr("bertkit.data.tables.formats.parquet.MAX_ROW_BYTES", 1000)

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import RowReport
+from bertkit.data.problems import RowReport
 from bertkit.recipes.finetune.examples import (
     ExampleSet,
     FineTuningData,

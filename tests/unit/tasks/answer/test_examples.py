@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import (

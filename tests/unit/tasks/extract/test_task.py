@@ -9,7 +9,8 @@ import torch
 from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import BrokenRowError, RowReport
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError
 from bertkit.inference.generation.summarizer import Extractor
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.finetune.examples import ExampleSet, hold_out

@@ -7,7 +7,8 @@ import pytest
 from tests.waiting import little_computing
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample, cut_windows, is_blank, list_warnings, read_tags

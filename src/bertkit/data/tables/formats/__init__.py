@@ -1,55 +1,58 @@
-"""File formats of tables, for labeled records and plain texts alike.
+"""File formats: each reads the rows of a file, for labeled records, texts and corpora alike.
 
 A reader is a function `(stream, decoder) → Rows`. To add a format, write a module in this folder,
-add it to `READERS` and `EXTENSIONS`, and its name to `RecordFormat` in `tables/settings.py`.
+add it to `FORMATS`, and its name to the settings that may name it (`tables/settings.py`,
+`sources.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from bertkit.base.remote import RemoteFile
+from bertkit.data.input_files import find_extension
 from bertkit.data.tables.decoder import RowDecoder, open_content
-from bertkit.data.tables.formats import conll, jsonl, parquet, separated, squad
+from bertkit.data.tables.formats import conll, jsonl, lines, mediawiki, parquet, separated, squad
 from bertkit.data.tables.record import Rows
 
-Reader = Callable[[BinaryIO, RowDecoder], Rows]
 
-READERS: dict[str, Reader] = {
-    "text": separated.read_line_rows,
-    "json": squad.read_json_rows,
-    "jsonl": jsonl.read_rows,
-    "csv": separated.read_csv_rows,
-    "tsv": separated.read_tsv_rows,
-    "parquet": parquet.read_rows,
-    "conll": conll.read_rows,
-    "squad": squad.read_rows,
+class FileFormat(NamedTuple):
+    """A file format."""
+
+    read_rows: Callable[[BinaryIO, RowDecoder], Rows]
+    extensions: tuple[str, ...] = ()
+    is_text: bool = True  # else it says by itself how its characters are encoded
+
+
+FORMATS = {
+    "text": FileFormat(lines.read_rows, (".txt",)),
+    "json": FileFormat(squad.read_json_rows, (".json",)),
+    "jsonl": FileFormat(jsonl.read_rows, (".jsonl", ".ndjson")),
+    "csv": FileFormat(separated.read_csv_rows, (".csv",)),
+    "tsv": FileFormat(separated.read_tsv_rows, (".tsv",)),
+    "parquet": FileFormat(parquet.read_rows, (".parquet",), is_text=False),
+    "conll": FileFormat(conll.read_rows, (".conll", ".conllu", ".iob", ".iob2", ".bio")),
+    "squad": FileFormat(squad.read_rows),
+    "mediawiki": FileFormat(mediawiki.read_rows, (".xml",), is_text=False),
 }
-EXTENSIONS = {
-    ".txt": "text",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".conll": "conll",
-    ".conllu": "conll",
-    ".iob": "conll",
-    ".iob2": "conll",
-    ".bio": "conll",
-    ".json": "json",
-}
+EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
+
+
+def find_format(path: Path | RemoteFile, known: Collection[str]) -> str | None:
+    """Return the format by a file's extension; None if it shows none of those known."""
+    name = EXTENSIONS.get(find_extension(path))
+    return name if name in known else None
 
 
 @contextmanager
-def open_rows(
-    path: Path | RemoteFile | None, name_of_format: str, decoder: RowDecoder
-) -> Iterator[Rows]:
+def open_rows(path: Path | RemoteFile | None, name: str, decoder: RowDecoder) -> Iterator[Rows]:
     """Open a table at its first row; a path of None is standard input."""
-    if name_of_format == "parquet":
-        with parquet.open_table(path, decoder) as stream:
-            yield parquet.read_rows(stream, decoder)
-        return
-    with open_content(path, decoder) as stream:
-        yield READERS[name_of_format](stream, decoder)
+    chosen = FORMATS[name]
+    opened = (
+        parquet.open_table(path, decoder)
+        if name == "parquet"
+        else open_content(path, decoder, is_text=chosen.is_text)
+    )
+    with opened as stream:
+        yield chosen.read_rows(stream, decoder)

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
-from bertkit.data.tables.formats.separated import LINE_ENDS, read_lines
+from bertkit.data.tables.formats.lines import LINE_ENDS, read_lines
 from bertkit.data.tables.record import Record, Rows
 
 BLANKS = " \t\r\n"

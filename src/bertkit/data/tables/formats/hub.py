@@ -1,7 +1,5 @@
 """Datasets of the Hub, through the `datasets` library, which never runs their code."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
-from bertkit.data.readers.parquet import ROWS_AT_ONCE
 from bertkit.data.tables.decoder import RowDecoder, show_names
-from bertkit.data.tables.formats.parquet import read_batches
+from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
+from bertkit.data.tables.origins import Origin
 from bertkit.data.tables.record import Record, Rows
 
 SCHEME = "hub:"
@@ -26,26 +24,15 @@ SPLITS = {
 
 
 @dataclass(frozen=True)
-class HubOrigin:
+class HubOrigin(Origin):
     """One split of a dataset."""
 
     dataset: Any  # a `datasets.Dataset`
 
-    def columns(self, _: RowDecoder) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return tuple(self.dataset.column_names)
-
     @contextmanager
     def open(self, decoder: RowDecoder) -> Iterator[Rows]:
         """Begin with the first row; class labels are returned as names."""
-        yield Rows(self.columns(decoder), self._read(decoder))
-
-    def sha256(self) -> str:
-        """Return the SHA-256 of all rows as they are read."""
-        digest = hashlib.sha256()
-        for record in self._read(RowDecoder("")):
-            digest.update(json.dumps(record.values, default=repr).encode())
-        return digest.hexdigest()
+        yield Rows(tuple(self.dataset.column_names), self._read(decoder))
 
     def _read(self, decoder: RowDecoder) -> Iterator[Record]:
         names = {

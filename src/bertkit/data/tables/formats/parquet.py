@@ -1,25 +1,29 @@
 """Parquet tables: rows of texts in one string column, or of records with all columns."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bertkit.base.errors import BertkitError, InputError
+from bertkit.base.errors import BertkitError, InputError, StorageError
 from bertkit.base.files import MAX_JSON_VALUES
 from bertkit.base.remote import RemoteFile
-from bertkit.data.encodings import classify
-from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
-from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
-from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder
+from bertkit.data.encodings import COMPRESSIONS, classify
+from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder, open_content
 from bertkit.data.tables.record import Record, Rows, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+ROWS_AT_ONCE = 1024
+BATCH_BYTES = 1 << 29  # limit for the rows read at once, even with dictionary encoding
 VALUES_AT_ONCE = 1 << 24  # of a column, decoded at a time
+MAX_FOOTER_BYTES = 64 << 20  # some 300,000 row groups, which take ten times as much memory
+FOOTER_END = b"PAR1"
 
 
 @contextmanager
@@ -30,17 +34,74 @@ def open_table(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[
     """
     import pyarrow as pa
 
-    source = TextSource(path.name if path else STANDARD_INPUT_NAME, "parquet", path)
-    report = ReadReport()
     try:
-        with open_seekable(source, report) as stream:
-            if source.is_faulty:
-                decoder.refuse_rest("damaged", "; ".join(report.summary_lines()))
-            yield stream
+        with _copy(path, decoder) if path is None or needs_copy(path) else path.open("rb") as file:
+            yield file
     except BertkitError:  # its message is complete; StorageError is an OSError
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # from column names
         decoder.refuse_rest(*classify(error))
+
+
+def needs_copy(path: Path | RemoteFile) -> bool:
+    """Whether the content can only be read sequentially."""
+    return path.suffix.lower() in COMPRESSIONS
+
+
+@contextmanager
+def _copy(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
+    try:
+        with open_content(path, decoder, is_text=False) as stream, ExitStack() as stack:
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            kept = stack.pop_all()
+    except BertkitError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"the temporary copy of {decoder.name} can't be written ({error.strerror});"
+            " set TMPDIR to a folder with room for it"
+        ) from error
+    with kept:
+        yield copy
+
+
+def open_parquet(stream: BinaryIO) -> "tuple[pq.ParquetFile, int]":
+    """Open a file, and compute how many of its rows may be read at once.
+
+    A dictionary stores a repeated value once, so each row may expand to the full size that its row
+    group declares.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stream.seek(-min(8, stream.seek(0, os.SEEK_END)), os.SEEK_END)
+    end = stream.read()
+    num_bytes = int.from_bytes(end[:4], "little")
+    if end[4:] == FOOTER_END and MAX_FOOTER_BYTES < num_bytes <= stream.tell():
+        raise pa.ArrowInvalid(
+            f"its footer has {num_bytes:,} bytes, and at most {MAX_FOOTER_BYTES:,} are read; write"
+            " it with larger row groups"
+        )
+    stream.seek(0)
+    file = pq.ParquetFile(stream)
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    largest = max((group.total_byte_size for group in groups), default=0)
+    return file, min(ROWS_AT_ONCE, max(1, BATCH_BYTES // max(1, largest)))
+
+
+def find_fault(schema: "pa.Schema", name: str) -> str | None:
+    """Return the fault of all rows if the column is missing or isn't text, else None."""
+    import pyarrow as pa
+
+    if name not in schema.names:
+        return "missing-field"
+    kind = schema.types[schema.names.index(name)]
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    strings = {pa.string(), pa.large_string(), pa.string_view()}
+    is_text = kind in strings | {pa.binary(), pa.large_binary(), pa.binary_view(), pa.null()}
+    return None if is_text else "wrong-type"
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:

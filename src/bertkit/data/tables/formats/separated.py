@@ -10,65 +10,12 @@ import csv
 import re
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
-from bertkit.base.errors import InputError, MissingFileError, pluralize, storage_errors
-from bertkit.data.tables.decoder import DEFAULT_FIELD, MAX_ROW_BYTES, RowDecoder, show_names
+from bertkit.base.errors import InputError, pluralize
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.formats.lines import read_lines
 from bertkit.data.tables.record import Record, Rows
-
-LINE_ENDS = b"\r\n"
-
-
-def read_line_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
-    """Read a record for each line, including empty ones, with the whole line as `text`."""
-    if decoder.id_column is not None:
-        raise InputError(
-            f"{decoder.name} is text without columns, and has no ids; leave out --id-column"
-        )
-    return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
-
-
-def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
-    for line in read_lines(stream, decoder):
-        decoder.set_line(decoder.num_lines)
-        text = decoder.decode(line.rstrip(LINE_ENDS))
-        decoder.finish_row()
-        yield Record({DEFAULT_FIELD: text}, decoder.place)
-
-
-def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Yield lines with their ends, and count them: LF or CR LF, or CR if the first 16 MiB lack LF.
-
-    Otherwise a lone CR is part of its line, as in other tools: line n of one file must stay
-    aligned with line n of another.
-    """
-    return decoder.number_lines(_divide(stream, decoder))
-
-
-def _divide(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    piece = stream.readline(MAX_ROW_BYTES + 1)
-    if b"\r" in piece and not piece.endswith(b"\n"):
-        yield from _divide_at_returns(piece, stream, decoder)
-        return
-    while piece:
-        decoder.check_size(len(piece) - piece.endswith(b"\n"))
-        yield piece
-        piece = stream.readline(MAX_ROW_BYTES + 1)
-
-
-def _divide_at_returns(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Yield lines that end with CR, LF or CR LF, for a file with CR line ends."""
-    rest = b""
-    while piece:
-        lines = (rest + piece).splitlines(keepends=True)
-        rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be the first half of CR LF
-        yield from lines
-        decoder.check_size(len(rest))
-        piece = stream.readline(MAX_ROW_BYTES + 1)
-    if rest:
-        yield rest
-
 
 OTHER_SEPARATORS = (";", "\t", "|")
 # A malicious file can make each line swallow all that follow; this limits how much is read again
@@ -280,66 +227,3 @@ class CellReader(Iterator[list[str]]):
             if "\r" in line and (found := LONE_RETURN.subn(RETURN, line))[1]:
                 line, self._has_return = found[0], True
             yield line
-
-
-FILES = {
-    "train": ("train.tsv",),
-    "dev": ("dev.tsv", "dev_matched.tsv"),
-    "test": ("test.tsv", "test_matched.tsv"),
-}
-
-
-class SeparatedLayout(NamedTuple):
-    """The columns of a task."""
-
-    text: str  # the text, or the first of two
-    pair: str | None  # None if there is only one
-    label: str  # which test.tsv lacks
-
-
-# Pair tasks come before single-text tasks, whose columns may be a subset of theirs.
-LAYOUTS = {
-    "MRPC": SeparatedLayout("#1 String", "#2 String", "Quality"),
-    "QQP": SeparatedLayout("question1", "question2", "is_duplicate"),
-    "STS-B": SeparatedLayout("sentence1", "sentence2", "score"),
-    "MNLI": SeparatedLayout("sentence1", "sentence2", "gold_label"),
-    "QNLI": SeparatedLayout("question", "sentence", "label"),
-    "RTE": SeparatedLayout("sentence1", "sentence2", "label"),
-    "WNLI": SeparatedLayout("sentence1", "sentence2", "label"),
-    "SST-2": SeparatedLayout("sentence", None, "label"),
-    "CoLA": SeparatedLayout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
-}
-COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
-
-
-def find_file(folder: Path, split: str) -> Path:
-    """Return a task's file of a split: train, dev, test, or any other name without extension."""
-    with storage_errors(folder, "read"):
-        there = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".tsv")
-    for name in FILES.get(split, (f"{split}.tsv",)):
-        if name in there:
-            return folder / name
-    raise MissingFileError(
-        f"{folder} has no {split}.tsv, which the folders of GLUE have; it has"
-        f" {show_names(there) or 'no TSV file'}; name a file"
-    )
-
-
-def lacks_header(first_row: tuple[str, ...]) -> bool:
-    """Whether a file's first row is data, as in CoLA: source, label, mark and sentence."""
-    match first_row:
-        case (_, label, mark, _):
-            return label in COLA_LABELS and mark in COLA_MARKS
-    return False
-
-
-def find_roles(columns: tuple[str, ...]) -> dict[str, str]:
-    """Return the columns by role (`text`, `pair`, `label`); empty if no known task matches."""
-    for needs_label in (True, False):
-        for layout in LAYOUTS.values():
-            roles = {role: name for role, name in layout._asdict().items() if name is not None}
-            if not needs_label:
-                del roles["label"]
-            if set(roles.values()) <= set(columns):
-                return roles
-    return {}

@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
 from bertkit.base.settings import validate
+from bertkit.data.problems import UNDECODABLE
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats import jsonl
-from bertkit.data.tables.formats.jsonl import KINDS, parse_values
+from bertkit.data.tables.formats.jsonl import KINDS
 from bertkit.data.tables.record import BrokenRowError, Record, Rows, list_columns
 
 MAX_FILE_BYTES = 256 << 20  # SQuAD 2.0 has 42 MB
@@ -91,7 +92,7 @@ def parse_file(content: bytes, decoder: RowDecoder) -> Any:
     if not content.strip():
         return None
     try:
-        return parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
+        return decoder.parse(content, decoder.name, MAX_VALUES)
     except DamagedFileError as error:
         advice = "if each line is an object, name it with --format jsonl"
         raise InputError(f"{error}; {advice}") from None
@@ -107,11 +108,10 @@ def is_squad(file: Any) -> bool:
 
 def count_undecodable(records: Iterator[Record], decoder: RowDecoder) -> Iterator[Record]:
     """Count the records with U+FFFD if the file, which was decoded as a whole, got some."""
-    report = decoder.report
-    is_replaced, report.num_undecodable = report.num_undecodable > 0, 0
+    is_replaced = decoder.report.counts.pop(UNDECODABLE, 0) > 0
     for record in records:
         if is_replaced and "\N{REPLACEMENT CHARACTER}" in repr(record.values):
-            report.num_undecodable += 1
+            decoder.report.add(UNDECODABLE, record.place)
         yield record
 
 
@@ -172,14 +172,14 @@ def read_json_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     content = read_whole(stream, decoder)
     if has_objects_in_lines(content):
         decoder.report.num_bytes -= len(content)  # lines are counted as they are read
-        return jsonl.read_rows(io.BytesIO(content), decoder)
+        return jsonl.read_rows(io.BufferedReader(io.BytesIO(content)), decoder)
     file = parse_file(content, decoder)
     if is_squad(file) and not decoder.texts_only:
         records = count_undecodable(read_articles(file["data"], decoder), decoder)
         return Rows(COLUMNS, records)
     rows = find_rows(file, decoder)
     if decoder.texts_only:
-        return Rows((DEFAULT_FIELD,), _read_texts(rows, decoder))
+        return Rows((DEFAULT_FIELD,), jsonl.name_texts(rows, decoder))
     records = count_undecodable(_read_objects(rows, decoder), decoder)
     columns = list_columns(values for values in rows if isinstance(values, dict))
     return Rows(columns, records, len(rows))
@@ -221,25 +221,4 @@ def find_rows(file: Any, decoder: RowDecoder) -> list[Any]:
 def _read_objects(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
     for number, values in enumerate(rows, start=1):
         decoder.where = f"row {number:,}"
-        if not isinstance(values, dict):
-            kind = KINDS.get(type(values), "a single value")
-            decoder.finish_row(f"{decoder.place} has {kind} where an object should be")
-            continue
-        decoder.finish_row()
-        yield Record(values, decoder.place)
-
-
-def _read_texts(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
-    """Yield a text for each row, a string or an object with one; the first determines the field."""
-    column = None
-    for value in rows:
-        id_of = {}
-        if isinstance(value, dict):
-            column = column or decoder.choose_column(list(value))
-            id_of = decoder.name_id(value)
-            value = jsonl.take_field(value, column, decoder)
-        if value is not None and not isinstance(value, str):
-            kind = KINDS.get(type(value), "a number")
-            raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
-        decoder.finish_row()
-        yield Record({DEFAULT_FIELD: value or "", **id_of}, decoder.place)
+        yield from jsonl.take_object(values, decoder)

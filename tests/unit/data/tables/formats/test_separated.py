@@ -11,7 +11,7 @@ from tests.unit.data.tables.labeled import read, read_values, refuse, write
 from tests.waiting import little_computing
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables.formats import separated
+from bertkit.data.tables.formats import glue, separated
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
@@ -190,7 +190,7 @@ def test_columns_have_their_roles(tmp_path, task):
     for name, header in (("train", train), (f"dev{suffix}", train), (f"test{suffix}", test)):
         cells = "\t".join(f"<{column}>" for column in header.split("\t"))
         write(tmp_path, f"{name}.tsv", f"{header}\n{cells}\n")
-    layout = separated.LAYOUTS[task]
+    layout = glue.LAYOUTS[task]
     pair = {"pair": layout.pair} if layout.pair else {}
     for split in ("train", "dev"):
         table = open_records(tmp_path, split=split)
@@ -203,7 +203,7 @@ def test_columns_have_their_roles(tmp_path, task):
 
 
 def test_cola_has_no_header_but_in_test(tmp_path):
-    assert {*HEADERS, "CoLA"} == set(separated.LAYOUTS)
+    assert {*HEADERS, "CoLA"} == set(glue.LAYOUTS)
     write(tmp_path, "train.tsv", "gj04\t1\t\tOur friends.\ngj04\t0\t*\tFriends our.\n")
     write(tmp_path, "test.tsv", "index\tsentence\n0\tBill.\n")
     table = open_records(tmp_path)

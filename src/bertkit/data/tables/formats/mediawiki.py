@@ -10,12 +10,11 @@ Source: Devlin et al. 2018, section 3.1; mediawiki.org, "Help:Export".
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 from xml.parsers import expat
 
-from bertkit.data.readers.document import Document, ReaderSettings, ReadReport
-from bertkit.data.readers.sources import TextSource
-from bertkit.data.sentences import ends_like_a_sentence
+from bertkit.data.tables.decoder import RowDecoder
+from bertkit.data.tables.record import Record, Rows
 
 PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki's own limit is 2 MiB
 READ_BYTES = 1 << 18
@@ -51,41 +50,31 @@ OPENING_OF = {"}}": "{{", "]]": "[[", "]": "[", "|}": "{|"}
 SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
 
 
-def read_documents(
-    source: TextSource, settings: ReaderSettings, report: ReadReport
-) -> Iterator[Document]:
-    """Yield a document for each article; each is its own group."""
-    num_pages = 0
-    for page in read_pages(source, report):
-        num_pages += 1
-        place = f"{source.name}: {page.get('title', '').strip() or f'page {num_pages}'}"
-        if "redirect" in page:
-            report.add("redirect", place)
-        elif page.get("ns", "0").strip() != "0":
-            report.add("not-an-article", place)
-        elif len(page.get("text", "")) > PAGE_LIMIT_CHARACTERS:
-            report.add("long-record", place)
-        else:
-            yield from _article(page.get("text", ""), place, report)
-    if not num_pages and not source.is_faulty:
-        report.add("empty-file", source.name)
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
+    """Read a record for each page of a dump, in bounded memory."""
+    return Rows(tuple(sorted(FIELDS)), _read_pages(stream, decoder))
 
 
-def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str]]:
-    """Yield the pages of a dump in bounded memory."""
+def _read_pages(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     collector = _PageCollector()
     is_empty = True
-    with source.open(report) as stream:
-        try:
-            while data := stream.read(READ_BYTES):
-                is_empty = False
-                collector.feed(data)
-                yield from collector.take()
-            if not is_empty and not source.is_faulty:  # a truncated file is counted only once
-                collector.parser.Parse(b"", True)
-        except expat.ExpatError as error:
-            yield from collector.take()
-            source.count_fault(report, "broken-xml", str(error))
+    try:
+        while data := stream.read(READ_BYTES):
+            is_empty = False
+            collector.feed(data)
+            yield from _take_pages(collector, decoder)
+        if not is_empty and not decoder.is_faulty:  # a truncated file is counted only once
+            collector.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        yield from _take_pages(collector, decoder)
+        decoder.refuse_rest("broken-xml", str(error))
+
+
+def _take_pages(collector: "_PageCollector", decoder: RowDecoder) -> Iterator[Record]:
+    for page in collector.take():
+        decoder.finish_row()
+        decoder.where = page.get("title", "").strip() or f"page {decoder.report.num_rows}"
+        yield Record(page, decoder.place)
 
 
 def running_lines(markup: str) -> list[str]:
@@ -173,21 +162,6 @@ def _plain(line: str) -> str:
     text = str(_parse(line).strip_code())
     text = EMPTY_BRACKETS.sub("", text.replace("'''", "").replace("''", ""))
     return SPACE_BEFORE_STOP.sub(r"\1", " ".join(text.split()))
-
-
-def _article(markup: str, place: str, report: ReadReport) -> Iterator[Document]:
-    try:
-        lines = running_lines(markup)
-    except ValueError:
-        report.add("broken-page", place)
-        return
-    sentences = tuple(line for line in lines if ends_like_a_sentence(line))
-    if len(sentences) < len(lines):
-        report.add("unended-line", place, len(lines) - len(sentences))
-    if sentences:
-        yield Document(sentences, place)
-    else:
-        report.add("empty-document", place)
 
 
 class _PageCollector:

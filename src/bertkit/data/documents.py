@@ -1,0 +1,376 @@
+"""A corpus: the rows of any source joined into documents of lines.
+
+In plain text a blank line ends a document, after the convention of google-research/bert's
+`create_pretraining_data.py`; in other formats each row is a document, whose line ends end
+paragraphs. Faults are counted and reading goes on, where a table would be refused.
+"""
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bertkit.base.errors import BertkitError, DamagedFileError
+from bertkit.base.remote import RemoteFile
+from bertkit.data.encodings import (
+    BUFFER_BYTES,
+    DecodingCounts,
+    classify,
+    is_binary,
+    refuse_encoding,
+)
+from bertkit.data.problems import ReadReport
+from bertkit.data.sentences import ends_like_a_sentence
+from bertkit.data.sources import MEMORY, CorpusInput, ReaderSettings, TextSource, find_sources
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, open_content
+from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet
+from bertkit.data.tables.record import Record
+
+LINE_LIMIT_BYTES = 1 << 20
+DOCUMENT_LIMIT_CHARACTERS = 4 << 20  # longer ones are split, so that memory stays bounded
+LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` splits at eight more characters
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text whose sentences are in their original order."""
+
+    lines: tuple[str, ...]  # sentences or paragraphs in order, none of them blank
+    group: str  # its documents share a split, e.g. `books/austen.txt.gz#12`
+
+
+@dataclass
+class SourceDecoder(RowDecoder):
+    """Decodes the rows of a source; faults are counted by their names in `OUTCOMES`."""
+
+    problems: ReadReport = field(default_factory=ReadReport)
+    named_encoding: str | None = None
+    advance: Advance | None = None  # called with the number of bytes read, for progress
+    line: int = 0  # of the current row; 0 where `where` tells it
+    counts: DecodingCounts = field(default_factory=DecodingCounts)
+
+    @property
+    def place(self) -> str:
+        """File and line of the current row, or the title of the page."""
+        return f"{self.name}:{self.line:,}" if self.line else f"{self.name}: {self.where}"
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding that was named."""
+        return self.named_encoding
+
+    @property
+    def decoding(self) -> DecodingCounts:
+        """How the lines of this source decode."""
+        return self.counts
+
+    def set_line(self, number: int) -> None:
+        """Set the line, from 1, at which the current row begins."""
+        self.line = number
+
+    def note(self, name: str) -> None:
+        """Count a problem of the current row."""
+        self.problems.add(name, self.place)
+
+    def decode(self, content: bytes) -> str:
+        """Decode a line or record; invalid UTF-8 is replaced, NULs are removed."""
+        if b"\0" in content:
+            self.note("nul")
+            content = content.replace(b"\0", b"")
+        return super().decode(content)
+
+    def decode_value(self, content: bytes) -> str:
+        """Decode a value of a file that isn't text, and so isn't in another encoding."""
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            self.count_undecodable()
+            return content.decode(errors="replace")
+
+    def count_undecodable(self) -> None:
+        """Count the current row as one with invalid Unicode."""
+        self.note("invalid-utf8")
+
+    def parse(self, content: bytes, place: str = "", max_values: int = 0) -> Any:
+        """Parse JSON by Python's own rules: a corpus only needs one field of it."""
+        try:
+            return json.loads(self.decode(content))
+        except (ValueError, RecursionError) as error:
+            raise DamagedFileError(f"{place or self.place} isn't JSON ({error})") from None
+
+    def finish_row(self, problem: str = "", num_rows: int = 1) -> None:
+        """Count a row, which may not be an object of JSON."""
+        self.report.num_rows += num_rows
+        if problem:
+            self.note("broken-json")
+
+    def open_file(self, path: Path | RemoteFile | None) -> BinaryIO | None:
+        """Open a file, or standard input; None if it can't be read, which is counted."""
+        try:
+            packed = sys.stdin.buffer if path is None else path.open("rb", buffering=0)
+        except BertkitError:  # of a remote file: the rest of the corpus can't be reached either
+            raise
+        except OSError as error:
+            self.refuse_rest(*classify(error))
+            return None
+        counted = _CountedStream(packed, self.advance, is_own=path is not None)
+        return io.BufferedReader(counted, BUFFER_BYTES)
+
+    def cut_line(self, piece: bytes, stream: BinaryIO) -> bytes:
+        """Skip a line that is too long as if it were blank."""
+        self.problems.add("long-record", f"{self.name}:{self.num_lines + 1:,}")
+        while piece and not piece.endswith(b"\n"):
+            piece = stream.readline(MAX_ROW_BYTES)
+        return b"\n"
+
+    def refuse_rest(self, name: str, cause: str) -> None:
+        """Count the fault that ends the reading of this source."""
+        self.is_faulty = True
+        self.problems.add(name, f"{self.name} ({cause})")
+
+    def refuse_encoding(self, cause: str) -> None:
+        """Count the damage of a file with a byte order mark; refuse a wrong name of an encoding."""
+        if self.encoding is not None:
+            super().refuse_encoding(cause)
+        self.refuse_rest("damaged", f"it {cause}")
+
+    def refuse_foreign(self, start: bytes) -> None:
+        """Count a file that isn't text; refuse one in another encoding."""
+        if self.encoding is None and not is_binary(start):
+            refuse_encoding(self.name)
+        self.refuse_rest("not-text", "much of it is NUL or no UTF-8; convert it")
+
+
+class _CountedStream(io.RawIOBase):
+    """A stream that tells how many bytes are read."""
+
+    def __init__(
+        self, stream: BinaryIO | io.FileIO, advance: Advance | None, *, is_own: bool
+    ) -> None:
+        self._stream, self._advance, self._is_own = stream, advance, is_own
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        content = self._stream.read(len(buffer)) or b""
+        buffer[: len(content)] = content
+        if self._advance is not None:
+            self._advance(len(content))
+        return len(content)
+
+    def close(self) -> None:
+        if self._is_own:
+            self._stream.close()
+        super().close()
+
+
+def read_text_lines(stream: BinaryIO, decoder: SourceDecoder) -> Iterator[str]:
+    """Yield the decoded lines of plain text without white space around; long ones in pieces.
+
+    Of consecutive lines of ASCII white space only the first is yielded, empty. Each line of other
+    white space, such as U+3000, is yielded, also empty. Lines of only NULs are skipped, because
+    they must not end a document, and so is the white space behind the last piece of a line.
+    """
+
+    def cut(number: int, content: bytes) -> tuple[bytes, bytes]:
+        if not content.strip():
+            return b"", b" "
+        if number > decoder.line:
+            decoder.problems.add("long-line", f"{decoder.name}:{number:,}")
+        return lines.cut_at_white_space(content)
+
+    was_blank = False
+    divided = lines.divide_at_returns(stream, LINE_LIMIT_BYTES, cut, skips_blank=True)
+    for number, content in divided:
+        is_piece, decoder.line = number == decoder.line, number
+        is_blank = not content.strip()
+        if is_blank and (was_blank or is_piece):
+            continue
+        was_blank = is_blank
+        if not is_blank:
+            decoder.report.num_rows = number
+        text = decoder.decode(content).strip()
+        if text or b"\0" not in content:
+            yield text
+
+
+def join_lines(stream: BinaryIO, decoder: SourceDecoder) -> Iterator[Document]:
+    """Yield the documents of plain text; each is its own group."""
+    found: list[str] = []
+    size, number, is_cut = 0, 0, False
+    for text in read_text_lines(stream, decoder):
+        if text:
+            found.append(text)
+            size += len(text)
+            if size > DOCUMENT_LIMIT_CHARACTERS:
+                if not is_cut:
+                    decoder.note("long-document")
+                yield Document(tuple(found), f"{decoder.name}#{number}")
+                found, size, is_cut = [], 0, True
+        elif found or is_cut:
+            if found:
+                yield Document(tuple(found), f"{decoder.name}#{number}")
+            found, size, number, is_cut = [], 0, number + 1, False
+    if found:
+        yield Document(tuple(found), f"{decoder.name}#{number}")
+
+
+def join_text(value: object, decoder: SourceDecoder) -> Iterator[Document]:
+    """Yield the document in one field of a row, if it is usable; it is its own group."""
+    if value is None:
+        decoder.note("missing-field")
+    elif not isinstance(value, str):
+        decoder.note("wrong-type")
+    else:
+        if "\0" in value:
+            decoder.note("nul")
+            value = value.replace("\0", "")
+        value = decoder.replace_surrogates(value)
+        found = tuple(line.strip() for line in LINE_END.split(value) if line.strip())
+        if found:
+            yield Document(found, decoder.place)
+        else:
+            decoder.note("empty-document")
+
+
+def join_article(page: Record, decoder: SourceDecoder) -> Iterator[Document]:
+    """Yield the prose of a page that is an article; it is its own group."""
+    markup = str(page.values.get("text", ""))
+    if "redirect" in page.values:
+        decoder.note("redirect")
+    elif str(page.values.get("ns", "0")).strip() != "0":
+        decoder.note("not-an-article")
+    elif len(markup) > mediawiki.PAGE_LIMIT_CHARACTERS:
+        decoder.note("long-record")
+    else:
+        try:
+            found = mediawiki.running_lines(markup)
+        except ValueError:
+            decoder.note("broken-page")
+            return
+        sentences = tuple(line for line in found if ends_like_a_sentence(line))
+        if len(sentences) < len(found):
+            decoder.problems.add("unended-line", page.place, len(found) - len(sentences))
+        if sentences:
+            yield Document(sentences, page.place)
+        else:
+            decoder.note("empty-document")
+
+
+def _read_column(source: TextSource, column: str, decoder: SourceDecoder) -> Iterator[Document]:
+    """Yield a document for each row of Parquet."""
+    import pyarrow as pa
+
+    with parquet.open_table(source.path, decoder) as stream:
+        # A faulty copy was already counted when it was made.
+        if decoder.is_faulty or not stream.seek(0, os.SEEK_END):
+            return
+        file, rows_at_once = parquet.open_parquet(stream)
+        num_rows = file.metadata.num_rows
+        if fault := parquet.find_fault(file.schema_arrow, column):
+            decoder.is_faulty = True
+            decoder.problems.add(fault, f"{source.name} (all rows)", num_rows)
+            return
+        counts_rows = source.path is not None and not parquet.needs_copy(source.path)
+        for batch in file.iter_batches(batch_size=rows_at_once, columns=[column]):
+            if decoder.advance is not None and counts_rows:
+                decoder.advance(round((source.size_bytes or 0) * len(batch) / num_rows))
+            for value in batch.column(0).cast(pa.large_binary()).to_pylist():
+                decoder.finish_row()
+                decoder.set_line(decoder.report.num_rows)
+                if len(value or b"") > MAX_ROW_BYTES:
+                    decoder.note("long-record")
+                else:
+                    text = None if value is None else decoder.decode_value(value)
+                    yield from join_text(text, decoder)
+
+
+def _read_documents(
+    source: TextSource, settings: ReaderSettings, decoder: SourceDecoder
+) -> Iterator[Document]:
+    if source.format == MEMORY:
+        for number, text in enumerate(source.texts, start=1):
+            if decoder.advance is not None:
+                decoder.advance(len(text))
+            decoder.finish_row()
+            decoder.set_line(number)
+            yield from join_text(text, decoder)
+        return
+    if source.format == "parquet":
+        yield from _read_column(source, settings.text_column, decoder)
+        return
+    is_text = FORMATS[source.format].is_text
+    with open_content(source.path, decoder, is_text=is_text) as stream:
+        if source.format == "text":
+            yield from join_lines(stream, decoder)
+        elif source.format == "jsonl":
+            for record in jsonl.read_objects(stream, decoder):
+                yield from join_text(record.values.get(settings.text_column), decoder)
+        else:
+            for page in mediawiki.read_rows(stream, decoder).records:
+                yield from join_article(page, decoder)
+
+
+def read_source(
+    source: TextSource,
+    settings: ReaderSettings,
+    report: ReadReport,
+    advance: Advance | None = None,
+) -> Iterator[Document]:
+    """Yield the documents of one source, up to the point where it is damaged."""
+    report.is_strict = settings.strict
+    decoder = SourceDecoder(
+        source.name, problems=report, named_encoding=source.encoding, advance=advance
+    )
+    if source.refusal is not None:
+        decoder.refuse_rest(*source.refusal)
+        return
+    yield from _read_documents(source, settings, decoder)
+    if not (decoder.report.num_rows or decoder.is_faulty or source.format == MEMORY):
+        report.add("empty-file", source.name)
+    decoder.check_decodable(is_whole=True)
+    report.decoding.add(decoder.decoding)
+    report.check_decodable(settings.encoding, is_whole=False)
+
+
+@dataclass
+class Corpus:
+    """All inputs of a command as one stream of documents."""
+
+    sources: Sequence[TextSource]  # files and others, in reading order
+    settings: ReaderSettings
+    report: ReadReport = field(default_factory=ReadReport)
+    advance: Advance | None = None  # called with the number of bytes read, for progress
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Total size of the files on disk; None if any source isn't a file."""
+        sizes = [source.size_bytes for source in self.sources]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents of all sources in order."""
+        for source in self.sources:
+            yield from read_source(source, self.settings, self.report, self.advance)
+        self.report.check_decodable(self.settings.encoding, is_whole=True)
+
+
+def open_corpus(
+    inputs: Sequence[CorpusInput],
+    settings: ReaderSettings,
+    held_out_inputs: Sequence[CorpusInput] = (),
+) -> Corpus:
+    """Find the sources of a corpus.
+
+    The inputs are files, folders, globs, `-` for standard input, or texts as returned by
+    `memory_source`. All documents of the held-out ones are held out.
+    """
+    return Corpus(find_sources(inputs, settings, held_out_inputs), settings)

@@ -1,0 +1,182 @@
+"""Reports of data problems: each is counted, the first ones with their place."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from bertkit.base.errors import InputError
+from bertkit.data.encodings import DecodingCounts
+from bertkit.reports.text import format_percent
+
+MAX_PLACES = 5
+
+FAULTS = {
+    "unreadable-file": "files that can't be read: skipped",
+    "truncated": "compressed files that end too early: what came before is kept",
+    "damaged": "damaged files: what came before the damage is kept",
+    "not-text": "files that aren't text: skipped",
+    "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
+    "nul": "lines or records with NUL characters: removed",
+    "long-line": "lines over 1 MiB: cut at white space",
+    "long-record": "records over 16 MiB, or pages over 4 Mi characters: skipped",
+    "broken-json": "lines that aren't a JSON object: skipped",
+    "missing-field": "records without the field: skipped",
+    "wrong-type": "records whose field isn't a string: skipped",
+    "broken-xml": "files with broken XML: what came before is kept",
+    "broken-page": "pages whose wiki markup can't be parsed: skipped",
+}
+NOTES = {
+    "empty-file": "files without text: skipped",
+    "repeated-file": "files found again under another name: read once",
+    "empty-document": "documents without a token: left out",
+    "one-sentence": "documents of one sentence: kept",
+    "long-document": "documents over 4 Mi characters: split into several, held out together",
+    "last-documents": "last documents of a small corpus: held out to evaluate on",
+    "cut-documents": "ends of documents of a small corpus: held out to evaluate on",
+    "redirect": "redirects: skipped",
+    "not-an-article": "pages outside the article namespace: skipped",
+    "unended-line": "lines of articles that don't end like a sentence: left out",
+}
+OUTCOMES = FAULTS | NOTES
+
+
+@dataclass(kw_only=True)
+class Problems:
+    """Counts of problems by name, and the first places, or messages, of each."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    counts: dict[str, int] = field(default_factory=dict)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    # how lines decode, to recognize another encoding
+    decoding: DecodingCounts = field(default_factory=DecodingCounts)
+
+    def add(self, name: str, place: str, count: int = 1) -> None:
+        """Count a problem."""
+        self.counts[name] = self.counts.get(name, 0) + count
+        places = self.places.setdefault(name, [])
+        if len(places) < MAX_PLACES:
+            places.append(place)
+
+    def merge(self, other: "Problems") -> None:
+        """Add another report's counts, and its places after this report's."""
+        self.decoding.add(other.decoding)
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+            self.places[name] = (self.places.get(name, []) + other.places[name])[:MAX_PLACES]
+
+
+@dataclass(kw_only=True)
+class ReadReport(Problems):
+    """Problems of a corpus by their names in `OUTCOMES`.
+
+    Attributes:
+        is_strict: whether a fault is an error. Notes never are: they don't change or lose any text
+            that was meant to be read.
+    """
+
+    is_strict: Annotated[bool, Field(exclude=True)] = False
+
+    def add(self, name: str, place: str, count: int = 1) -> None:
+        """Count a fault or a note."""
+        if self.is_strict and name in FAULTS:
+            what, _, outcome = FAULTS[name].partition(": ")
+            raise InputError(
+                f"{place}: --strict rejects {what} (without --strict: {outcome});"
+                " correct the input, or omit --strict"
+            )
+        super().add(name, place, count)
+
+    def check_decodable(self, encoding: str | None, *, is_whole: bool) -> None:
+        """Raise an error if all input together seems to be in another encoding than UTF-8.
+
+        Many small files may have a line or two each.
+        """
+        if encoding is None:
+            self.decoding.check("the input", is_whole=is_whole)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as JSON data."""
+        found: dict[str, object] = TypeAdapter(ReadReport).dump_python(self, mode="json")
+        return found
+
+    def summary_lines(self) -> list[str]:
+        """Return one line for each outcome that occurred, in the order of `OUTCOMES`."""
+        lines = []
+        for name in OUTCOMES:
+            if name in self.counts:
+                places = self.places[name] + ["…"] * (self.counts[name] > len(self.places[name]))
+                what, _, outcome = OUTCOMES[name].partition(": ")
+                lines.append(f"{what}: {self.counts[name]:,}; {outcome} ({', '.join(places)})")
+        return lines
+
+
+BROKEN, UNDECODABLE = "broken", "undecodable"
+
+
+@dataclass
+class RowReport(Problems):
+    """Counts of a file's rows, updated as they are read.
+
+    Attributes:
+        num_rows: rows that were read, including broken ones. A broken section that may contain
+            several rows, such as one sentence of CoNLL, counts once.
+    """
+
+    name: str
+    num_rows: int = 0
+    num_bytes: int = 0  # decompressed
+
+    @property
+    def num_broken(self) -> int:
+        """Number of rows that were left out."""
+        return self.counts.get(BROKEN, 0)
+
+    @property
+    def num_undecodable(self) -> int:
+        """Number of rows with invalid Unicode, which became U+FFFD."""
+        return self.counts.get(UNDECODABLE, 0)
+
+    @property
+    def first_broken(self) -> list[str]:
+        """The messages of the first broken rows, each with file and line."""
+        return self.places.get(BROKEN, [])
+
+    def add_broken(self, message: str, num_rows: int = 1) -> None:
+        """Count rows that are left out for the same reason."""
+        self.add(BROKEN, message, num_rows)
+
+    def add_rows(self, other: "RowReport") -> None:
+        """Add the counts of other rows of the file."""
+        self.merge(other)
+        self.num_rows += other.num_rows
+        self.num_bytes += other.num_bytes
+
+    def summary_lines(self) -> list[str]:
+        """Return the problems as lines for users; empty if there are none."""
+        lines = []
+        if self.num_broken:
+            lines.append(f"{self._share(self.num_broken)} broken and left out:")
+            lines += [f"  {message}" for message in self.first_broken]
+            if self.num_broken > len(self.first_broken):
+                lines.append("  …")
+        if self.num_undecodable:
+            share = self._share(self.num_undecodable)
+            lines.append(f"{share} with invalid UTF-8, replaced by \N{REPLACEMENT CHARACTER}")
+        return lines
+
+    def check_share(self, max_broken: float) -> None:
+        """Raise an error if there are no rows, or too many are broken."""
+        if not self.num_rows:
+            raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
+        if self.num_broken > max_broken * self.num_rows or self.num_broken == self.num_rows:
+            first = [*self.first_broken, "…"][: min(self.num_broken, MAX_PLACES + 1)]
+            raise InputError(
+                f"{self._share(self.num_broken)} are broken, and at most"
+                f" {format_percent(max_broken)} may be (max_broken): {'; '.join(first)}"
+            )
+
+    def _share(self, count: int) -> str:
+        share = format_percent(count / self.num_rows)
+        return f"{self.name}: {count:,} of {self.num_rows:,} rows ({share})"

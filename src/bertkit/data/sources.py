@@ -1,0 +1,151 @@
+"""The sources of a corpus: files, standard input, and texts in memory."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import Field
+
+from bertkit.base.errors import InputError, MissingFileError, StorageError
+from bertkit.base.remote import RemoteFile
+from bertkit.data.encodings import EncodingSettings
+from bertkit.data.input_files import (
+    NOT_TEXT,
+    STANDARD_INPUT,
+    STANDARD_INPUT_NAME,
+    distinguish,
+    find_extension,
+    find_files,
+    look_at,
+)
+from bertkit.data.tables.formats import find_format
+
+CorpusFormat = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
+MEMORY = "memory"  # the format of texts from Python
+
+
+class ReaderSettings(EncodingSettings):
+    """Settings of every command that reads a corpus."""
+
+    format: CorpusFormat = Field(
+        "auto", description="Format of all inputs; auto uses the file extensions."
+    )
+    text_column: str = Field(
+        "text", description="Field of JSONL, or column of Parquet, that has the text."
+    )
+    strict: bool = Field(
+        False, description="Stop at the first problem in the input, and report its file and line."
+    )
+
+
+@dataclass
+class TextSource:
+    """A file, or another source of text.
+
+    Attributes:
+        is_held_out: whether all of its documents are held out.
+        refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
+    """
+
+    name: str  # in messages and groups
+    format: str  # of `CorpusFormat`, or memory
+    path: Path | RemoteFile | None = None  # None for standard input and texts in memory
+    # on disk, or characters in memory; None if unknown, as for a pipe
+    size_bytes: int | None = None
+    encoding: str | None = None  # None: UTF-8, or UTF-16 by its byte order mark
+    texts: Sequence[str] = field(default=(), repr=False)  # of a source in memory
+    sha256: str | None = None  # of these texts
+    is_held_out: bool = False
+    refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
+
+    def refuse(self, name: str, cause: str) -> None:
+        """Mark this source as skipped, with a size of 0 bytes."""
+        self.refusal, self.size_bytes = (name, cause), 0
+
+
+CorpusInput = str | TextSource
+
+
+def memory_source(texts: Sequence[str]) -> TextSource:
+    """Return texts as a source; the SHA-256 tells other texts of the same length apart."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{len(text)}:".encode() + text.encode(errors="surrogatepass"))
+    return TextSource(
+        "texts", MEMORY, size_bytes=sum(map(len, texts)), texts=texts, sha256=digest.hexdigest()
+    )
+
+
+def find_sources(
+    inputs: Sequence[CorpusInput],
+    settings: ReaderSettings,
+    held_out_inputs: Sequence[CorpusInput] = (),
+) -> list[TextSource]:
+    """Return all sources that the inputs name, in input order, with folders sorted.
+
+    Held-out inputs come last, and what they name isn't read as part of the other inputs.
+    """
+    if not inputs:
+        raise InputError("no input: name files, folders, globs or -")
+    sources: list[TextSource] = []
+    found: dict[object, str] = {}
+    taken: set[str] = set()
+    held_out = [(argument, list(_find(argument, settings))) for argument in held_out_inputs]
+    excluded = {identity for _, pairs in held_out for _, identity in pairs}
+    named = [(argument, _find(argument, settings)) for argument in inputs]
+    for position, (argument, pairs) in enumerate([*named, *held_out]):
+        is_held_out = position >= len(named)
+        here: set[object] = set()
+        for source, identity in pairs:
+            if not is_held_out and identity in excluded:
+                continue
+            source.is_held_out = is_held_out
+            if identity in here:
+                source.refuse("repeated-file", f"it is {found[identity]}")
+            elif identity in found:
+                raise InputError(
+                    f"{source.path or argument} would be read twice, as {found[identity]} and as"
+                    f" {source.name}; name it once"
+                )
+            here.add(identity)
+            found.setdefault(identity, source.name)
+            source.name = distinguish(source.name, taken)
+            sources.append(source)
+    return sources
+
+
+def _find(argument: CorpusInput, settings: ReaderSettings) -> Iterator[tuple[TextSource, object]]:
+    """Yield the sources that one input names, each with its identity for finding duplicates."""
+    if isinstance(argument, TextSource):
+        yield argument, argument.sha256
+    elif argument == STANDARD_INPUT:
+        chosen = "text" if settings.format == "auto" else settings.format
+        yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument
+    else:
+        for path, name in find_files(argument):
+            yield _file_source(path, name, settings, is_named=path == Path(argument))
+
+
+def _file_source(
+    path: Path | RemoteFile, name: str, settings: ReaderSettings, *, is_named: bool
+) -> tuple[TextSource, object]:
+    """Return a file as a source.
+
+    A pipe is read only if it was named explicitly; one inside a folder might never end.
+    """
+    chosen: str = settings.format
+    if chosen == "auto":
+        chosen = find_format(path, get_args(CorpusFormat)) or "text"
+    source = TextSource(name, chosen, path, size_bytes=0, encoding=settings.encoding)
+    try:
+        state = look_at(path)
+    except (MissingFileError, StorageError):  # reading it will report and count the error
+        return source, path
+    source.size_bytes = state.size_bytes
+    if source.size_bytes is None and not isinstance(path, RemoteFile) and not is_named:
+        source.refuse("unreadable-file", "not a regular file")
+    elif settings.format == "auto" and (advice := NOT_TEXT.get(find_extension(path))):
+        source.refuse("not-text", advice)
+    return source, state.identity

@@ -27,39 +27,29 @@ import torch
 import transformers
 
 from bertkit.inference.fill_mask import MASK, FilledText, FillMask
-from bertkit.inference.settings import EngineName
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
-from minilm import find_minilm
+from minilm import enliven, find_minilm
 from program import build_parser, write_figures
 from text_sets import read_masked
-from turns import begin_table, fastest, show_ratio, summarize, take_turns
+from turns import begin_table, compare_rates, describe_rates, fastest, format_row, take_turns
 
-NUM_THREADS = 2
 TOP_K = 5
-BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (32, 64, 128, 256, 512)}
-STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
 MAX_DIFFERENCE = 1e-4  # of a probability, relative
-OURS: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 PEERS = ("defaults", "best")
 
 Candidates = list[tuple[int, float]]
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "fill_mask.json")
+    parser = build_parser(__doc__, "fill_mask.json", rounds=5)
     parser.add_argument("--models", nargs="+", default=["small", "mini"])
     parser.add_argument("--texts", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=5)
     Place.add_device(parser)
     arguments = parser.parse_args()
-    place = Place.of(arguments.device, "fp32")
-    torch.set_num_threads(NUM_THREADS)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    place = Place.begin(arguments.device)
     texts = read_masked(arguments.data, arguments.texts, MASK)
     results = []
     print(begin_table("model", "side", "speed", *(f"beside {name}" for name in PEERS)), flush=True)
@@ -72,32 +62,21 @@ def main() -> None:
 
 
 def write_model(folder: Path, name: str) -> None:
-    """Random weights of a published size and a real vocabulary."""
-    torch.manual_seed(0)
     tokenizer = Tokenizer.load(find_minilm())
-    model = BertForMaskedLM(BertConfig.preset(name, vocab_size=tokenizer.vocab_size))
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=STANDARD_DEVIATION)
-    model.save_pretrained(folder)
+    config = BertConfig.preset(name, vocab_size=tokenizer.vocab_size)
+    enliven(BertForMaskedLM(config)).save_pretrained(folder)
     tokenizer.save(folder)
 
 
 def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Agreement first, then batch sizes, then rounds in turns."""
-    ours = {
-        name: FillMask.load(
-            folder, device=str(place.device), engine=engine, precision=place.precision
-        )
-        for name, engine in OURS.items()
-        if not (place.is_gpu and engine == "onnx")
-    }
+    ours = place.load_ours(FillMask.load, folder)
     theirs = build_pipeline(folder, place)
     lengths = [len(ids) for ids in ours["bertkit"].loaded.tokenizer.piece_ids(texts)]
     by_length = [texts[index] for index in sorted(range(len(texts)), key=lengths.__getitem__)]
-    sizes = BATCH_SIZES[place.device.type]
-    expected = theirs(by_length, sizes[-1])
+    candidates = {size: partial(theirs, by_length, size) for size in place.batch_sizes}
+    expected = candidates[place.batch_sizes[-1]]()
     difference = max(check_agreement(fill(by_length), expected) for fill in ours.values())
-    candidates = {size: partial(theirs, by_length, size) for size in sizes}
     batch_size = fastest(candidates)
     seconds = take_turns(
         {
@@ -113,12 +92,7 @@ def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[st
         "rounds": rounds,
         "difference": difference,
         "batch_size": batch_size,
-        "texts_per_second": {
-            name: len(texts) / statistics.median(values) for name, values in seconds.items()
-        },
-        "ratios": {
-            name: {peer: summarize(seconds[name], seconds[peer]) for peer in PEERS} for name in ours
-        },
+        **compare_rates(seconds, len(texts), "texts", list(ours), PEERS),
     }
 
 
@@ -154,16 +128,10 @@ def check_agreement(ours: list[FilledText], theirs: list[Candidates]) -> float:
 
 
 def describe(result: dict[str, Any]) -> str:
-    """A result as lines of a Markdown table."""
-    lines = []
-    for name, speed in result["texts_per_second"].items():
-        ratios = result["ratios"].get(name, {})
-        cells = [result["model"], name, f"{speed:,.0f} texts/s"]
-        cells += [show_ratio(one) for one in ratios.values()] or ["–", "–"]
-        lines.append(f"| {' | '.join(cells)} |")
     size, difference = result["batch_size"], result["difference"]
-    last = f"| {result['model']} | best batch {size}, greatest difference {difference:.0e} | | | |"
-    return "\n".join([*lines, last])
+    last = f"best batch {size}, greatest difference {difference:.0e}"
+    lines = describe_rates(result["model"], result, "texts")
+    return "\n".join([*lines, format_row(result["model"], last, "", "", "")])
 
 
 if __name__ == "__main__":

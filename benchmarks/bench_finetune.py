@@ -32,13 +32,14 @@ import torch
 
 from bertkit.data.order import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from devices import Place, show_memory
-from finetune_peers import Feature, be_quiet, build_peer_task, load_peer_model, read_features
+from devices import Place
+from finetune_peers import Feature, build_peer_task, load_peer_model
 from finetune_side import gather_materials
 from minilm import find_minilm
-from program import ask, build_parser, start_side, write_figures
-from task_sets import TaskSet, prepare_set
-from turns import begin_table, order_turn, show_ratio
+from program import be_quiet, build_parser, write_figures
+from sides import Sides, compare_speeds, describe_speed
+from task_sets import TaskSet, prepare_set, read_part
+from turns import begin_table
 
 BATCH_SIZE = 32
 NUM_EPOCHS = 40  # of batches that are written; more than any run takes
@@ -48,11 +49,9 @@ COLUMNS = ("set", "side", "sequences/s", "padding", "ratio", "of processor time"
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "finetune.json")
+    parser = build_parser(__doc__, "finetune.json", rounds=5)
     parser.add_argument("--sets", nargs="+", default=["sst2", "squad"])
     parser.add_argument("--sides", nargs="+", choices=SIDES)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of a round, instead of an epoch")
     Place.add_flags(parser)
     arguments = parser.parse_args()
@@ -63,7 +62,8 @@ def main() -> None:
     for name in arguments.sets:
         with tempfile.TemporaryDirectory() as folder:
             results.append(compare(name, arguments, place, Path(folder)))
-        print("\n".join(describe(results[-1])), flush=True)
+        for side, row in results[-1]["sides"].items():
+            print(describe_speed(row, "sequences", name, side), flush=True)
         write_figures(arguments.output, place.describe(), results=results)
 
 
@@ -75,18 +75,18 @@ def compare(name: str, arguments: argparse.Namespace, place: Place, folder: Path
     chosen = arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES)
     names = list(dict.fromkeys(["bertkit", *chosen]))
     words = [name, arguments.data, folder, *place.words]
-    sides = {side: start_side("finetune_side.py", side, *words) for side in names}
-    losses = {side: ask(process)["loss"] for side, process in sides.items()}
-    place.check_losses(name, losses)
-    rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in names}
-    for number in range(arguments.rounds + 1):
-        for side in order_turn(names, number):
-            rounds[side].append(ask(sides[side], steps))
-    for process in sides.values():
-        process.communicate()
+    with Sides("finetune_side.py", names, *words) as sides:
+        losses = sides.losses(name, place)
+        rounds = sides.take_turns([steps] * (arguments.rounds + 1))
     average = statistics.mean(lengths)
-    counted = {side: each[1:] for side, each in rounds.items()}
-    return {"set": name, "steps": steps, "losses": losses, **summarize(counted, average)}
+    return {
+        "set": name,
+        "steps": steps,
+        "losses": losses,
+        "tokens_per_sequence": average,
+        "sides": compare_speeds(rounds, "sequences", average),
+        "rounds": rounds,
+    }
 
 
 def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[int]]]:
@@ -95,7 +95,7 @@ def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[i
     torch.manual_seed(0)
     load_peer_model(task, find_minilm()).save_pretrained(folder / "model")
     task.tokenizer.save_pretrained(folder / "model")
-    _, features = read_features(task, task_set, "train")
+    features = task.build_features(read_part(task_set, "train"))
     owners = compare_ids(task_set, folder, features)
     order = EpochOrder(1 + owners[-1], BATCH_SIZE, 0)
     sequences_of: list[list[int]] = [[] for _ in range(1 + owners[-1])]
@@ -120,45 +120,6 @@ def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> lis
             " 0.23.2 loses the end of a text in windows, which transformers then doesn't see)"
         )
     return [owner for owner, one in enumerate(encoded) for _ in one.sequences]
-
-
-def summarize(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[str, Any]:
-    """Medians of speeds, and of ratios round by round with the least and the greatest."""
-    sides = {}
-    for side, answers in rounds.items():
-        places = sum(each["places"] for each in answers)
-        sides[side] = {
-            "sequences_per_second": statistics.median(find_speeds(answers, "seconds")) / average,
-            "padding": 1 - sum(each["tokens"] for each in answers) / places,
-            "ratio": compare_speeds(rounds["bertkit"], answers, "seconds"),
-            "cpu_ratio": compare_speeds(rounds["bertkit"], answers, "cpu_seconds"),
-            "peak_memory_bytes": answers[-1]["peak_memory_bytes"],
-        }
-    return {"tokens_per_sequence": average, "sides": sides, "rounds": rounds}
-
-
-def find_speeds(answers: list[dict[str, Any]], clock: str) -> list[float]:
-    """Real tokens a second of each round."""
-    return [each["tokens"] / each[clock] for each in answers]
-
-
-def compare_speeds(
-    ours: list[dict[str, Any]], theirs: list[dict[str, Any]], clock: str
-) -> dict[str, float]:
-    """How many times as fast ours is: the median of the rounds, least and greatest."""
-    pairs = zip(find_speeds(ours, clock), find_speeds(theirs, clock), strict=True)
-    ratios = [one / other for one, other in pairs]
-    return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
-
-
-def describe(result: dict[str, Any]) -> list[str]:
-    """A result as lines of a Markdown table."""
-    return [
-        f"| {result['set']} | {side} | {row['sequences_per_second']:,.1f} | {row['padding']:.0%} |"
-        f" {show_ratio(row['ratio'])} | {show_ratio(row['cpu_ratio'])} |"
-        f" {show_memory(row['peak_memory_bytes'])} |"
-        for side, row in result["sides"].items()
-    ]
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench_memory import check_system, watch, watch_program
-from bench_stream_memory import VOCABULARY_TEXTS, make_model, write_texts
 from minilm import copy_encoder, find_minilm
+from peaks import check_system, make_model, watch, watch_bertkit, write_texts
 from program import FOLDER, build_parser, write_figures
 from task_sets import TaskSet, prepare_set
+from turns import order_turn
 
 SIDES = ("bertkit", "transformers")
 IN_FP32 = ("--precision", "fp32")
@@ -34,13 +34,11 @@ STEPS, BATCH_SIZE, HELD_OUT_ROWS = 64, 32, 1000  # of a large table
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "finetune_memory.json")
+    parser = build_parser(__doc__, "finetune_memory.json", rounds=1)
     parser.add_argument("--sets", nargs="*", default=["cola"], help="cola, sst2 or rte")
     parser.add_argument("--rows", type=int, help="of a generated table; without it there is none")
     parser.add_argument("--precisions", nargs="+", default=["bf16", "fp32"])
     parser.add_argument("--epochs", type=float, default=1.0)
-    parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     check_system()
     rows = list(measure(arguments))
@@ -55,7 +53,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for precision in arguments.precisions:
             peaks: dict[str, list[int]] = {side: [] for side in SIDES}
             for number in range(arguments.rounds):
-                for side in SIDES if number % 2 == 0 else reversed(SIDES):
+                for side in order_turn(SIDES, number):
                     peaks[side].append(measure_side(side, name, precision, arguments))
             ours, theirs = (statistics.median(peaks[side]) for side in SIDES)
             print(
@@ -70,25 +68,25 @@ def measure_table(num_rows: int) -> Iterator[dict[str, Any]]:
     """A row for each command that reads a large table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_texts(folder / "vocabulary.txt", VOCABULARY_TEXTS)
-        make_model(folder / "tiny", folder / "vocabulary.txt", folder / "tokenizer")
-        table, model = write_table(folder, num_rows), str(folder / "model")
+        encoder = make_model(folder / "tiny")
+        table, model, epochs = (
+            write_table(folder, num_rows),
+            folder / "model",
+            STEPS * BATCH_SIZE / num_rows,
+        )
+        tuning = ["--max-length", 64, "--epochs", epochs, "--batch-size", BATCH_SIZE]
+        files = ["--train", table, "--dev", folder / "dev.csv", "--output", model]
         for words in (
-            [
-                *("finetune", "classify", "--model", str(folder / "tiny"), "--train", table),
-                *("--dev", str(folder / "dev.csv"), "--output", model, "--max-length", "64"),
-                *("--epochs", str(STEPS * BATCH_SIZE / num_rows), "--batch-size", str(BATCH_SIZE)),
-                *("--pooling", "cls", *IN_FP32),
-            ],
-            ["evaluate", model, table, "--output", str(folder / "found"), *IN_FP32],
-            ["classify", model, "--file", table, "--output", str(folder / "found.jsonl"), *IN_FP32],
+            ["finetune", "classify", "--model", encoder, *files, *tuning, "--pooling", "cls"],
+            ["evaluate", model, table, "--output", folder / "found"],
+            ["classify", model, "--file", table, "--output", folder / "found.jsonl"],
         ):
-            peak = watch("bertkit", words)["peak_bytes"]
+            peak = watch_bertkit(*words, *IN_FP32)["peak_bytes"]
             print(f"{words[0]:>8} of {num_rows:,} rows: {peak / 1e9:.2f} GB", flush=True)
             yield {"command": words[0], "num_rows": num_rows, "peak_bytes": peak}
 
 
-def write_table(folder: Path, num_rows: int) -> str:
+def write_table(folder: Path, num_rows: int) -> Path:
     """A CSV of texts with two labels, and its first rows as held-out ones."""
     write_texts(folder / "texts.txt", num_rows)
     table, held_out = folder / "train.csv", folder / "dev.csv"
@@ -98,34 +96,28 @@ def write_table(folder: Path, num_rows: int) -> str:
             stream.write(f"{text.strip()},{'good' if number % 3 else 'bad'}\n")
     with table.open() as stream:
         held_out.write_text("".join(islice(stream, HELD_OUT_ROWS + 1)))
-    return str(table)
+    return table
 
 
 def measure_side(side: str, name: str, precision: str, arguments: argparse.Namespace) -> int:
-    """The peak of one program, in bytes."""
+    words: list[object]
     with tempfile.TemporaryDirectory() as folder:
         task_set = prepare_set(arguments.data, name, Path(folder))
         if side == "bertkit":
-            words = list_words(task_set, precision, arguments.epochs, Path(folder))
-            return int(watch("bertkit", words)["peak_bytes"])
-        program = str(FOLDER / "peer_trainer.py")
-        words = [str(arguments.data), name, folder, precision, str(arguments.epochs)]
-        return int(watch_program([program, *words])["peak_bytes"])
+            words = list_words(task_set, Path(folder))
+            words += ["--precision", precision, "--epochs", arguments.epochs]
+            return int(watch_bertkit(*words)["peak_bytes"])
+        words = [arguments.data, name, folder, precision, arguments.epochs]
+        return int(watch(FOLDER / "peer_trainer.py", *words)["peak_bytes"])
 
 
-def list_words(task_set: TaskSet, precision: str, epochs: float, folder: Path) -> list[str]:
-    """Words of the command line."""
-    columns = [
-        word
-        for name, column in task_set.columns.items()
-        for word in (f"--{name.replace('_', '-')}", column)
-    ]
+def list_words(task_set: TaskSet, folder: Path) -> list[object]:
     encoder = copy_encoder(find_minilm(), folder / "encoder")
     return [
-        *("finetune", task_set.task, "--model", str(encoder), *columns, "--pooling", "cls"),
-        *("--train", str(task_set.parts["train"]), "--dev", str(task_set.parts["dev"])),
-        *("--precision", precision, "--epochs", str(epochs), "--output", str(folder / "model")),
-        *("--batch-size", str(BATCH_SIZE), "--learning-rate", "3e-5"),
+        *("finetune", task_set.task, "--model", encoder, *task_set.flags, "--pooling", "cls"),
+        *("--train", task_set.parts["train"], "--dev", task_set.parts["dev"]),
+        *("--output", folder / "model"),
+        *("--batch-size", BATCH_SIZE, "--learning-rate", "3e-5"),
     ]
 
 

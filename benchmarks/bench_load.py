@@ -26,7 +26,9 @@ from tests.bundles import to_variables, write_bundle
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from peaks import check_system
 from program import FOLDER, build_parser, run_program, write_figures
+from turns import format_row, order_turn, show_ratio, spread
 
 SIDES = ("bertkit", "transformers")
 FORMATS = ("safetensors", "bin", "tensorflow")
@@ -35,12 +37,12 @@ MAX_DIFFERENCE = 1e-4
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "load.json", data=None)
     parser.add_argument("--model", default="base")
     parser.add_argument("--formats", nargs="+", default=FORMATS, choices=FORMATS)
     parser.add_argument("--rounds", type=int, default=7, help="0 counts the first one, for a try")
     arguments = parser.parse_args()
+    check_system()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tiny").mkdir()
@@ -53,7 +55,6 @@ def main() -> None:
 
 
 def write_models(folder: Path, config: BertConfig, formats: list[str]) -> None:
-    """The same random model in each format."""
     torch.manual_seed(0)
     model = BertModel(config)
     tensors = export_tensors(model.state_dict())
@@ -73,7 +74,7 @@ def compare(folder: Path, form: str, rounds: int) -> dict[str, Any]:
     """Load with each side in turn; each round begins with another side, the first doesn't count."""
     rows: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
     for number in range(rounds + 1):
-        for side in SIDES[:: 1 if number % 2 else -1]:
+        for side in order_turn(SIDES, number):
             is_peer_of_tensorflow = side != "bertkit" and form == "tensorflow"
             rows[side].append(
                 load(side, folder / ("safetensors" if is_peer_of_tensorflow else form))
@@ -88,22 +89,17 @@ def compare(folder: Path, form: str, rounds: int) -> dict[str, Any]:
             theirs / ours
             for ours, theirs in zip(values["bertkit"], values["transformers"], strict=True)
         ]
-        result[figure] = {side: statistics.median(values[side]) for side in SIDES} | {
-            "ratio": statistics.median(ratios),
-            "ratio_low": min(ratios),
-            "ratio_high": max(ratios),
-        }
+        medians = {side: statistics.median(values[side]) for side in SIDES}
+        result[figure] = {**medians, **spread(ratios, "ratio")}
     return result
 
 
 def load(side: str, folder: Path) -> dict[str, float]:
-    """What one cold process says."""
     answer: dict[str, float] = json.loads(run_program(FOLDER / "load_side.py", side, folder))
     return answer
 
 
 def describe(result: dict[str, Any]) -> str:
-    """A result as a line of a Markdown table."""
     cells = [result["format"]]
     for figure in FIGURES:
         row = result[figure]
@@ -111,9 +107,9 @@ def describe(result: dict[str, Any]) -> str:
         cells += [
             f"{row['bertkit'] / scale:,.2f} {unit}",
             f"{row['transformers'] / scale:,.2f} {unit}",
-            f"{row['ratio']:.2f} × ({row['ratio_low']:.2f}–{row['ratio_high']:.2f})",
+            show_ratio(row),
         ]
-    return f"| {' | '.join(cells)} |"
+    return format_row(*cells)
 
 
 if __name__ == "__main__":

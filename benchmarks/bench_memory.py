@@ -10,26 +10,25 @@ of two, each side in a process of its own on the same 32 examples of up to 128 t
 and projects every position on the vocabulary. Linux only.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_step import build_batches, prepare_documentation, write_batch
+from bench_step import build_batches, write_batches
 from generated_corpus import write_generated_corpus
-from program import FOLDER, build_parser, run_program, write_figures
+from peaks import check_system, watch_bertkit
+from pretraining_sides import prepare_documentation
+from program import build_parser, write_figures
+from sides import Sides
 
 BATCH_SIZE = 32
 BATCH_SIZES = {"large": 8}  # with 32, transformers needs more than 24 GB
-POLL_SECONDS = 0.05
+SIDES = ("bertkit", "transformers")
+NUM_STEPS = 2  # the second one has AdamW's state beside the activations
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "memory.json", data=None)
     parser.add_argument("--gigabytes", type=float, default=0.2)
     parser.add_argument("--corpus", type=Path, help="made already, in place of a generated one")
@@ -52,12 +51,6 @@ def main() -> None:
     write_figures(arguments.output, commands=commands, steps=steps)
 
 
-def check_system() -> None:
-    """End the program where peaks can't be read."""
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("peaks are read from /proc, which only Linux has")
-
-
 def measure_commands(
     corpus: Path, folder: Path, workers: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
@@ -71,7 +64,7 @@ def measure_commands(
     for name, flags in calls.items():
         verb, *given = name.split()
         words = [verb, str(corpus), *given, *flags]
-        row = {"command": name, "corpus_bytes": size_bytes, **watch("bertkit", words)}
+        row = {"command": name, "corpus_bytes": size_bytes, **watch_bertkit(*words)}
         print(
             f"{name:>20}: {row['peak_bytes'] / 1e9:.2f} GB at most, in up to"
             f" {row['num_processes']} processes; {size_bytes / 1e9:.2f} GB of text"
@@ -81,85 +74,31 @@ def measure_commands(
         yield row
 
 
-def watch(module: str, words: Sequence[str]) -> dict[str, Any]:
-    """Run a command, and add up what its processes hold at most while it runs.
-
-    Raises:
-        CalledProcessError: the command failed; its own words are on standard error.
-    """
-    return watch_program(["-m", module, *words])
-
-
-def watch_program(words: Sequence[str]) -> dict[str, Any]:
-    """The same of any program of Python's.
-
-    Raises:
-        CalledProcessError: it failed; its own words are on standard error.
-    """
-    command = [sys.executable, *words]
-    started = time.monotonic()
-    peak_bytes = num_processes = 0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None:
-            peaks = [peak for number in list_family(process.pid) if (peak := peak_of(number))]
-            peak_bytes = max(peak_bytes, sum(peaks))
-            num_processes = max(num_processes, len(peaks))
-            time.sleep(POLL_SECONDS)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return {
-        "peak_bytes": peak_bytes,
-        "num_processes": num_processes,
-        "seconds": time.monotonic() - started,
-    }
-
-
-def list_family(number: int) -> Iterator[int]:
-    """A process and all its descendants, as far as they are still there."""
-    yield number
-    try:
-        children = [
-            int(child)
-            for task in Path(f"/proc/{number}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
-    except OSError:  # it ended
-        return
-    for child in children:
-        yield from list_family(child)
-
-
-def peak_of(process: int | str) -> int:
-    """Bytes that a process has held at most; 0 when it has ended."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0
-    peaks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-    return 1024 * int(peaks[0]) if peaks else 0
-
-
 def measure_steps(
     sizes: Mapping[str, int], data: Path | None, folder: Path
 ) -> Iterator[dict[str, Any]]:
     """Each side and model, with its batch size, in a process of its own."""
-    if sizes:
-        shards = data or prepare_documentation(folder)
-        for size in sorted(set(sizes.values())):
-            (batch,) = build_batches(shards, "128", size, 1)
-            write_batch(folder, str(size), batch)
-    for name, size in sizes.items():
-        sides = {
-            side: json.loads(run_program(FOLDER / "step_memory.py", side, name, size, folder))
-            for side in ("bertkit", "transformers")
-        }
+    shards = data or (prepare_documentation(folder) if sizes else folder)
+    for model, size in sizes.items():
+        batches = folder / f"batches-{size}"
+        batches.mkdir(exist_ok=True)
+        write_batches(batches, build_batches(shards, "128", size, 1))
+        sides = {name: measure_side(name, model, batches) for name in SIDES}
         ours, theirs = (side["peak_bytes"] for side in sides.values())
         print(
-            f"{name:>20}: bertkit {ours / 1e9:.2f} GB, transformers {theirs / 1e9:.2f} GB"
+            f"{model:>20}: bertkit {ours / 1e9:.2f} GB, transformers {theirs / 1e9:.2f} GB"
             f" ({theirs / ours:.2f} ×); batch {size}",
             flush=True,
         )
-        yield {"model": name, "batch_size": size, **sides}
+        yield {"model": model, "batch_size": size, **sides}
+
+
+def measure_side(name: str, model: str, batches: Path) -> dict[str, int]:
+    """Bytes held at most before the model was there, and at all, with random weights."""
+    with Sides("step_side.py", [name], model, batches, "cpu", "fp32") as sides:
+        answers = [sides.ask(name, 0) for _ in range(NUM_STEPS)]
+    told = {key: sides.told[name][key] for key in ("libraries_bytes", "parameters")}
+    return {**told, "peak_bytes": answers[-1]["peak_bytes"]}
 
 
 if __name__ == "__main__":

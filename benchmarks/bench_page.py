@@ -11,7 +11,6 @@ chosen, each until the view has been drawn. Medians of all rounds, with the leas
 """
 
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -35,6 +34,7 @@ from bertkit.reports.interactive import write_page
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
 from program import build_parser, write_figures
+from turns import spread
 
 MINILM = "MiniLM"
 MODELS = ("tiny", MINILM, "base")
@@ -55,11 +55,9 @@ CHOOSE = """async (selector) => {
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "page.json", data=None)
+    parser = build_parser(__doc__, "page.json", data=None, rounds=5)
     parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 128, 512], help="in tokens")
-    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     results = []
@@ -77,7 +75,6 @@ def main() -> None:
 
 
 def load_subjects(names: Sequence[str]) -> Iterator[InspectedModel]:
-    """The models, with the tokenizer of one of them."""
     tokenizer = Tokenizer.load(find_minilm())
     torch.manual_seed(0)
     for name in names:
@@ -91,7 +88,6 @@ def load_subjects(names: Sequence[str]) -> Iterator[InspectedModel]:
 def measure(
     inspected: InspectedModel, length: int, folder: Path, page: Page, rounds: int
 ) -> dict[str, Any]:
-    """One model and length, several times."""
     words = (SENTENCE.split() * length)[: length - 2]
     inputs = ViewInputs(inspected, inspected.observe(inspected.read(" ".join(words))))
     assert len(inputs.observation.encoded.tokens) == length
@@ -109,7 +105,6 @@ def measure(
 
 
 def make(inputs: ViewInputs, path: Path) -> float:
-    """Write the page, and give the seconds that it took."""
     start = time.perf_counter()
     write_page(path, build_page(inputs, VIEWS))
     return time.perf_counter() - start
@@ -127,17 +122,7 @@ def open_page(page: Page, path: Path) -> dict[str, float]:
     }
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """The median, the least and the most."""
-    return {
-        "median": round(statistics.median(values), 4),
-        "min": round(min(values), 4),
-        "max": round(max(values), 4),
-    }
-
-
 def describe(result: dict[str, Any]) -> str:
-    """A line of the table."""
     name = f"{result['model']:>8} {result['layers']:>3} × {result['heads']:<3}"
     seconds = "  ".join(
         f"{part} {result[f'{part}_seconds']['median']:7.3f} s"

@@ -10,19 +10,17 @@ processes of a command, Ray's own too. The runs are interleaved, `--rounds` time
 Linux only.
 """
 
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench_memory import check_system, watch
-from bench_stream_memory import make_model, write_texts
 from bertkit.base.checksums import record_file
 from bertkit.base.output import LOCK_FILE
 from generated_corpus import write_text
-from program import build_parser, write_figures
+from peaks import check_system, make_model, watch_bertkit, write_texts
+from program import build_parser, list_versions, write_figures
+from turns import spread
 
 WAYS = {
     "one process": "--workers 1",
@@ -32,13 +30,11 @@ WAYS = {
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "parts.json", data=None)
+    parser = build_parser(__doc__, "parts.json", data=None, rounds=1)
     parser.add_argument("--megabytes", type=float, default=64.0, help="of text to prepare")
     parser.add_argument("--texts", type=int, default=2000, help="sentences to embed")
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--model", type=Path, help="in place of a tiny one")
-    parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     check_system()
     with tempfile.TemporaryDirectory() as scratch:
@@ -49,7 +45,7 @@ def main() -> None:
             for name, words in commands.items()
             for row in compare(name, words, folder, arguments.rounds)
         ]
-    write_figures(arguments.output, {"ray": version("ray")}, rows=rows)
+    write_figures(arguments.output, list_versions("ray"), rows=rows)
 
 
 def write_inputs(folder: Path, arguments: Any) -> dict[str, list[str]]:
@@ -60,10 +56,10 @@ def write_inputs(folder: Path, arguments: Any) -> dict[str, list[str]]:
     for number in range(arguments.files):
         write_text(folder / "corpus" / f"{number}.txt", num_bytes, number)
         write_texts(folder / "texts" / f"{number}.txt", arguments.texts // arguments.files)
-    make_model(folder / "model", folder / "texts" / "0.txt", folder / "tokenizer")
-    model = str(arguments.model or folder / "model")
+    made = make_model(folder / "tiny", folder / "texts" / "0.txt")
+    model = str(arguments.model or made)
     return {
-        "prepare": [str(folder / "corpus"), "--tokenizer", str(folder / "tokenizer")],
+        "prepare": [str(folder / "corpus"), "--tokenizer", str(folder / "tiny" / "tokenizer")],
         "embed": [model, str(folder / "texts"), "--precision", "fp32", "--pooling", "mean"],
     }
 
@@ -78,7 +74,7 @@ def compare(command: str, words: Sequence[str], folder: Path, rounds: int) -> li
         for way, flags in WAYS.items():
             output = folder / f"{command}-{number}-{flags.replace(' ', '')}"
             call = [command, *words, "--output", str(output), *flags.split(), "--threads", "1"]
-            measured[way].append(watch("bertkit", call))
+            measured[way].append(watch_bertkit(*call))
             written[way] = hash_files(output)
     if any(found != written["one process"] for found in written.values()):
         raise SystemExit(f"{command} wrote other bytes in another way")
@@ -86,7 +82,6 @@ def compare(command: str, words: Sequence[str], folder: Path, rounds: int) -> li
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name != LOCK_FILE]
     return {str(path.relative_to(folder)): record_file(path).sha256 for path in paths}
 
@@ -94,23 +89,22 @@ def hash_files(folder: Path) -> dict[str, str]:
 def summarize(
     command: str, way: str, megabytes: float, runs: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Medians of a way."""
-    seconds = sorted(run["seconds"] for run in runs)
+    seconds = spread([run["seconds"] for run in runs], "seconds")
     row = {
         "command": command,
         "way": way,
         "megabytes": megabytes,
-        "seconds": statistics.median(seconds),
-        "seconds_low": seconds[0],
-        "seconds_high": seconds[-1],
-        "megabytes_per_second": megabytes / statistics.median(seconds),
+        "seconds": seconds["seconds"],
+        "seconds_low": seconds["low"],
+        "seconds_high": seconds["high"],
+        "megabytes_per_second": megabytes / seconds["seconds"],
         "peak_bytes": max(run["peak_bytes"] for run in runs),
         "num_processes": max(run["num_processes"] for run in runs),
     }
     print(
         f"{command:>8}, {way:>16}: {row['megabytes_per_second']:6.2f} MB/s, {row['seconds']:.1f} s"
-        f" ({seconds[0]:.1f}-{seconds[-1]:.1f}), {row['peak_bytes'] / 1e6:,.0f} MB at most in up to"
-        f" {row['num_processes']} processes",
+        f" ({seconds['low']:.1f}-{seconds['high']:.1f}), {row['peak_bytes'] / 1e6:,.0f} MB at most"
+        f" in up to {row['num_processes']} processes",
         flush=True,
     )
     return row

@@ -20,21 +20,21 @@ from typing import Any
 import numpy as np
 
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.predictor import Classifier
 from bertkit.inference.settings import EngineName, Precision
 from bertkit.tasks.metrics.correlation import spearman
-from embedding_peers import Floats
-from minilm import MINILM, find_minilm
+from devices import Place
+from embedding_peers import Floats, load_embedder
+from minilm import find_minilm
 from program import build_parser, write_figures
-from text_sets import read_set
+from task_sets import prepare_set, read_part
+from text_sets import read_jsonl, read_set
 
 NUM_TOP = 10
 ENGINES: dict[Precision, EngineName] = {"fp32": "onnx", "bf16": "torch", "int8": "onnx"}
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "precision.json")
     parser.add_argument("--classifier", type=Path, help="a model for SST-2")
     arguments = parser.parse_args()
@@ -43,8 +43,7 @@ def main() -> None:
     labels: list[str] = []
     rows = []
     for precision, engine in ENGINES.items():
-        settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
-        embedder = Embedder.load(find_minilm(), settings, device="cpu")
+        embedder = load_embedder(find_minilm(), engine, precision, Place.of("cpu", "fp32"))
         vectors = embedder(sentences)
         reference = vectors if reference is None else reference
         cosines = (vectors * reference).sum(axis=1)
@@ -97,13 +96,9 @@ def measure_search(embedder: Embedder, folder: Path) -> float:
 
 
 def read_texts(path: Path) -> dict[str, str]:
-    """Texts with their titles, by id."""
-    read = gzip.open if path.suffix == ".gz" else open
-    with read(path, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
     return {
         str(row["id"]): f"{row.get('title', '')} {row['text']}".strip()
-        for row in rows
+        for row in read_jsonl(path)
         if row["text"].strip()
     }
 
@@ -120,8 +115,7 @@ def ndcg(found: list[str], relevance: Mapping[str, int]) -> float:
 
 def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str], list[str]]:
     """The labels of SST-2's test sentences: found, and given."""
-    with (data / "tasks/sst2/test.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_part(prepare_set(data, "sst2", folder), "test")
     classifier = Classifier.load(
         folder, device="cpu", engine=ENGINES[precision], precision=precision
     )
@@ -130,7 +124,6 @@ def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str],
 
 
 def share_of_same(first: list[str], second: list[str]) -> float:
-    """How many of two lists' entries agree."""
     return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
 
 

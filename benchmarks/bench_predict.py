@@ -18,55 +18,43 @@ without the temperature that bertkit has found.
 """
 
 import os
-import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
-import torch
 from transformers import pipeline
 
 from bertkit.inference.predictor import Predictor
-from bertkit.inference.settings import EngineName
 from devices import Place
-from finetune_peers import be_quiet
 from minilm import find_minilm
-from program import build_parser, run_bertkit, write_figures
+from program import build_parser, list_versions, run_bertkit, write_figures
 from task_sets import TaskSet, prepare_set, read_part
-from turns import begin_table, fastest, show_ratio, summarize, take_turns
+from turns import begin_table, compare_rates, describe_rates, fastest, format_row, take_turns
 
-NUM_THREADS = 2
-ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 DEFAULTS, BEST = "pipeline, defaults", "pipeline, best batch, sorted"
-BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (32, 64, 128, 256, 512)}
 EVERY_NTH = 50
 MAX_DIFFERENCE = 1e-4
 TASKS = {"classify": ("sst2", "text-classification"), "tag": ("wnut17", "token-classification")}
 
 
 def main() -> None:
-    """Print tables, and write the figures as JSON."""
-    parser = build_parser(__doc__, "predict.json")
+    parser = build_parser(__doc__, "predict.json", rounds=3)
     parser.add_argument("--classifier", type=Path)
     parser.add_argument("--tagger", type=Path)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--lines", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
     Place.add_device(parser)
     arguments = parser.parse_args()
-    place = Place.of(arguments.device, "fp32")
-    be_quiet()
-    torch.set_num_threads(NUM_THREADS)
+    place = Place.begin(arguments.device)
     models = {"classify": arguments.classifier, "tag": arguments.tagger}
     results: list[dict[str, Any]] = []
-    print(begin_table("side", "lines/s", f"beside {DEFAULTS}", f"beside {BEST}"), flush=True)
+    print(begin_table("task", "side", "speed", f"beside {DEFAULTS}", f"beside {BEST}"), flush=True)
     for task in arguments.tasks:
         with tempfile.TemporaryDirectory() as scratch:
             task_set = prepare_set(arguments.data, TASKS[task][0], Path(scratch))
@@ -74,16 +62,8 @@ def main() -> None:
             texts = read_lines(task_set, arguments.lines)
             results.append({"task": task, **measure(task, model, texts, arguments.rounds, place)})
         print("\n".join(describe(results[-1])), flush=True)
-        machine = {**place.describe(), "onnxruntime": show_version()}
+        machine = {**place.describe(), **list_versions("onnxruntime")}
         write_figures(arguments.output, machine, results=results)
-
-
-def show_version() -> str | None:
-    """Of ONNX Runtime, which a GPU's measurement does without."""
-    try:
-        return version("onnxruntime")
-    except PackageNotFoundError:
-        return None
 
 
 def finetune(task_set: TaskSet, output: Path) -> Path:
@@ -105,13 +85,7 @@ def read_lines(task_set: TaskSet, count: int) -> list[str]:
 
 def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Compare answers, choose the batch size, take turns."""
-    ours: dict[str, Predictor[Any, Any, Any]] = {
-        name: Predictor.load(
-            model, device=str(place.device), engine=engine, precision=place.precision
-        )
-        for name, engine in ENGINES.items()
-        if not (place.is_gpu and engine == "onnx")
-    }
+    ours: dict[str, Predictor[Any, Any, Any]] = place.load_ours(Predictor.load, model)
     theirs = pipeline(TASKS[task][1], str(model), device=place.device)
     some = texts[::EVERY_NTH]
     for name, predictor in ours.items():
@@ -121,8 +95,7 @@ def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place)
             raise SystemExit(f"{name} gives other probabilities: {difference:.1e}")
     ordered = sorted(texts, key=len)
     tried = ordered[:: max(1, len(texts) // 1000)]
-    sizes = BATCH_SIZES[place.device.type]
-    size = fastest({size: partial(theirs, tried, batch_size=size) for size in sizes}, 2)
+    size = fastest({size: partial(theirs, tried, batch_size=size) for size in place.batch_sizes}, 2)
     sides: dict[str, Callable[[], object]] = {
         **{name: partial(predictor, texts) for name, predictor in ours.items()},
         DEFAULTS: partial(theirs, texts),
@@ -133,19 +106,12 @@ def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place)
         "lines": len(texts),
         "rounds": rounds,
         "best_batch_size": size,
-        "lines_per_second": {
-            name: len(texts) / statistics.median(values) for name, values in seconds.items()
-        },
-        "ratios": {
-            name: {peer: summarize(seconds[name], seconds[peer]) for peer in (DEFAULTS, BEST)}
-            for name in ours
-        },
+        **compare_rates(seconds, len(texts), "lines", list(ours), (DEFAULTS, BEST)),
         "seconds": seconds,
     }
 
 
 def compare_labels(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
-    """The largest difference of two probabilities of a label."""
     return max(
         abs(float(one.probabilities[other["label"]] - other["score"]))
         for one, other in zip(ours, theirs, strict=True)
@@ -168,14 +134,9 @@ COMPARE = {"classify": compare_labels, "tag": compare_tags}
 
 
 def describe(result: dict[str, Any]) -> list[str]:
-    """A result as lines of a Markdown table, a side a row."""
-    best = f"the pipeline's best batch size is {result['best_batch_size']}"
-    lines = []
-    for name, speed in result["lines_per_second"].items():
-        ratios = [show_ratio(one) for one in result["ratios"].get(name, {}).values()]
-        cells = [f"{result['task']}, {name}", f"{speed:,.0f}", *(ratios or ["–", "–"])]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, f"| {result['task']}: {result['lines']:,} lines, {best} | | | |"]
+    best = f"{result['lines']:,} lines; the pipeline's best batch size: {result['best_batch_size']}"
+    lines = describe_rates(result["task"], result, "lines")
+    return [*lines, format_row(result["task"], best, "", "", "")]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -47,22 +46,22 @@ from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokeni
 from bertkit.tokenization import engine
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_demo import python_docs
-from program import build_parser, write_figures
+from program import build_parser, list_versions, write_figures
+from text_sets import read_gzip
+from turns import spread
 
 SETTINGS = PrepareSettings(language="en", sentences="split", held_out=0.02, seed=0)
-PACKAGES = ("datasets", "pyarrow", "sentencex", "tokenizers")
+PACKAGES = ("datasets", "nanotoken", "pyarrow", "sentencex", "tokenizers")
 BATCH_SIZES = (100, 1_000, 5_000)
 NUM_CALIBRATION_SENTENCES = 5_000
 Encode = Callable[[list[str]], list[list[int]]]
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "prepare.json", data=None)
+    parser = build_parser(__doc__, "prepare.json", data=None, rounds=3)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--tokenizer", type=Path, help="trained on the text without this")
     parser.add_argument("--megabytes", type=float, default=20.0, help="whole files up to this")
-    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory() as folder:
@@ -70,8 +69,7 @@ def main() -> None:
         files = choose_files(arguments.data or write_documentation(place), arguments.megabytes)
         tokenizer = arguments.tokenizer or train(files, place / "tokenizer")
         results = compare(files, tokenizer, arguments.rounds, place)
-    packages = [*PACKAGES, *(["nanotoken"] if is_fast_installed() else [])]
-    write_figures(arguments.output, {name: version(name) for name in packages}, results=results)
+    write_figures(arguments.output, list_versions(*PACKAGES), results=results)
     show(results)
 
 
@@ -88,12 +86,10 @@ def choose_files(data: Path, megabytes: float) -> list[Path]:
 
 
 def count_bytes(files: Sequence[Path]) -> int:
-    """Bytes of text, unpacked."""
     return sum(len(gzip.decompress(path.read_bytes())) for path in files)
 
 
 def write_documentation(folder: Path) -> Path:
-    """Python's own documentation as a text file."""
     text = "\n\n".join("\n".join(document.lines) for document in python_docs.read_documents([]))
     (folder / "text").mkdir()
     (folder / "text" / "python.txt.gz").write_bytes(gzip.compress(text.encode()))
@@ -101,7 +97,6 @@ def write_documentation(folder: Path) -> Path:
 
 
 def train(files: Sequence[Path], folder: Path) -> Path:
-    """A vocabulary of the published size."""
     settings = TrainTokenizerSettings(vocab_size=30_522, min_frequency=1)
     train_tokenizer([str(path) for path in files], folder, settings)
     return folder
@@ -137,24 +132,24 @@ def compare(
 
 
 def is_fast_installed() -> bool:
-    """Whether bertkit uses nanotoken here."""
-    try:
-        return version("nanotoken") == engine.TESTED_VERSION
-    except PackageNotFoundError:
-        return False
+    return list_versions("nanotoken").get("nanotoken") == engine.TESTED_VERSION
 
 
 def measure(run: Callable[[Path], None], place: Path) -> tuple[float, float]:
     """Seconds of processor time, and by the clock."""
-    started, begun = time.perf_counter(), time.process_time()
-    run(place)
-    return time.process_time() - begun, time.perf_counter() - started
+    started = time.perf_counter()
+    return processor_seconds(run, place), time.perf_counter() - started
+
+
+def processor_seconds(run: Callable[[Any], object], given: Any) -> float:
+    begun = time.process_time()
+    run(given)
+    return time.process_time() - begun
 
 
 def run_ours(
     files: Sequence[Path], tokenizer: Path, place: Path, fast_version: str = engine.TESTED_VERSION
 ) -> None:
-    """Prepare with one worker."""
     with mock.patch.object(engine, "TESTED_VERSION", fast_version):
         prepare(
             [str(path) for path in files],
@@ -183,17 +178,12 @@ def choose_encoder(tokenizer: Path, file: Path) -> tuple[Encode, str]:
         for name, way in ways.items()
         for size in BATCH_SIZES
     }
-    seconds: dict[str, float] = {}
-    for name, encode in candidates.items():
-        begun = time.process_time()
-        encode(sentences)
-        seconds[name] = time.process_time() - begun
+    seconds = {name: processor_seconds(encode, sentences) for name, encode in candidates.items()}
     best = min(seconds, key=seconds.__getitem__)
     return candidates[best], best
 
 
 def in_batches(way: Encode, size: int) -> Encode:
-    """Give an encoder so many sentences at a time."""
     return lambda texts: [
         ids for start in range(0, len(texts), size) for ids in way(texts[start : start + size])
     ]
@@ -201,7 +191,7 @@ def in_batches(way: Encode, size: int) -> Encode:
 
 def read_documents(path: Path) -> Iterator[list[str]]:
     """The sentences of each document of a text file, as the peer reads it."""
-    for text in gzip.decompress(path.read_bytes()).decode().split("\n\n"):
+    for text in read_gzip(path).split("\n\n"):
         sentences = [part for line in text.split("\n") for part in split_sentences(line)]
         if sentences:
             yield sentences
@@ -234,7 +224,6 @@ def run_peer(files: Sequence[Path], encode: Encode, place: Path) -> None:
 
 
 def read_theirs(place: Path) -> list[list[list[int]]]:
-    """What the peer stored: documents of sentences of ids."""
     rows = datasets.Dataset.from_file(str(place / "data.arrow"))
     documents = [[ids for ids in row if ids] for row in rows["input_ids"]]
     return [document for document in documents if document]
@@ -293,7 +282,6 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
 def summarize(
     side: str, megabytes: float, seconds: dict[str, list[tuple[float, float]]]
 ) -> dict[str, Any]:
-    """Medians, and the ratio to the peer round by round."""
     pairs = zip(seconds["datasets"], seconds[side], strict=True)
     ratios = [theirs / ours for (theirs, _), (ours, _) in pairs]
     return {
@@ -303,19 +291,16 @@ def summarize(
         / statistics.median(x for x, _ in seconds[side]),
         "megabytes_per_second_by_the_clock": megabytes
         / statistics.median(x for _, x in seconds[side]),
-        "ratio": statistics.median(ratios),
-        "ratio_low": min(ratios),
-        "ratio_high": max(ratios),
+        **spread(ratios, "ratio"),
     }
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    """The table, and where the time of ours goes."""
     *rows, parts = results
     for row in rows:
         print(
             f"{row['side']:>14}: {row['megabytes_per_processor_second']:.2f} MB a second and core,"
-            f" {row['ratio']:.1f} × ({row['ratio_low']:.1f}-{row['ratio_high']:.1f})"
+            f" {row['ratio']:.1f} × ({row['low']:.1f}-{row['high']:.1f})"
         )
     for name, seconds in parts["seconds"].items():
         print(f"{name:>20}: {seconds:.2f} s, {parts['megabytes'] / seconds:.0f} MB/s")

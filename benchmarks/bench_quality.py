@@ -12,26 +12,23 @@ Without `--data` the text is Python's own documentation, and the foreign text it
 """
 
 import tempfile
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench_step import prepare_documentation
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.pretrain.job import build_config
-from program import ask, build_parser, start_side, write_figures
+from pretraining_sides import SIDES, prepare_documentation
+from program import build_parser, write_figures
 from quality_side import build_settings
-from turns import order_turn
-
-SIDES = ("bertkit", "transformers")
+from sides import Sides
+from turns import format_row
 
 
 def main() -> None:
-    """Print two tables, and write the curves as JSON."""
     parser = build_parser(__doc__, "quality.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--foreign", type=Path)
@@ -45,7 +42,13 @@ def main() -> None:
         foreign = arguments.foreign or data
         write_initial_weights(data, arguments.model, folder / "model")
         words = [arguments.model, arguments.minutes, folder / "model", data, foreign]
-        curves = run_sides(words, arguments.minutes, arguments.turns)
+        turn = 60.0 * arguments.minutes / arguments.turns
+        with Sides("quality_side.py", SIDES, *words) as sides:
+            curves = sides.take_turns(
+                [0.0, *[turn] * arguments.turns],
+                0,
+                when_answered=lambda name, row: print(describe(name, row), flush=True),
+            )
     found = sooner(curves)
     result = {"model": arguments.model, "minutes": arguments.minutes, "curves": curves}
     write_figures(arguments.output, **result, sooner=found)
@@ -60,29 +63,13 @@ def write_initial_weights(data: Path, model: str, folder: Path) -> None:
     BertForPreTraining(config).save_pretrained(folder)
 
 
-def run_sides(
-    words: Sequence[object], minutes: float, turns: int
-) -> dict[str, list[dict[str, Any]]]:
-    """Let the sides take turns, and gather what they answer."""
-    sides = {name: start_side("quality_side.py", name, *words) for name in SIDES}
-    curves: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
-    for turn in range(turns + 1):
-        for name in order_turn(SIDES, turn):
-            curves[name].append(ask(sides[name], 60.0 * minutes / turns if turn else 0.0))
-            print(describe(name, curves[name][-1]), flush=True)
-    for side in sides.values():
-        side.communicate()
-    return curves
-
-
 def describe(name: str, row: dict[str, Any]) -> str:
-    """A line of a Markdown table."""
     cells = [name, f"{row['seconds']:,.0f} s", f"{row['steps']:,}", f"{row['tokens']:,}"]
     for test in ("held_out", "foreign"):
         values = row[test]
         cells += [f"{values['mlm_loss']:.3f}", f"{values['mlm_accuracy']:.1%}"]
         cells += [f"{values['nsp_accuracy']:.1%}"]
-    return f"| {' | '.join(cells)} |"
+    return format_row(*cells)
 
 
 def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float] | None:
@@ -98,7 +85,6 @@ def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float] | None:
 
 
 def describe_sooner(found: dict[str, float] | None) -> str:
-    """The same in words."""
     if found is None:
         return "bertkit doesn't come down to the other's final held-out loss"
     return (

@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -31,34 +30,27 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
 import numpy as np
-import torch
-import transformers
 
-from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
-from devices import Place
+from devices import ENGINES, Place
 from embedding_peers import (
     Floats,
     PaddedPeer,
     build_onnx_runtime,
     build_sentence_transformers,
     export_onnx,
+    load_embedder,
 )
-from minilm import MINILM, find_minilm
-from program import build_parser, write_figures
+from minilm import find_minilm
+from program import build_parser, list_versions, write_figures
 from text_sets import read_news, read_reviews, read_squad
-from turns import order_turn, summarize, take_turns
+from turns import format_row, order_turn, show_ratio, summarize, take_turns
 
-NUM_THREADS = 2
 NUM_SPECIAL = 2
 LENGTHS = (8, 16, 64)
 NUM_QUERIES, BLOCK = 200, 20
 NUM_WARM_UP = 20
 MAX_DIFFERENCE = 1e-4
-PACKAGES = ("onnxruntime", "sentence-transformers")
-OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
 FIRST_VECTOR = (
     "from bertkit import Embedder, EmbedderSettings;"
@@ -67,7 +59,7 @@ FIRST_VECTOR = (
 )
 COLD_STARTS = {
     "import torch": "import torch",
-    **{f"{name}: first vector": FIRST_VECTOR.format(engine) for name, engine in OURS.items()},
+    **{f"{name}: first vector": FIRST_VECTOR.format(engine) for name, engine in ENGINES.items()},
     f"{THEIRS}: first vector": "from sentence_transformers import SentenceTransformer;"
     " SentenceTransformer(sys.argv[1], device='cpu').encode('a question')",
 }
@@ -82,47 +74,39 @@ Query = Callable[[str], Floats]
 
 
 def main() -> None:
-    """Print tables, and write the figures as JSON."""
     parser = build_parser(__doc__, "query.json")
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
     parser.add_argument("--queries", type=int, default=NUM_QUERIES)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--starts", type=int, default=5, help="0 leaves starting out")
     arguments = parser.parse_args()
-    torch.set_num_threads(NUM_THREADS)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    folder = find_minilm()
+    place, folder = Place.begin(), find_minilm()
     content: dict[str, Any] = {}
     if arguments.starts:
         content["starts"] = measure_starts(folder, arguments.starts)
         print(json.dumps(content["starts"], indent=1), flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        sides = build_sides(folder, Path(scratch))
+        sides = build_sides(folder, Path(scratch), place)
         content["results"] = []
         for length in arguments.lengths:
             texts = cut_queries(arguments.data, Tokenizer.load(folder), length, arguments.queries)
             result = {"tokens": length, **measure(texts, sides, arguments.repeats)}
             content["results"].append(result)
             print(describe(result), flush=True)
-    write_figures(arguments.output, {name: version(name) for name in PACKAGES}, **content)
+    write_figures(arguments.output, list_versions(RUNTIME, THEIRS), **content)
 
 
-def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
+def build_sides(folder: Path, scratch: Path, place: Place) -> dict[str, Query]:
     """Each from one text to its vector."""
-    sides: dict[str, Query] = {}
-    for name, engine in OURS.items():
-        settings = EmbedderSettings(engine=engine, precision="fp32", **MINILM)
-        sides[name] = Embedder.load(folder, settings, device="cpu")
-    theirs = build_sentence_transformers(folder, Place.of("cpu", "fp32"))
-    sides[THEIRS] = lambda text: theirs([text], 1)[0]
     exported = scratch / "exported.onnx"
     export_onnx(folder, exported)
-    config = BertConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")), folder)
-    runtime = build_onnx_runtime(exported, config, NUM_THREADS)
-    peer = PaddedPeer(Tokenizer.load(folder), runtime)
-    sides[RUNTIME] = lambda text: peer([text], 1)[0]
-    return sides
+    theirs = build_sentence_transformers(folder, place)
+    peer = PaddedPeer(Tokenizer.load(folder), build_onnx_runtime(exported, folder))
+    return {
+        **{name: load_embedder(folder, engine, "fp32", place) for name, engine in ENGINES.items()},
+        THEIRS: lambda text: theirs([text], 1)[0],
+        RUNTIME: lambda text: peer([text], 1)[0],
+    }
 
 
 def cut_queries(data: Path, tokenizer: Tokenizer, length: int, count: int) -> list[str]:
@@ -167,7 +151,7 @@ def measure(texts: Sequence[str], sides: dict[str, Query], repeats: int) -> dict
         },
         "ratios": {
             name: {peer: compare_blocks(seconds[name], seconds[peer]) for peer in (RUNTIME, THEIRS)}
-            for name in OURS
+            for name in ENGINES
         },
     }
 
@@ -202,19 +186,15 @@ def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def run_process(command: list[str], *, check: bool = True) -> int:
-    """Run a process to its end; what it says is left out."""
     return subprocess.run(command, capture_output=True, check=check).returncode
 
 
 def describe(result: dict[str, Any]) -> str:
-    """A result as a Markdown table, a side a row."""
     lines = [f"{result['tokens']} tokens, {result['queries']} queries × {result['repeats']}"]
     for name, row in result["milliseconds"].items():
-        cells = [name, f"{row['p50']:.1f} ms", f"{row['p99']:.1f} ms"]
-        for peer, ratio in result["ratios"].get(name, {}).items():
-            spread = f"{ratio['low']:.2f}–{ratio['high']:.2f}"
-            cells.append(f"{ratio['ratio']:.2f} × {peer} ({spread})")
-        lines.append(f"| {' | '.join(cells)} |")
+        ratios = result["ratios"].get(name, {}).items()
+        cells = [f"{show_ratio(ratio)} of {peer}" for peer, ratio in ratios]
+        lines.append(format_row(name, f"{row['p50']:.1f} ms", f"{row['p99']:.1f} ms", *cells))
     return "\n".join(lines)
 
 

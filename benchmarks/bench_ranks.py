@@ -22,22 +22,19 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "ranks.json", data=None)
+    parser = build_parser(__doc__, "ranks.json", data=None, rounds=3)
     parser.add_argument("--data", type=Path, required=True, help="shards")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--models", nargs="+", default=["mini", "small"])
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     results = [compare(model, arguments) for model in arguments.models]
     write_figures(arguments.output, results=results)
 
 
 def compare(model: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Train on each side in turn."""
     sides = {
         "one process": (1, []),
         "ranks": (arguments.ranks, []),

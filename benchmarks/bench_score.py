@@ -10,8 +10,6 @@ too. All load the same folder and get the sentences as text; the sums are compar
 process, two threads, in turns, float32; bertkit in bf16 is a side of its own.
 """
 
-import gzip
-import json
 import os
 import statistics
 from collections.abc import Callable, Iterator
@@ -28,10 +26,11 @@ import transformers
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.inference.settings import Precision
 from bertkit.inference.text_scorer import TextScorer
+from devices import Place
 from program import build_parser, write_figures
-from turns import begin_table, fastest, show_ratio, summarize, take_turns
+from text_sets import read_jsonl
+from turns import begin_table, compare_rates, describe_rates, fastest, format_row, take_turns
 
-NUM_THREADS = 2
 BATCH_SIZES = (16, 32, 64, 128, 256)
 MAX_DIFFERENCE = 1e-5  # of a sum, as a share of the largest one
 OURS: dict[str, Precision] = {"bertkit": "fp32", "bertkit, bf16": "bf16"}
@@ -42,14 +41,10 @@ Sums = list[float]
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "score.json")
+    parser = build_parser(__doc__, "score.json", rounds=5)
     parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    torch.set_num_threads(NUM_THREADS)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    Place.begin()
     texts = read_sentences(arguments.data / "tasks" / "blimp" / "pairs.jsonl.gz", arguments.pairs)
     result = compare(str(find_bundled("words")), texts, arguments.rounds)
     print(describe(result))
@@ -58,8 +53,7 @@ def main() -> None:
 
 def read_sentences(path: Path, num_pairs: int) -> list[str]:
     """Both sentences of pairs from all of the file."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = read_jsonl(path)
     chosen = islice(rows, 0, None, max(1, len(rows) // num_pairs))
     return [row[name] for row in chosen for name in ("sentence_good", "sentence_bad")]
 
@@ -82,8 +76,8 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
     seconds = take_turns(
         {
             **{name: partial(score, texts) for name, score in ours.items()},
-            "sentence by sentence": partial(theirs.score_each, texts),
-            "best batches": candidates[batch_size],
+            PEERS[0]: partial(theirs.score_each, texts),
+            PEERS[1]: candidates[batch_size],
         },
         rounds,
     )
@@ -93,12 +87,7 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "difference": difference,
         "batch_size": batch_size,
-        "texts_per_second": {
-            name: len(texts) / statistics.median(values) for name, values in seconds.items()
-        },
-        "ratios": {
-            name: {peer: summarize(seconds[name], seconds[peer]) for peer in PEERS} for name in ours
-        },
+        **compare_rates(seconds, len(texts), "texts", list(OURS), PEERS),
     }
 
 
@@ -152,14 +141,15 @@ class PlainLoop:
 
 
 def describe(result: dict[str, Any]) -> str:
-    """The result as a Markdown table."""
-    lines = [begin_table("side", "speed", *(f"beside {name}" for name in PEERS))]
-    for name, speed in result["texts_per_second"].items():
-        ratios = [show_ratio(one) for one in result["ratios"].get(name, {}).values()]
-        lines.append(f"| {name} | {speed:,.1f} texts/s | {' | '.join(ratios or ['–', '–'])} |")
     size, difference = result["batch_size"], result["difference"]
-    lines.append(f"| best batch {size}, greatest difference of a sum {difference:.0e} | | | |")
-    return "\n".join(lines)
+    last = f"best batch {size}, greatest difference of a sum {difference:.0e}"
+    return "\n".join(
+        [
+            begin_table("model", "side", "speed", *(f"beside {name}" for name in PEERS)),
+            *describe_rates("words", result, "texts"),
+            format_row("words", last, "", "", ""),
+        ]
+    )
 
 
 if __name__ == "__main__":

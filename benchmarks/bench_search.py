@@ -25,14 +25,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 import faiss
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bertkit.retrieval.vector_index import VectorIndex
+from devices import NUM_THREADS, Place
 from program import build_parser, write_figures
-from turns import fastest, summarize, take_turns
+from turns import fastest, format_row, show_ratio, summarize, take_turns
 
-NUM_THREADS = 2
 NUM_FEATURES = 384
 NUM_QUERIES = 1000
 TOP_K = 10
@@ -47,18 +46,16 @@ Side = Callable[[Vectors], Found]
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "search.json", data=None)
+    parser = build_parser(__doc__, "search.json", data=None, rounds=5)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--sides", nargs="+", default=["exact", "approximate", "numpy", "faiss"])
-    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    torch.set_num_threads(NUM_THREADS)
+    Place.begin()
     faiss.omp_set_num_threads(NUM_THREADS)
     results = []
     for vectors, queries in read_sets(arguments.rows, arguments.vectors):
-        results += measure(vectors, queries, arguments.sides, arguments.rounds)
+        results += compare(vectors, queries, arguments.sides, arguments.rounds)
     write_figures(arguments.output, {"faiss": faiss.__version__}, results=results)
 
 
@@ -89,10 +86,9 @@ def draw_clustered(num_rows: int, seed: int = 0) -> tuple[Vectors, Vectors]:
     return drawn[:num_rows], drawn[num_rows:]
 
 
-def measure(
+def compare(
     vectors: Vectors, queries: Vectors, names: list[str], rounds: int
 ) -> list[dict[str, Any]]:
-    """A result for each size of a batch."""
     started = time.perf_counter()
     index = VectorIndex(vectors, "dot")  # they have length 1, and the peers compute products
     open_seconds = time.perf_counter() - started
@@ -131,7 +127,6 @@ def make_approximate(index: VectorIndex, built: dict[str, float]) -> Side:
 
 
 def make_faiss(vectors: Vectors) -> Side:
-    """Make the flat index of faiss."""
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
 
@@ -209,21 +204,15 @@ def summarize_sides(
 
 
 def describe_row(result: dict[str, Any], name: str) -> str:
-    """A side as a line of a Markdown table."""
-    ratios = [
-        f"{ratio['ratio']:.2f} × ({ratio['low']:.2f}–{ratio['high']:.2f})"
-        for peer in ("numpy", "faiss")
-        if (ratio := result.get(f"{name}_to_{peer}"))
-    ]
-    cells = [
+    peers = [result.get(f"{name}_to_{peer}") for peer in ("numpy", "faiss")]
+    return format_row(
         f"{result['rows']:,}",
-        str(result["batch"]),
+        result["batch"],
         name,
         f"{result[name]['queries_per_second']:,.1f}",
         f"{result[name]['recall']:.4f}",
-        *(ratios or ["", ""]),
-    ]
-    return f"| {' | '.join(cells)} |"
+        *("" if ratio is None else show_ratio(ratio) for ratio in peers),
+    )
 
 
 if __name__ == "__main__":

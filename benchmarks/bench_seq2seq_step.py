@@ -5,9 +5,8 @@
 
 German → English captions, cut by one vocabulary; a new model of `bertkit finetune translate`'s
 sizes, loaded by both sides from one folder, in float32 on a CPU and under autocast to bf16 on a
-GPU, with its dropout, AdamW and clipping. Whole
-steps are measured, from token ids to new weights, each side in a process of its own, in turns,
-another side first each time:
+GPU, with its dropout, AdamW and clipping. Whole steps are measured, from token ids to new weights,
+each side in a process of its own, in turns, another side first each time:
 
 - `bertkit`: 4,096 tokens a step, packed, in random order;
 - `transformers`: batches of similar length, padded to their longest, SDPA attention, of the batch
@@ -21,20 +20,19 @@ hardly change.
 """
 
 import argparse
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench_finetune import compare_speeds, find_speeds
 from bertkit.recipes.seq2seq.examples import encode_training, read_data
 from bertkit.recipes.seq2seq.run import begin
 from bertkit.recipes.seq2seq.settings import TranslateSettings
-from devices import Place, show_memory
-from program import DATA, ask, build_parser, start_side, write_figures
-from turns import begin_table, order_turn, show_ratio
+from devices import Place
+from program import DATA, build_parser, write_figures
+from sides import Sides, compare_speeds, describe_speed
+from turns import begin_table
 
 SIDES = ("bertkit", "transformers", "kept")
 NUM_UNCOUNTED = 2
@@ -42,7 +40,6 @@ COLUMNS = ("side", "a step", "tokens/s", "padding", "ratio", "of processor time"
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "seq2seq_step.json", data=DATA / "parallel" / "multi30k")
     parser.add_argument("--languages", nargs=2, default=["de", "en"])
     parser.add_argument("--sides", nargs="+", choices=SIDES)
@@ -56,7 +53,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         prepare(arguments, Path(folder))
         result = compare(arguments, place, Path(folder))
-    print("\n".join([begin_table(*COLUMNS), *describe(result)]))
+    print(begin_table(*COLUMNS))
+    for name, row in result["sides"].items():
+        print(describe_speed(row, "tokens", name, result["batches"][name]))
     write_figures(arguments.output, place.describe(), result=result)
 
 
@@ -83,47 +82,13 @@ def compare(arguments: argparse.Namespace, place: Place, folder: Path) -> dict[s
     """Let the sides take turns, a step each; the first rounds don't count."""
     chosen = arguments.sides or (SIDES[:2] if place.is_gpu else SIDES)
     names = list(dict.fromkeys(["bertkit", *chosen]))
-    sides, told = {}, {}
-    for name in names:  # one after the other, so that each tries its batch sizes alone
-        sides[name] = start_side("seq2seq_side.py", name, folder, *place.words)
-        told[name] = ask(sides[name])
-    losses = {name: each["loss"] for name, each in told.items()}
-    place.check_losses("translation", losses)
-    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    for number in range(arguments.steps + NUM_UNCOUNTED):
-        for name in order_turn(names, number):
-            rounds[name].append(ask(sides[name], number))
-    for process in sides.values():
-        process.communicate()
-    counted = {name: each[NUM_UNCOUNTED:] for name, each in rounds.items()}
-    batches = {name: each["batch"] for name, each in told.items()}
-    return {"losses": losses, "batches": batches, **summarize(counted)}
-
-
-def summarize(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Medians of speeds, and of ratios round by round with the least and the greatest."""
-    sides = {
-        name: {
-            "tokens_per_second": statistics.median(find_speeds(answers, "seconds")),
-            "padding": 1
-            - sum(each["tokens"] for each in answers) / sum(each["places"] for each in answers),
-            "ratio": compare_speeds(rounds["bertkit"], answers, "seconds"),
-            "cpu_ratio": compare_speeds(rounds["bertkit"], answers, "cpu_seconds"),
-            "peak_memory_bytes": answers[-1]["peak_memory_bytes"],
-        }
-        for name, answers in rounds.items()
-    }
-    return {"sides": sides, "rounds": rounds}
-
-
-def describe(result: dict[str, Any]) -> list[str]:
-    """A result as lines of a Markdown table."""
-    return [
-        f"| {name} | {result['batches'][name]} | {row['tokens_per_second']:,.0f} |"
-        f" {row['padding']:.0%} | {show_ratio(row['ratio'])} | {show_ratio(row['cpu_ratio'])} |"
-        f" {show_memory(row['peak_memory_bytes'])} |"
-        for name, row in result["sides"].items()
-    ]
+    # begun one after the other, so that each tries its batch sizes alone
+    with Sides("seq2seq_side.py", names, folder, *place.words, one_by_one=True) as sides:
+        losses = sides.losses("translation", place)
+        rounds = sides.take_turns(range(arguments.steps + NUM_UNCOUNTED), NUM_UNCOUNTED)
+    batches = {name: told["batch"] for name, told in sides.told.items()}
+    compared = compare_speeds(rounds, "tokens")
+    return {"losses": losses, "batches": batches, "sides": compared, "rounds": rounds}
 
 
 if __name__ == "__main__":

@@ -19,23 +19,24 @@ whole command. A cell that `--output` has isn't run again.
 """
 
 import json
-import statistics
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
-from bertkit import Embedder, EmbedderSettings
-from minilm import MINILM, copy_encoder, find_minilm
-from program import build_parser, describe_machine, run_bertkit
+from cells import Cells, Row, choose, show_spread
+from devices import Place
+from embedding_peers import load_embedder
+from minilm import copy_encoder, find_minilm
+from program import build_parser, run_bertkit
 from task_cells import OF_SENTENCES
 from task_sets import TaskSet, keep_some, prepare_set, read_part
+from turns import begin_table, format_row
 
 CHOICES = ("sst2", "cola", "rte")
 WAYS = ("default", "linear", "paper", "regression")
@@ -49,14 +50,7 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One model.
-
-    Attributes:
-        set: a key of `task_sets.SETS`.
-        count: training rows.
-        seed: draws the rows.
-        way: one of `WAYS`.
-    """
+    """One model; `seed` draws the training rows, `count` of them."""
 
     set: str
     count: int
@@ -65,45 +59,24 @@ class Cell:
 
 
 def main() -> None:
-    """Run what is missing, and print the table."""
     parser = build_parser(__doc__, "small_data.jsonl")
     parser.add_argument("--sets", nargs="+", default=CHOICES, choices=CHOICES)
     parser.add_argument("--counts", nargs="+", type=int, default=[50, 300, 1000])
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
-    rows = read_rows(given.output)
-    cells = [
+    cells = Cells(given.output, Cell)
+    wanted = [
         Cell(name, count, seed, way)
-        for seed in range(given.seeds)
-        for name in given.sets
-        for count in given.counts
-        for way in given.ways
+        for seed, name, count, way in product(
+            range(given.seeds), given.sets, given.counts, given.ways
+        )
     ]
-    done = {tuple(row["cell"].values()) for row in rows}
-    for cell in cells:
-        if tuple(asdict(cell).values()) in done:
-            continue
-        started = time.monotonic()
-        accuracy = run_cell(cell, given.data)
-        seconds = round(time.monotonic() - started, 1)
-        row = {"cell": asdict(cell), "accuracy": accuracy, "seconds": seconds}
-        given.output.parent.mkdir(parents=True, exist_ok=True)
-        with given.output.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({**row, "machine": describe_machine()}) + "\n")
-        print(f"{cell}: {accuracy:.4f} in {seconds:.1f} s", flush=True)
-    show(read_rows(given.output))
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that are there."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    cells.run(wanted, lambda cell: {"accuracy": run_cell(cell, given.data)})
+    print("\n".join(show(cells.rows())))
 
 
 def run_cell(cell: Cell, data: Path) -> float:
-    """Learn and evaluate; the accuracy."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         task_set = keep_some(prepare_set(data, cell.set, folder), cell.count, cell.seed, folder)
@@ -112,21 +85,25 @@ def run_cell(cell: Cell, data: Path) -> float:
         encoder = find_minilm()
         if cell.way == "paper":
             encoder = copy_encoder(encoder, folder / "encoder")
-        columns = [f"--{name.replace('_', '-')}={it}" for name, it in task_set.columns.items()]
-        words = ["--model", encoder, "--seed", cell.seed, *columns, *FLAGS[cell.way], *IN_FP32]
+        words = [
+            "--model",
+            encoder,
+            "--seed",
+            cell.seed,
+            *task_set.flags,
+            *FLAGS[cell.way],
+            *IN_FP32,
+        ]
         files = ["--train", task_set.parts["train"], "--output", folder / "model"]
         run_bertkit("finetune", task_set.task, *words, *files)
-        words = [folder / "model", task_set.parts[task_set.reported], *columns, *IN_FP32]
+        words = [folder / "model", task_set.parts[task_set.reported], *task_set.flags, *IN_FP32]
         found = json.loads(run_bertkit("evaluate", *words, "--json"))
         accuracy: float = found["metrics"]["accuracy"]
         return accuracy
 
 
 def regress(task_set: TaskSet) -> float:
-    """The accuracy of logistic regression on vectors."""
-    embedder = Embedder.load(
-        find_minilm(), EmbedderSettings(precision="fp32", **MINILM), device="cpu"
-    )
+    embedder = load_embedder(find_minilm(), "auto", "fp32", Place.of("cpu"))
     train, judged = (read_part(task_set, part) for part in ("train", task_set.reported))
     columns = list(task_set.columns.values()) or ["text"]
 
@@ -141,24 +118,14 @@ def regress(task_set: TaskSet) -> float:
     return float(model.score(vectors(judged), [one["label"] for one in judged]))
 
 
-def show(rows: list[dict[str, Any]]) -> None:
-    """Print medians, with the least and the greatest."""
-    groups: dict[tuple[str, int], dict[str, list[float]]] = {}
-    for row in rows:
-        cell = row["cell"]
-        group = groups.setdefault((cell["set"], cell["count"]), {})
-        group.setdefault(cell["way"], []).append(100 * row["accuracy"])
-    print(f"| set | rows | draws | {' | '.join(WAYS)} |")
-    print(f"| --- | ---: | ---: |{' ---: |' * len(WAYS)}")
-    for (name, count), ways in sorted(groups.items()):
-        shown = [
-            f"{statistics.median(found):.1f} ({min(found):.1f}–{max(found):.1f})"
-            if (found := ways.get(way))
-            else ""
-            for way in WAYS
-        ]
-        num_draws = max(map(len, ways.values()))
-        print(f"| {name} | {count:,} | {num_draws} | {' | '.join(shown)} |")
+def show(rows: list[Row]) -> list[str]:
+    lines = [begin_table("set", "rows", *WAYS)]
+    for name, count in sorted({(row["cell"]["set"], row["cell"]["count"]) for row in rows}):
+        found = [choose(rows, Cell, set=name, count=count, way=way) for way in WAYS]
+        accuracies = [[100 * row["accuracy"] for row in each] for each in found]
+        cells = [show_spread(each, 1) for each in accuracies]
+        lines.append(format_row(name, f"{count:,}", *cells))
+    return lines
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@
     python benchmarks/bench_step.py --device cuda --models base large --cases 128 512
 
 Forward, backward and AdamW with dropout 0.1, of the paper's two objectives, masked words and next
-sentence, in float32 on a CPU and under autocast to bf16 on a
-GPU; the same weights, token ids and targets on
-each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
-batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
+sentence, in float32 on a CPU and under autocast to bf16 on a GPU; the same weights, token ids and
+targets on each side; each side in a process of its own, a step in turns; medians. transformers gets
+its padded batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
 `BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
 keeps it (`training/device.py`), and `compiled`: under `torch.compile`. Before timing, the losses
 without dropout are compared on a batch. The cases:
@@ -30,26 +29,22 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
 
 from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.weights import without_memory
-from bertkit.nn.attention import length_mask
-from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.settings import PrepareSettings
-from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
 from bertkit.tasks.objectives.bert import PreTrainingBatch
 from bertkit.tasks.objectives.objective import batch_tensors
 from bertkit.training.device import measure_peak
-from bertkit_demo.python_docs import write_corpus
 from devices import Place, show_memory
-from program import ask, build_parser, start_side, write_figures
-from turns import begin_table, order_turn
+from pretraining_sides import prepare_documentation
+from program import build_parser, write_figures
+from sides import Answer, Sides
+from turns import begin_table, format_row, show_ratio, spread
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
 TIMES_ON_GPU = 8  # as many sequences
@@ -59,14 +54,12 @@ SIDES_ON_GPU = ("bertkit", "transformers", "compiled")
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
-    parser = build_parser(__doc__, "step.json", data=None)
+    parser = build_parser(__doc__, "step.json", data=None, rounds=7)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", nargs="+", default=["tiny", "mini"])
     parser.add_argument("--cases", nargs="+", default=["128", "natural"], choices=BATCH_SIZES)
     parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--batch-size", type=int, help="instead of the case's own")
-    parser.add_argument("--rounds", type=int, default=7)
     Place.add_flags(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, arguments.precision)
@@ -82,22 +75,6 @@ def main() -> None:
                 results.append(compare(model, case, batches, names, place))
                 print(describe(results[-1]), flush=True)
                 write_figures(arguments.output, place.describe(), results=results)
-
-
-def prepare_documentation(folder: Path) -> Path:
-    """Shards of Python's own documentation with a vocabulary of the published size."""
-    settings = TrainTokenizerSettings(vocab_size=30_522, min_frequency=1)
-    corpus = write_corpus(folder / "corpus", share=0.02)
-    training, held_out = [str(corpus.training)], [str(corpus.held_out)]
-    train_tokenizer([*training, *held_out], folder / "tokenizer", settings)
-    prepare(
-        training,
-        folder / "tokenizer",
-        folder / "shards",
-        PrepareSettings(held_out=0.0),
-        held_out_inputs=held_out,
-    )
-    return folder / "shards"
 
 
 def build_batches(data: Path, case: str, size: int, count: int) -> list[PreTrainingBatch]:
@@ -142,29 +119,26 @@ def compare(
     """
     torch.manual_seed(0)
     config = BertConfig.preset(model)
-    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    peaks = []
-    with tempfile.TemporaryDirectory() as folder:
-        write_sides(Path(folder), config, batches)
-        sides = {name: start_side("step_side.py", name, folder, *place.words) for name in names}
-        losses = {name: ask(side)["loss"] for name, side in sides.items()}
-        if "compiled" in sides:
-            for number in first_of_each_length(batches):
-                ask(sides["compiled"], number)
-        for number in range(len(batches)):
-            peaks.append(measure_peak(place.device, place.precision))
-            for name in order_turn(names, number):
-                answers[name].append(ask(sides[name], number))
-        for side in sides.values():
-            side.communicate()
-    place.check_losses(f"{model}, {case}", losses)
-    counted = {name: each[1:] for name, each in answers.items()}
+    peaks: list[float] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "model").mkdir()
+        BertForPreTraining(config).save_pretrained(folder / "model")
+        write_batches(folder, batches)
+        with Sides("step_side.py", names, folder / "model", folder, *place.words) as sides:
+            if "compiled" in names:
+                for number in first_of_each_length(batches):
+                    sides.ask("compiled", number)
+            answers = sides.take_turns(
+                range(len(batches)),
+                before_round=lambda: peaks.append(measure_peak(place.device, place.precision)),
+            )
     return {
         "model": model,
         "case": case,
         "sequences": len(batches[0].packed.lengths),
-        "losses": losses,
-        **summarize(config, batches[1:], counted, peaks[1:]),
+        "losses": sides.losses(f"{model}, {case}", place),
+        **summarize(config, batches[1:], answers, peaks[1:]),
     }
 
 
@@ -174,47 +148,17 @@ def first_of_each_length(batches: list[PreTrainingBatch]) -> list[int]:
     return [number for number, length in enumerate(longest) if longest.index(length) == number]
 
 
-def write_sides(folder: Path, config: BertConfig, batches: list[PreTrainingBatch]) -> None:
-    """Write what all sides read: weights, packed batches and padded batches."""
-    (folder / "model").mkdir()
-    BertForPreTraining(config).save_pretrained(folder / "model")
+def write_batches(folder: Path, batches: Sequence[PreTrainingBatch]) -> None:
     for number, batch in enumerate(batches):
-        write_batch(folder, f"{number:03d}", batch)
-
-
-def write_batch(folder: Path, name: str, batch: PreTrainingBatch) -> None:
-    """Write a batch for our side, and padded for transformers."""
-    save_file(batch_tensors(batch), folder / f"bertkit-{name}.safetensors")
-    save_file(pad_batch(batch), folder / f"transformers-{name}.safetensors")
-
-
-def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
-    """The same batch as transformers takes it."""
-    mask = length_mask(batch.packed.lengths, torch.device("cpu"))
-    labels = torch.full((batch.num_tokens,), -100)
-    labels[batch.positions] = batch.labels
-    flat = {
-        "input_ids": batch.packed.input_ids,
-        "token_type_ids": batch.packed.token_type_ids,
-        "labels": labels,
-    }
-    padded = {name: torch.zeros(mask.shape, dtype=torch.int64) for name in flat}
-    padded["labels"] -= 100
-    for name, values in flat.items():
-        padded[name][mask] = values
-    return {
-        **padded,
-        "attention_mask": mask.long(),
-        "next_sentence_label": batch.next_sentence_labels,
-    }
+        save_file(batch_tensors(batch), folder / f"{number:03d}.safetensors")
 
 
 def summarize(
     config: BertConfig,
     batches: list[PreTrainingBatch],
-    answers: dict[str, list[dict[str, Any]]],
+    answers: dict[str, list[Answer]],
     peaks: list[float],
-) -> dict[str, Any]:
+) -> Answer:
     """Medians of speeds, and of ratios step by step with the least and the greatest."""
     speeds = {
         name: [
@@ -230,20 +174,17 @@ def summarize(
         for batch, each, peak in zip(batches, answers["bertkit"], peaks, strict=True)
     ]
     num_places = sum(max(batch.packed.lengths) * len(batch.packed.lengths) for batch in batches)
-    peers = {}
-    for name, values in speeds.items():
-        ratios = [mine / theirs for mine, theirs in zip(ours, values, strict=True)]
-        peers[name] = {
-            "tokens_per_second": statistics.median(values),
-            "ratio": statistics.median(ratios),
-            "ratio_low": min(ratios),
-            "ratio_high": max(ratios),
-            "peak_memory_bytes": answers[name][-1]["peak_memory_bytes"],
-        }
     return {
         "tokens_per_second": statistics.median(ours),
         "peak_memory_bytes": answers["bertkit"][-1]["peak_memory_bytes"],
-        "peers": peers,
+        "peers": {
+            name: {
+                "tokens_per_second": statistics.median(values),
+                **spread([one / other for one, other in zip(ours, values, strict=True)], "ratio"),
+                "peak_memory_bytes": answers[name][-1]["peak_memory_bytes"],
+            }
+            for name, values in speeds.items()
+        },
         "padding": 1 - sum(batch.num_tokens for batch in batches) / num_places,
         "share_of_peak": statistics.median(shares),
         "peak_gflops": statistics.median(peaks) / 1e9,
@@ -252,7 +193,6 @@ def summarize(
 
 
 def list_columns(names: Sequence[str]) -> list[str]:
-    """What stands above each cell of `describe`."""
     cells = ["model", "case", "sequences", "bertkit, tokens/s", "memory"]
     for name in names:
         cells += [f"{name}, tokens/s", "ratio", "memory"] if name != "bertkit" else []
@@ -260,17 +200,13 @@ def list_columns(names: Sequence[str]) -> list[str]:
 
 
 def describe(row: dict[str, Any]) -> str:
-    """A result as a line of a Markdown table."""
     cells = [row["model"], row["case"], str(row["sequences"])]
     cells += [f"{row['tokens_per_second']:,.0f}", show_memory(row["peak_memory_bytes"])]
     for peer in row["peers"].values():
-        cells += [
-            f"{peer['tokens_per_second']:,.0f}",
-            f"{peer['ratio']:.2f} × ({peer['ratio_low']:.2f}–{peer['ratio_high']:.2f})",
-            show_memory(peer["peak_memory_bytes"]),
-        ]
+        cells += [f"{peer['tokens_per_second']:,.0f}", show_ratio(peer)]
+        cells += [show_memory(peer["peak_memory_bytes"])]
     cells += [f"{row['padding']:.0%}", f"{row['share_of_peak']:.0%}"]
-    return f"| {' | '.join(cells)} |"
+    return format_row(*cells)
 
 
 if __name__ == "__main__":

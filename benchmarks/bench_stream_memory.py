@@ -10,34 +10,16 @@ says that the process has held at most. The other forms are written at the middl
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from bench_memory import check_system, watch
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertModel
-from bertkit.tokenization.tokenizer import Tokenizer
-from generated_corpus import draw_sentences
-from program import build_parser, write_figures
+from peaks import check_system, make_model, watch_bertkit, write_texts
+from program import build_parser, list_versions, write_figures
 
 FORMS = ("npy", "parquet", "jsonl")
-LONGEST_TEXT_WORDS = 12
-VOCABULARY_TEXTS, VOCABULARY_SIZE = 20_000, 4000
-SIZES: dict[str, Any] = {
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "max_position_embeddings": 64,
-}
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "stream_memory.json", data=None)
     parser.add_argument("--nums-texts", type=int, nargs="+", default=[1000, 100_000, 1_000_000])
     parser.add_argument("--forms", nargs="+", default=FORMS, help="of the middle size")
@@ -46,10 +28,9 @@ def main() -> None:
     check_system()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        write_texts(folder / "vocabulary.txt", VOCABULARY_TEXTS)
-        make_model(folder / "model", folder / "vocabulary.txt", folder / "tokenizer")
+        make_model(folder / "tiny")
         rows = list(measure(folder, arguments.nums_texts, arguments.engines, arguments.forms))
-    versions = {name: version(name) for name in ("numpy", "pyarrow", "tokenizers")}
+    versions = list_versions("numpy", "pyarrow", "tokenizers")
     write_figures(arguments.output, versions, rows=rows)
 
 
@@ -63,23 +44,22 @@ def measure(
         write_texts(texts, num_texts)
         for engine in engines:
             for form in forms if num_texts == middle else FORMS[:1]:
-                yield measure_form(folder / "model", texts, num_texts, engine, form)
+                yield measure_form(folder / "tiny" / "model", texts, num_texts, engine, form)
         texts.unlink()
 
 
 def measure_form(
     model: Path, texts: Path, num_texts: int, engine: str, form: str
 ) -> dict[str, Any]:
-    """Embed a file once."""
     output = texts.with_suffix(f".{engine}.{form}")
-    words = ["embed", str(model), str(texts), "--output", str(output), "--engine", engine]
+    words = ["embed", model, texts, "--output", output, "--engine", engine]
     words += ["--precision", "fp32", "--pooling", "mean"]
     row = {
         "num_texts": num_texts,
         "engine": engine,
         "form": form,
         "input_bytes": texts.stat().st_size,
-        **watch("bertkit", words),
+        **watch_bertkit(*words),
         "output_bytes": output.stat().st_size,
     }
     output.unlink()
@@ -90,30 +70,6 @@ def measure_form(
         flush=True,
     )
     return row
-
-
-def write_texts(path: Path, num_texts: int) -> None:
-    """A text a line, the same for the same number."""
-    generator = np.random.default_rng(0)
-    num_written = 0
-    with path.open("w") as stream:
-        while num_written < num_texts:
-            sentences = draw_sentences(generator)[: num_texts - num_written]
-            for sentence in sentences:
-                stream.write(" ".join(sentence.split()[:LONGEST_TEXT_WORDS]) + "\n")
-            num_written += len(sentences)
-
-
-def make_model(folder: Path, texts: Path, tokenizer_folder: Path) -> None:
-    """A tiny encoder with random weights and a vocabulary of the texts."""
-    size = str(VOCABULARY_SIZE)
-    words = ["train-tokenizer", str(texts), "--vocab-size", size, "--output", str(tokenizer_folder)]
-    watch("bertkit", words)
-    tokenizer = Tokenizer.load(tokenizer_folder)
-    torch.manual_seed(0)
-    config = BertConfig(vocab_size=tokenizer.vocab_size, **SIZES)
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save(folder)
 
 
 if __name__ == "__main__":

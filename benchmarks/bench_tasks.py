@@ -18,29 +18,21 @@ The best epoch is chosen on dev. Figures are of the test part, or of dev where t
 encoder is all-MiniLM-L6-v2; others are given as NAME=FOLDER, and have the table `sets` only.
 """
 
-import argparse
-import json
 import os
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-from bertkit.tokenization.tokenizer import Tokenizer
-from minilm import find_minilm
-from program import build_parser, describe_machine
+from cells import Cells, Row, choose, show_spread
+from minilm import find_minilm, write_encoder
+from program import build_parser
 from task_cells import PAPER, SENTENCE, Cell, finetune_bertkit, run_transformers
 from task_sets import SETS, TaskSet, prepare_set
-from turns import begin_table
+from turns import begin_table, format_row
 
 COMPARED = ("sst2", "wnut17", "squad")
 CLASSIFIED = ("sst2", "cola", "rte")
@@ -50,11 +42,8 @@ HEADS = ("linear", "bilstm")
 MINILM, RANDOM = "minilm", "random"
 SYSTEMS = {"bertkit": finetune_bertkit, "transformers": run_transformers}
 
-Row = dict[str, Any]
-
 
 def main() -> None:
-    """Run what is missing, and print the tables."""
     parser = build_parser(__doc__, "tasks.jsonl")
     parser.add_argument("--tables", nargs="+", default=list(PLANS), choices=PLANS)
     parser.add_argument("--only", nargs="+", default=SETS, choices=SETS)
@@ -73,14 +62,17 @@ def main() -> None:
         for cell in PLANS[table](arguments.systems, list(encoders), arguments.recipes)
         if cell.set in arguments.only
     ]
+    cores = (os.cpu_count() or 1) // arguments.jobs
+    os.environ["OMP_NUM_THREADS"] = str(max(1, cores))  # of the processes that are begun
+    runs = Cells(arguments.output, Cell)
     with tempfile.TemporaryDirectory() as folder:
-        write_random_encoder(Path(folder))
         encoders[RANDOM] = Path(folder)
-        hashes = {name: hash_encoder(path) for name, path in encoders.items()}
-        done = list_done(read_rows(arguments.output), hashes)
-        missing = [cell for cell in dict.fromkeys(cells) if cell not in done]
-        run_cells(missing, arguments, encoders, hashes)
-    rows = read_rows(arguments.output)
+        write_encoder(encoders[RANDOM], find_minilm())
+        hashes = {name: OpenModel.open(path).sha256 for name, path in encoders.items()}
+        check_encoders(runs.rows(), hashes)
+        run = partial(run_cell, data=arguments.data, encoders=encoders, hashes=hashes)
+        runs.run(cells, run, arguments.jobs)
+    rows = runs.rows()
     with tempfile.TemporaryDirectory() as scratch:
         sets = {name: prepare_set(arguments.data, name, Path(scratch)) for name in SETS}
     for table in arguments.tables:
@@ -120,100 +112,29 @@ PLANS: dict[str, Callable[[Sequence[str], Sequence[str], Sequence[str]], Iterato
 }
 
 
-def run_cells(
-    cells: Sequence[Cell],
-    arguments: argparse.Namespace,
-    encoders: dict[str, Path],
-    hashes: dict[str, str],
-) -> None:
-    """Run cells, some at a time, and write each as soon as it is there."""
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    cores = (os.cpu_count() or 1) // arguments.jobs
-    os.environ["OMP_NUM_THREADS"] = str(max(1, cores))  # of the processes that are begun
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    with ThreadPoolExecutor(arguments.jobs) as workers:
-        futures = [workers.submit(run_cell, cell, arguments.data, encoders) for cell in cells]
-        try:
-            for number, future in enumerate(as_completed(futures), start=1):
-                told = note(future, hashes, arguments.output)
-                print(f"{number} of {len(cells)}: {told}", flush=True)
-        finally:
-            workers.shutdown(cancel_futures=True)
-
-
-def note(future: Future[Row], hashes: dict[str, str], output: Path) -> str:
-    """Write a run's line, and say what came of it; one that failed is missing the next time too."""
-    try:
-        row = future.result()
-    except RuntimeError as error:
-        return str(error)
-    row["encoder_sha256"] = hashes[row["cell"]["encoder"]]
-    with output.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(row) + "\n")
-    return f"{row['command']}: {row['metrics']}"
-
-
-def run_cell(cell: Cell, data: Path, encoders: dict[str, Path]) -> Row:
-    """One run."""
-    started = time.perf_counter()
+def run_cell(
+    cell: Cell, data: Path, encoders: dict[str, Path], hashes: dict[str, str]
+) -> dict[str, object]:
     metrics, command = SYSTEMS[cell.system](cell, data, encoders[cell.encoder])
-    return {
-        "cell": asdict(cell),
-        "metrics": metrics,
-        "command": command,
-        "seconds": time.perf_counter() - started,
-        "machine": describe_machine(),
-    }
+    return {"metrics": metrics, "command": command, "encoder_sha256": hashes[cell.encoder]}
 
 
-def list_done(rows: Sequence[Row], hashes: dict[str, str]) -> set[Cell]:
-    """The cells that have been run, with the encoders that are meant."""
+def check_encoders(rows: Sequence[Row], hashes: dict[str, str]) -> None:
+    """See that what was run had the encoders that are meant."""
     for row in rows:
         name, found = row["cell"]["encoder"], row["encoder_sha256"]
         if hashes.get(name, found) != found:
             raise SystemExit(f"--output has runs of another encoder {name}; give it another name")
-    return {Cell(**row["cell"]) for row in rows}
 
 
-def hash_encoder(encoder: Path) -> str:
-    """SHA-256 of an encoder's files, in whatever folder they lie."""
-    return OpenModel.open(encoder).sha256
-
-
-def write_random_encoder(folder: Path) -> None:
-    """A model of the same sizes, whose weights were drawn."""
-    torch.manual_seed(0)
-    source = find_minilm()
-    BertModel(BertModel.from_pretrained(source).config).save_pretrained(folder)
-    Tokenizer.load(source).save(folder)
-
-
-def read_rows(path: Path) -> list[Row]:
-    """What has been run."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def has(row: Row, wanted: Mapping[str, Any]) -> bool:
-    """Whether a row's cell is as wanted; earlier ones don't tell their recipe."""
-    cell = asdict(Cell(**row["cell"]))
-    return {**cell, **wanted} == cell
-
-
-def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
-    """Median, least, greatest and number over the seeds of a cell."""
-    values = [row["metrics"][metric] for row in rows if has(row, wanted)]
-    if not values:
-        return "–"
-    digits = 1 if max(values) > 1 else 3
-    middle, low, high = (f"{each(values):.{digits}f}" for each in (statistics.median, min, max))
-    return f"{middle} ({low}–{high}; {len(values)})" if len(values) > 1 else f"{middle} (one run)"
+def show(rows: Sequence[Row], metric: str, **wanted: object) -> str:
+    """The spread of a metric over the seeds of a cell."""
+    values = [row["metrics"][metric] for row in choose(rows, Cell, **wanted)]
+    return show_spread(values, 1 if max(values, default=0.0) > 1 else 3)
 
 
 def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
-    """A line for each set."""
-    whole = [row for row in rows if row["cell"]["count"] is None and row["cell"]["head"] is None]
+    whole = choose(rows, Cell, count=None, head=None)
     cells = [Cell(**row["cell"]) for row in whole]
     columns = sorted({(cell.encoder, cell.system, cell.recipe) for cell in cells})
     columns = [column for column in columns if column[0] != RANDOM]
@@ -224,28 +145,26 @@ def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
             show(whole, task_set.metric, set=name, encoder=encoder, system=system, recipe=recipe)
             for encoder, system, recipe in columns
         ]
-        yield format_line(name, task_set.metric, task_set.reported, *values)
+        yield format_row(name, task_set.metric, task_set.reported, *values)
 
 
 def show_less(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
-    """A line for each number of examples."""
     metric = sets["sst2"].metric
-    ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
+    ours = choose(rows, Cell, system="bertkit")
     yield begin_table("examples", "pre-trained", "random weights")
     for count in COUNTS:
         chosen = {"set": "sst2", "count": count, "head": None, "recipe": PAPER}
         values = [show(ours, metric, encoder=name, **chosen) for name in (MINILM, RANDOM)]
-        yield format_line("all" if count is None else f"{count:,}", *values)
+        yield format_row("all" if count is None else f"{count:,}", *values)
 
 
 def show_frozen(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
-    """A line for each set."""
-    ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
+    ours = choose(rows, Cell, system="bertkit")
     yield begin_table("set", "metric", "fine-tuned", *(f"frozen, {head}" for head in HEADS))
     for name in FROZEN:
         chosen = {"set": name, "encoder": MINILM, "count": None, "recipe": PAPER}
         values = [show(ours, sets[name].metric, head=head, **chosen) for head in (None, *HEADS)]
-        yield format_line(name, sets[name].metric, *values)
+        yield format_row(name, sets[name].metric, *values)
 
 
 TABLES: dict[str, Callable[[Sequence[Row], dict[str, TaskSet]], Iterator[str]]] = {
@@ -253,11 +172,6 @@ TABLES: dict[str, Callable[[Sequence[Row], dict[str, TaskSet]], Iterator[str]]] 
     "less": show_less,
     "frozen": show_frozen,
 }
-
-
-def format_line(*cells: str) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench_step import prepare_documentation
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from pretraining_sides import prepare_documentation
 from program import build_parser, write_figures
-from turns import begin_table
+from turns import begin_table, format_row
 
 PRECISIONS = ("fp32", "bf16")
 aten = torch.ops.aten
@@ -66,7 +66,6 @@ class SimulatedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def is_bf16(value: object) -> bool:
-    """Whether a value is a tensor of bf16."""
     return isinstance(value, Tensor) and value.dtype == torch.bfloat16
 
 
@@ -76,7 +75,6 @@ def widen(value: Any) -> Any:
 
 
 def main() -> None:
-    """Print a table, and write the figures as JSON."""
     parser = build_parser(__doc__, "training_precision.json", data=None)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", default="mini")
@@ -104,19 +102,17 @@ def compare(arguments: argparse.Namespace, data: Path, runs: Path, seed: int) ->
     """Train one seed in both precisions, and print a row of the table."""
     losses, seconds = {}, {}
     for precision in PRECISIONS:
-        values = {
-            "model": arguments.model,
-            "recipe": "modern",
-            "objective": "mlm",
-            "precision": precision,
-            "steps": arguments.steps,
-            "seed": seed,
-            "max_length": arguments.max_length,
-            "device": "cpu",
-        }
-        if arguments.batch_size is not None:
-            values["batch_size"] = arguments.batch_size
-        settings = PretrainSettings.model_validate(values)
+        settings = PretrainSettings(
+            model=arguments.model,
+            recipe="modern",
+            objective="mlm",
+            precision=precision,
+            steps=arguments.steps,
+            seed=seed,
+            max_length=arguments.max_length,
+            device="cpu",
+            **({} if arguments.batch_size is None else {"batch_size": arguments.batch_size}),
+        )
         is_simulated = precision == "bf16" and arguments.simulate
         simulation = SimulatedProducts() if is_simulated else nullcontext()  # type: ignore[no-untyped-call]
         with simulation:
@@ -127,7 +123,7 @@ def compare(arguments: argparse.Namespace, data: Path, runs: Path, seed: int) ->
     ratio = None if arguments.simulate else seconds["fp32"] / seconds["bf16"]
     cells = [str(seed), *(f"{losses[precision]:.4f}" for precision in PRECISIONS)]
     cells += [f"{difference:+.2%}", "simulated" if ratio is None else f"{ratio:.2f}"]
-    print(f"| {' | '.join(cells)} |", flush=True)
+    print(format_row(*cells), flush=True)
     return {"seed": seed, "loss": losses, "difference": difference, "speed": ratio}
 
 

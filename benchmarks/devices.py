@@ -1,18 +1,25 @@
 """Where the sides of a benchmark compute: a CPU or a GPU, its clock, its memory and its name."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import torch
 
 from bertkit.base.errors import SettingsError
+from bertkit.inference.settings import EngineName
 from bertkit.training.device import choose_device, mixed_precision, synchronize
+from program import be_quiet
 
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}
+NUM_THREADS = 2
+ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,6 @@ class Place:
 
     @staticmethod
     def add_flags(parser: argparse.ArgumentParser) -> None:
-        """Give a benchmark of training `--device` and `--precision`."""
         Place.add_device(parser)
         parser.add_argument(
             "--precision",
@@ -39,27 +45,46 @@ class Place:
 
     @staticmethod
     def add_device(parser: argparse.ArgumentParser) -> None:
-        """Give a benchmark `--device`."""
         parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
 
     @classmethod
-    def of(cls, device: str, precision: Literal["fp32", "bf16"] | None = None) -> "Place":
-        """The place that flags name; the program ends where there is no such device."""
+    def of(cls, device: str, precision: str | None = None) -> "Place":
+        """The place that flags or words name; the program ends where there is no such device."""
         try:
             found = choose_device(device)
         except SettingsError as error:
             raise SystemExit(f"--device: {error}") from None
-        return cls(found, precision or ("bf16" if found.type == "cuda" else "fp32"))
+        is_bf16 = precision == "bf16" or (precision is None and found.type == "cuda")
+        return cls(found, "bf16" if is_bf16 else "fp32")
+
+    @classmethod
+    def begin(cls, device: str = "cpu") -> "Place":
+        """Where sides that share this process compute in float32, on two threads, quietly."""
+        be_quiet()
+        torch.set_num_threads(NUM_THREADS)
+        return cls.of(device, "fp32")
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is a GPU."""
         return self.device.type == "cuda"
 
     @property
     def words(self) -> list[str]:
         """Device and precision, as a side's command line takes them."""
         return [str(self.device), self.precision]
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """Of which a pipeline of transformers takes the fastest."""
+        return (32, 64, 128, 256, 512) if self.is_gpu else (8, 16, 32, 64, 128)
+
+    def load_ours(self, load: Callable[..., Loaded], folder: Path | str) -> dict[str, Loaded]:
+        """A model of bertkit with each engine that runs here."""
+        return {
+            name: load(folder, device=str(self.device), engine=engine, precision=self.precision)
+            for name, engine in ENGINES.items()
+            if not (self.is_gpu and engine == "onnx")
+        }
 
     def check_losses(self, what: str, losses: Mapping[str, float]) -> None:
         """End the program where the sides' losses of the same batch differ."""
@@ -68,11 +93,9 @@ class Place:
             raise SystemExit(f"{what}: the losses of the same batch differ: {losses}")
 
     def mixed_precision(self) -> AbstractContextManager[object]:
-        """A context in which matrix products run in the precision."""
         return mixed_precision(self.device, self.precision)
 
     def synchronize(self) -> None:
-        """Wait until the device has done what was asked of it; before a clock is read."""
         synchronize(self.device)
 
     def count_memory_anew(self) -> None:
@@ -85,7 +108,6 @@ class Place:
         return torch.cuda.max_memory_allocated(self.device) if self.is_gpu else None
 
     def describe(self) -> dict[str, Any]:
-        """What a figure depends on: the GPU where there is one, and the precision."""
         traits: dict[str, Any] = {"device": self.device.type, "precision": self.precision}
         if self.is_gpu:
             traits["gpu"] = torch.cuda.get_device_name(self.device)
@@ -94,5 +116,4 @@ class Place:
 
 
 def show_memory(num_bytes: int | None) -> str:
-    """Peak memory as a cell of a table."""
     return "–" if num_bytes is None else f"{num_bytes / 1e9:.1f} GB"

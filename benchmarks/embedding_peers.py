@@ -26,8 +26,12 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.settings import EngineName, Precision
 from bertkit.tokenization.tokenizer import Tokenizer
-from devices import Place
+from devices import NUM_THREADS, Place
+from minilm import MINILM, read_config
 
 MAX_LENGTH = 256  # as the model's folder says
 TOKEN_BUDGETS = (512, 1024, 2048, 4096)
@@ -44,9 +48,7 @@ RunPadded = Callable[[Ids, Ids], Floats]  # ids and mask, [texts, length], to hi
 class PaddedPeer:
     """An encoder for padded batches, with all around it that makes vectors of texts.
 
-    Attributes:
-        tokenizer: makes the ids.
-        run: the encoder.
+    `tokenizer` makes the ids, and `run` is the encoder.
     """
 
     tokenizer: Tokenizer
@@ -134,7 +136,6 @@ class HiddenStates(nn.Module):
 
 
 def export_onnx(folder: Path, path: Path) -> None:
-    """Write what torch exports of transformers' model."""
     model = transformers.BertModel.from_pretrained(
         folder, attn_implementation="eager", add_pooling_layer=False, dtype=torch.float32
     ).eval()
@@ -152,11 +153,18 @@ def export_onnx(folder: Path, path: Path) -> None:
         )
 
 
-def build_onnx_runtime(exported: Path, config: Any, num_threads: int) -> RunPadded:
-    """ONNX Runtime on the fused graph."""
+def load_embedder(folder: Path, engine: EngineName, precision: Precision, place: Place) -> Embedder:
+    """Ours, with all-MiniLM-L6-v2's own ways."""
+    settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
+    return Embedder.load(folder, settings, device=str(place.device))
+
+
+def build_onnx_runtime(exported: Path, folder: Path) -> RunPadded:
+    """ONNX Runtime on the fused graph of the model in `folder`."""
     import onnxruntime
     from onnxruntime.transformers import optimizer
 
+    config = read_config(folder)
     fused = exported.with_name("fused.onnx")
     with silence():
         optimizer.optimize_model(
@@ -167,7 +175,7 @@ def build_onnx_runtime(exported: Path, config: Any, num_threads: int) -> RunPadd
             opt_level=1,
         ).save_model_to_file(str(fused))
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = num_threads
+    options.intra_op_num_threads = NUM_THREADS
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = onnxruntime.InferenceSession(str(fused), options, ["CPUExecutionProvider"])
     is_short = "int32" in session.get_inputs()[0].type
@@ -181,11 +189,11 @@ def build_onnx_runtime(exported: Path, config: Any, num_threads: int) -> RunPadd
     return run
 
 
-def build_openvino(exported: Path, num_threads: int, precision: str | None) -> RunPadded:
+def build_openvino(exported: Path, precision: str | None) -> RunPadded:
     """OpenVINO, set for one request at a time on all threads; None for its own precision."""
     import openvino
 
-    options = {"INFERENCE_NUM_THREADS": num_threads, "PERFORMANCE_HINT": "LATENCY"}
+    options = {"INFERENCE_NUM_THREADS": NUM_THREADS, "PERFORMANCE_HINT": "LATENCY"}
     if precision is not None:
         options["INFERENCE_PRECISION_HINT"] = precision
     request = openvino.Core().compile_model(str(exported), "CPU", options).create_infer_request()
@@ -198,15 +206,14 @@ def build_openvino(exported: Path, num_threads: int, precision: str | None) -> R
     return run
 
 
-def build_ctranslate2(folder: Path, target: Path, kind: str, num_threads: int) -> RunPadded:
-    """CTranslate2; `kind` is float32 or int8."""
+def build_ctranslate2(folder: Path, target: Path, kind: str) -> RunPadded:
     import ctranslate2
 
     with silence():
         converter = ctranslate2.converters.TransformersConverter(str(folder))
         converter.convert(str(target), quantization=kind)
     encoder = ctranslate2.Encoder(
-        str(target), device="cpu", compute_type=kind, inter_threads=1, intra_threads=num_threads
+        str(target), device="cpu", compute_type=kind, inter_threads=1, intra_threads=NUM_THREADS
     )
 
     def run(ids: Ids, mask: Ids) -> Floats:
@@ -219,7 +226,6 @@ def build_ctranslate2(folder: Path, target: Path, kind: str, num_threads: int) -
 
 @contextlib.contextmanager
 def silence() -> Any:
-    """Keep exporters from talking and warning."""
     logging.disable(logging.WARNING)
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
-import transformers
 from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
@@ -25,7 +24,7 @@ from transformers import (
     DataCollatorWithPadding,
 )
 
-from task_sets import Example, Part, TaskSet, read_part
+from task_sets import Example, TaskSet, read_part
 
 DOC_STRIDE = 128  # tokens from the beginning of a window to that of the next
 NUM_BEST = 20  # beginnings and ends of a window that are looked at
@@ -241,7 +240,6 @@ def best_spans(
 
 
 def build_collator(task: PeerTask) -> Collate:
-    """Dynamic padding."""
     tokenizer = task.tokenizer
     if isinstance(task, PeerTag):
         return DataCollatorForTokenClassification(tokenizer)  # type: ignore[no-any-return]
@@ -258,17 +256,3 @@ def load_peer_model(task: PeerTask, folder: Path) -> Any:
         id2label=names,
         label2id={name: number for number, name in names.items()},
     )
-
-
-def read_features(
-    task: PeerTask, task_set: TaskSet, part: Part
-) -> tuple[list[Example], list[Feature]]:
-    """A part's examples and their features."""
-    examples = read_part(task_set, part)
-    return examples, task.build_features(examples)
-
-
-def be_quiet() -> None:
-    """No notices and bars of transformers."""
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()

@@ -29,27 +29,18 @@ from bertkit.training.device import prepare_memory
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from devices import Place
-from finetune_peers import (
-    be_quiet,
-    build_collator,
-    build_peer_task,
-    inputs_of,
-    load_peer_model,
-    read_features,
-)
+from finetune_peers import build_collator, build_peer_task, inputs_of, load_peer_model
 from peer_trainer import Recipe, build_arguments
-from task_sets import TaskSet, prepare_set
+from program import be_quiet
+from sides import answer
+from task_sets import TaskSet, prepare_set, read_part
 
 MANY_EPOCHS = 1000
 NEVER = 1 << 40
 
 
 class Pace:
-    """Lets so many steps go by as standard input says, and answers how long they took.
-
-    Args:
-        place: where the steps are computed.
-    """
+    """Lets so many steps go by as standard input says, and answers how long they took."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -63,10 +54,14 @@ class Pace:
             return
         self.place.synchronize()
         if self.started:
-            seconds, peak = time.perf_counter() - self.started, self.place.peak_memory_bytes()
-            spent = {"seconds": seconds, "cpu_seconds": self.cpu_spent()}
-            done = {name: int(number) for name, number in self.done.items()}
-            answer({**spent, **done, "peak_memory_bytes": peak})
+            answer(
+                {
+                    "seconds": time.perf_counter() - self.started,
+                    "cpu_seconds": time.process_time() - self.cpu_started,
+                    **{name: int(number) for name, number in self.done.items()},
+                    "peak_memory_bytes": self.place.peak_memory_bytes(),
+                }
+            )
         line = sys.stdin.readline()
         if not line:
             sys.exit()
@@ -75,10 +70,6 @@ class Pace:
         self.cpu_started = time.process_time()
         self.started = time.perf_counter()
 
-    def cpu_spent(self) -> float:
-        """Processor time of all threads since the steps began."""
-        return time.process_time() - self.cpu_started
-
     def count(self, sequences: int, tokens: int | Tensor, places: int) -> None:
         """Note a step; a number on the device is read when the steps are done, not waited for."""
         self.steps_left -= 1
@@ -86,15 +77,10 @@ class Pace:
             self.done[name] += number
 
 
-def answer(content: dict[str, Any]) -> None:
-    """A line for the parent."""
-    print(json.dumps(content), flush=True)
-
-
 def main() -> None:
     """Build the side, tell the loss of the first batch without dropout, then obey."""
     side, name, data, folder, device, precision = sys.argv[1:]
-    place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
+    place = Place.of(device, precision)
     be_quiet()
     task_set = prepare_set(Path(data), name, Path(folder))
     if side == "bertkit":
@@ -140,7 +126,6 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
 def gather_materials(
     task_set: TaskSet, model: Path, settings: FineTuneSettings
 ) -> FineTuningContext:
-    """What `bertkit finetune` would train on."""
     sources = Sources(
         task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])
     )
@@ -156,14 +141,12 @@ class PacedTrainer(Trainer):  # type: ignore[misc]
     batches: list[list[int]] | None = None
 
     def training_step(self, model: Any, inputs: dict[str, Tensor], *rest: Any) -> Tensor:
-        """A step, counted."""
         mask = inputs["attention_mask"]
         self.pace.count(len(mask), mask.sum(), mask.numel())
         loss: Tensor = super().training_step(model, inputs, *rest)
         return loss
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The batches of the parent, or the trainer's own."""
         if self.batches is None:
             loader: DataLoader[Any] = super().get_train_dataloader()
             return loader
@@ -179,7 +162,6 @@ class Hold(TrainerCallback):  # type: ignore[misc]
         self.pace = pace
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Wait for the parent."""
         self.pace.wait()
 
 
@@ -187,7 +169,7 @@ def train_transformers(task_set: TaskSet, folder: Path, place: Place, *, is_grou
     """Theirs, with the parent's batches or with batches grouped by length."""
     set_seed(0)
     task = build_peer_task(task_set, folder / "model")
-    _, features = read_features(task, task_set, "train")
+    features = task.build_features(read_part(task_set, "train"))
     batches = json.loads((folder / "batches.json").read_text())
     model, inputs = load_peer_model(task, folder / "model").to(place.device), inputs_of(features)
     collate = build_collator(task)

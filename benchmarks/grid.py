@@ -23,7 +23,6 @@ NEVER = 1 << 40
 
 
 def main() -> None:
-    """Run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", required=True)
@@ -53,7 +52,6 @@ def main() -> None:
 def run_point(
     arguments: argparse.Namespace, learning_rate: float, batch_size: int
 ) -> dict[str, float]:
-    """One run of the grid."""
     settings = PretrainSettings(
         model=arguments.model,
         recipe=arguments.recipe,
@@ -79,7 +77,6 @@ def run_point(
 def print_table(
     results: list[dict[str, float]], learning_rates: list[float], batch_sizes: list[int]
 ) -> None:
-    """Held-out loss of each point."""
     losses = {(row["batch_size"], row["learning_rate"]): row["loss"] for row in results}
     print("batch \\ rate" + "".join(f"{rate:>10g}" for rate in learning_rates))
     for batch_size in batch_sizes:

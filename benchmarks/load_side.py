@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 
+from peaks import read_status
+from program import be_quiet
+
 NUM_THREADS = 2
 
 
 def main() -> None:
-    """Load, compute, measure."""
     side, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(NUM_THREADS)
     load = find_loader(side)
@@ -55,22 +57,13 @@ def find_loader(side: str) -> Callable[[Path], Callable[[torch.Tensor], Any]]:
         return load_ours
     import transformers
 
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    be_quiet()
 
     def load_theirs(folder: Path) -> Callable[[torch.Tensor], Any]:
         model = transformers.BertModel.from_pretrained(folder, dtype=torch.float32).eval()
         return lambda ids: model(ids, return_dict=False)
 
     return load_theirs
-
-
-def read_status(name: str) -> int:
-    """A row of the process's status, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) << 10
-    raise SystemExit(f"/proc/self/status has no {name}; this benchmark runs on Linux")
 
 
 if __name__ == "__main__":

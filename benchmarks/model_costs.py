@@ -65,7 +65,6 @@ class Sizes:
         return 2 * (self.num_matrix_parameters + words)
 
     def state_bytes(self, optimizer: str) -> int:
-        """Return the size of the optimizer's state, in float32."""
         saved = self.num_matrix_parameters if optimizer == "muon" else 0
         return 4 * (2 * self.num_parameters - saved)
 
@@ -77,13 +76,11 @@ class Sizes:
         return 6.0 * self.num_matrix_parameters + attention + words
 
     def tokens_per_second(self, length: int) -> float:
-        """Return the assumed speed of a GPU."""
         return ASSUMED["operations"] / self.operations_per_token(length)
 
 
 @cache
 def find_sizes(name: str) -> Sizes:
-    """Build a model without memory, and count its parameters."""
     config = BertConfig.preset(name)
     with torch.device("meta"):
         model = BertForMaskedLM(config)

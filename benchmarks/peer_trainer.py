@@ -16,15 +16,9 @@ import numpy as np
 import torch
 from transformers import Trainer, TrainingArguments, set_seed
 
-from finetune_peers import (
-    PeerTask,
-    be_quiet,
-    build_collator,
-    build_peer_task,
-    inputs_of,
-    load_peer_model,
-)
+from finetune_peers import PeerTask, build_collator, build_peer_task, inputs_of, load_peer_model
 from minilm import find_minilm
+from program import be_quiet
 from task_metrics import measure
 from task_sets import Part, TaskSet, list_gold, prepare_set, read_part
 
@@ -124,7 +118,6 @@ def finetune_peer(task_set: TaskSet, model_folder: Path, recipe: Recipe) -> dict
 
 
 def main() -> None:
-    """Train as the words say."""
     data, name, folder, precision, epochs = sys.argv[1:]
     task_set = prepare_set(Path(data), name, Path(folder))
     recipe = Recipe(epochs=float(epochs), is_bf16=precision == "bf16")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_memory import peak_of
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import ShardSet
+from peaks import peak_of
 from rank_planners import NUM_DISTINCT, SEED, Planner, draw_corpus
 
 
@@ -44,7 +44,6 @@ def measure_grouping(num_shards: int, shards_per_window: int) -> dict[str, float
 
 
 def measure_batches(planner: Planner, batch_size: int = 256) -> dict[str, float]:
-    """Measure how long a rank takes to look up its examples and make a batch of them."""
     order = planner.start_order()
     planner.objective.batch(order.examples(0, batch_size))
     started = time.process_time()

@@ -49,7 +49,6 @@ class SyntheticShard:
 
     @property
     def num_tokens(self) -> int:
-        """Number of tokens."""
         return int(self.sentence_offsets[-1])
 
     @classmethod
@@ -69,14 +68,12 @@ class SyntheticShard:
 def draw_sizes(
     generator: np.random.Generator, median: float, sigma: float, count: int
 ) -> NDArray[np.int64]:
-    """Draw log-normal sizes of at least 1."""
     sizes = generator.lognormal(np.log(median), sigma, count)
     return np.maximum(1, np.rint(sizes)).astype(np.int64)
 
 
 @cache
 def draw_shards(shard_tokens: int) -> list[SyntheticShard]:
-    """Draw the distinct shards of all synthetic corpora."""
     return [SyntheticShard.draw(number, shard_tokens) for number in range(NUM_DISTINCT)]
 
 
@@ -111,7 +108,6 @@ class Planner:
         max_length: int = 128,
         window_tokens: int | None = None,
     ) -> "Planner":
-        """Build an objective as `pretrain` does."""
         values: dict[str, Any] = {"objective": objective, "max_length": max_length}
         settings = PretrainSettings(recipe="paper", **values)
         kind = OBJECTIVES[settings.objective]
@@ -126,15 +122,12 @@ class Planner:
         return ExampleOrder(sizes, plan, seed=SEED, is_shuffled=self.is_shuffled, **window)
 
     def plan(self, epoch: int, shard: int) -> NDArray[np.int64]:
-        """Plan a shard, once."""
         if (epoch, shard) not in self._plans:
             self._plans[epoch, shard] = self.objective.plan(epoch, shard)
         return self._plans[epoch, shard]
 
     def count_examples(self) -> list[int]:
-        """Return the number of examples of each shard in epoch 0."""
         return [len(self.plan(0, shard)) for shard in range(len(self.objective.shards))]
 
     def with_window(self, window_tokens: int) -> "Planner":
-        """Return the planner with another window, and the same plans."""
         return replace(self, window_tokens=window_tokens)

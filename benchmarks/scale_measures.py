@@ -54,7 +54,6 @@ def count_kept_bytes(config: BertConfig, num_layers: int, length: int, num_seque
 
 
 def measure_shards(folder: Path) -> dict[str, int]:
-    """Count the bytes of text, of shards, and tokens."""
     manifest = ShardSet.open(folder).manifest
     files = [file for shard in manifest.shards for file in shard.files.values()]
     return {
@@ -98,7 +97,6 @@ def measure_manifest(folder: Path, num_shards: int) -> dict[str, float]:
 
 
 def measure_opening(folder: Path) -> dict[str, float]:
-    """Measure opening the files of shards, once they were read."""
     times = []
     for _ in range(3):
         started = time.process_time()
@@ -108,7 +106,6 @@ def measure_opening(folder: Path) -> dict[str, float]:
 
 
 def measure_verifying(num_bytes: int) -> dict[str, float]:
-    """Measure verifying the checksums of a file that is in memory."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(bytes(num_bytes))

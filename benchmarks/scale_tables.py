@@ -277,12 +277,10 @@ def tabulate_opening(measured: dict[str, Any]) -> Iterator[str]:
 
 
 def join_cells(*cells: str) -> str:
-    """A row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def show_gb(size: float) -> str:
-    """A size in MB, GB or TB."""
     if size >= 999.5 * GB:
         return f"{size / (1000 * GB):,.1f} TB"
     if size < GB / 10:
@@ -291,12 +289,10 @@ def show_gb(size: float) -> str:
 
 
 def show_ms(seconds: float) -> str:
-    """Milliseconds."""
     return f"{1e3 * seconds:,.1f} ms" if seconds < 0.01 else f"{1e3 * seconds:,.0f} ms"
 
 
 def show_time(seconds: float) -> str:
-    """Seconds, minutes, hours or days."""
     for unit, size in (("days", 172_800.0), ("h", 5_400.0), ("min", 90.0)):
         if seconds >= size:
             return f"{seconds / {'days': 86_400.0, 'h': 3600.0, 'min': 60.0}[unit]:,.1f} {unit}"
@@ -304,17 +300,14 @@ def show_time(seconds: float) -> str:
 
 
 def show_number(number: object) -> str:
-    """A number with commas; a word as it is."""
     return f"{number:,}" if isinstance(number, int) else str(number)
 
 
 def show_power(number: int) -> str:
-    """A power of ten."""
     return "10" + str(len(str(number)) - 1).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def build_tables() -> dict[str, str]:
-    """Compute all tables from the results."""
     measured, simulated, prepared = (
         json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
         for name in ("scale", "simulated_ranks", "prepare")
@@ -347,7 +340,6 @@ def fill_in(page: str) -> str:
 
 
 def main() -> None:
-    """Measure, or print or write the tables."""
     arguments = parse_arguments()
     if arguments.measure:
         write_figures(
@@ -367,7 +359,6 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Parse the command line."""
     parser = build_parser(__doc__, "scale.json", data=None)
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--data", type=Path, help="shards, to measure")

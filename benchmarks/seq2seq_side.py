@@ -6,13 +6,10 @@ It first tells the loss of the first pairs without dropout and the batch size th
 reads numbers of steps from standard input, a line each, and answers with a line of JSON each.
 """
 
-import json
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +20,8 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
 from bertkit.training.device import prepare_memory
 from devices import Place
+from program import be_quiet
+from sides import Answer, Stepper, answer, obey
 
 NUM_CHECKED = 64  # pairs whose loss is compared
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}
@@ -37,54 +36,41 @@ Examples = Callable[[int], np.ndarray]  # step → numbers of pairs
 
 
 def main() -> None:
-    """Build the side, tell its loss, then obey."""
-    side, folder, device, precision = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
-    place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
+    side, name, *words = sys.argv[1:]
+    folder, place = Path(name), Place.of(*words)
     if side != "transformers":
         prepare_memory(torch.device("cpu"))  # as `bertkit finetune` does
     pairs = load_pairs(folder / "pairs.npz")
     build = build_bertkit if side == "bertkit" else build_transformers
     model, loss_of = build(folder / "model", pairs, place)
-    with torch.no_grad(), place.mixed_precision():
-        model.eval()
-        loss = float(loss_of(np.arange(NUM_CHECKED))[0])
-    model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    stepper = Stepper(model, place)
+    loss = stepper.find_loss(lambda: loss_of(np.arange(NUM_CHECKED))[0])
 
-    def step(numbers: np.ndarray) -> dict[str, Any]:
-        place.synchronize()
-        started, cpu_started = time.perf_counter(), time.process_time()
-        optimizer.zero_grad()
-        with place.mixed_precision():
-            found, num_places = loss_of(numbers)
-        found.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        place.synchronize()
-        return {
-            "seconds": time.perf_counter() - started,
-            "cpu_seconds": time.process_time() - cpu_started,
-            "tokens": int(pairs.lengths[numbers].sum()),
-            "places": num_places,
-            "peak_memory_bytes": place.peak_memory_bytes(),
-        }
+    def step(numbers: np.ndarray) -> Answer:
+        places = 0
+
+        def find_loss() -> Tensor:
+            nonlocal places
+            found, places = loss_of(numbers)
+            return found
+
+        taken = stepper.take(find_loss)
+        return {**taken, "tokens": int(pairs.lengths[numbers].sum()), "places": places}
 
     size, examples = choose_order(side, pairs, step, place)
     place.count_memory_anew()
-    print(json.dumps({"loss": loss, "batch": size}), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(step(examples(int(line)))), flush=True)
+    answer({"loss": loss, "batch": size})
+    obey(lambda line: step(examples(int(line))))
 
 
 def load_pairs(path: Path) -> TokenPairs:
-    """The pairs that all sides learn from."""
     arrays = np.load(path)
     sides = (TokenTexts(arrays[f"{side}_ids"], arrays[f"{side}_offsets"]) for side in ("s", "t"))
     return TokenPairs(*sides)
 
 
 def choose_order(
-    side: str, pairs: TokenPairs, step: Callable[[np.ndarray], dict[str, Any]], place: Place
+    side: str, pairs: TokenPairs, step: Callable[[np.ndarray], Answer], place: Place
 ) -> tuple[int, Examples]:
     """Ours: up to a budget of tokens, in random order. Theirs: buckets, of the fastest size."""
     if side == "bertkit":
@@ -113,7 +99,6 @@ def bucket(pairs: TokenPairs, size: int) -> Examples:
 
 
 def build_bertkit(folder: Path, pairs: TokenPairs, place: Place) -> tuple[nn.Module, Loss]:
-    """Ours."""
     model = EncoderDecoderModel.from_pretrained(folder).to(place.device)
 
     def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:
@@ -127,10 +112,8 @@ def build_bertkit(folder: Path, pairs: TokenPairs, place: Place) -> tuple[nn.Mod
 def build_transformers(folder: Path, pairs: TokenPairs, place: Place) -> tuple[nn.Module, Loss]:
     """Theirs, with SDPA attention and dynamic padding."""
     from transformers import EncoderDecoderModel as TheirModel
-    from transformers import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    be_quiet()
     warnings.filterwarnings("ignore", category=FutureWarning)  # of models before version 4.12
     model = TheirModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32)
     model.to(place.device)
@@ -167,7 +150,6 @@ def pad(texts: TokenTexts) -> Tensor:
 
 
 def mask_of(texts: TokenTexts, rows: Tensor) -> Tensor:
-    """Where rows have tokens."""
     return (torch.arange(rows.shape[1]) < torch.from_numpy(texts.lengths)[:, None]).long()
 
 

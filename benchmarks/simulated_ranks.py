@@ -201,7 +201,6 @@ def check_shuffling(planner: Planner, batch_size: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Check, measure, print tables, and write the figures as JSON."""
     arguments = parse_arguments()
     data = ShardSet.open(arguments.data)
     tokenizer = data.load_tokenizer()
@@ -222,7 +221,6 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Parse the command line."""
     parser = build_parser(__doc__, "simulated_ranks.json", data=None)
     parser.add_argument("--data", type=Path, required=True, help="shards")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 8, 64, 1024])

@@ -1,14 +1,13 @@
-"""One side of `bench_step.py`: a model in a process of its own, which takes a step when told to.
+"""One side of `bench_step.py` and `bench_memory.py`: a model that takes a step when told to.
 
-    python benchmarks/step_side.py {bertkit,transformers,kept,compiled} FOLDER DEVICE PRECISION
+    python benchmarks/step_side.py SIDE MODEL BATCHES DEVICE PRECISION
 
-It reads numbers of batches from standard input, a line each, and answers with a line of JSON each.
+SIDE is bertkit, transformers, kept or compiled; MODEL is a folder of weights or a preset of random
+ones, and BATCHES a folder of batches. It first tells the loss of batch 0 without dropout; then it
+reads numbers of batches from standard input, a line each, and answers with a line of JSON each.
 """
 
-import json
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,90 +15,61 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.models.bert.config import BertConfig
+from bertkit.tasks.objectives.bert import PreTrainingBatch
 from bertkit.tasks.objectives.objective import batch_from_tensors
+from bertkit.training.budget import peak_memory_bytes
 from bertkit.training.device import prepare_memory
 from devices import Place
+from minilm import read_config
+from pretraining_sides import SIDES, Side
+from sides import Stepper, answer, obey
 
-Losses = list[Callable[[], Tensor]]
+CPU = torch.device("cpu")
 
 
 def main() -> None:
-    """Build the side, tell the loss of batch 0 without dropout, then obey."""
-    side, folder, device, precision = sys.argv[1:]
-    place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
-    if side in ("bertkit", "kept"):
-        prepare_memory(torch.device("cpu"))  # as `bertkit pretrain` does
-    prefix = "bertkit" if side == "bertkit" else "transformers"
-    paths = sorted(Path(folder).glob(f"{prefix}-*"))
-    model, losses = SIDES[side](Path(folder) / "model", paths, place)
-    with torch.no_grad(), place.mixed_precision():
-        model.eval()
-        print(json.dumps({"loss": float(losses[0]())}), flush=True)
-    model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    place.count_memory_anew()
-    for line in sys.stdin:
-        place.synchronize()
-        started = time.perf_counter()
-        optimizer.zero_grad()
-        with place.mixed_precision():
-            loss = losses[int(line)]()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        place.synchronize()
-        seconds, peak = time.perf_counter() - started, place.peak_memory_bytes()
-        print(json.dumps({"seconds": seconds, "peak_memory_bytes": peak}), flush=True)
-
-
-def build_bertkit(folder: Path, paths: list[Path], place: Place) -> tuple[nn.Module, Losses]:
-    """Ours; a step begins with moving its batch to the device."""
-    model = BertForPreTraining.from_pretrained(folder).to(place.device)
-    batches = [
-        batch_from_tensors(load_file(path), PreTrainingBatch, model.config, path) for path in paths
+    name, model_name, folder, *words = sys.argv[1:]
+    place = Place.of(*words)
+    if name in ("bertkit", "kept"):
+        prepare_memory(CPU)  # as `bertkit pretrain` does
+    side = SIDES["bertkit" if name == "bertkit" else "transformers"]
+    paths = sorted(Path(folder).glob("*.safetensors"))
+    if Path(model_name).is_dir():
+        config = read_config(Path(model_name))
+        build = partial(side.load, Path(model_name))
+    else:
+        config = BertConfig.preset(model_name)
+        build = partial(side.build, config)
+    given = [
+        side.give(batch_from_tensors(load_file(path), PreTrainingBatch, config, path))
+        for path in paths
     ]
-
-    def loss_of(number: int) -> Tensor:
-        batch = batches[number]
-        losses, counts = score(model, batch.to(place.device)).losses, batch.target_counts
-        return torch.stack([losses[name] / count for name, count in counts.items()]).sum()
-
-    return model, [partial(loss_of, number) for number in range(len(paths))]
-
-
-def build_transformers(folder: Path, paths: list[Path], place: Place) -> tuple[nn.Module, Losses]:
-    """Theirs, with SDPA attention."""
-    from transformers import BertForPreTraining as TheirModel
-    from transformers import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    model = TheirModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32)
-    model.to(place.device)
-
-    def loss_of(batch: dict[str, Tensor]) -> Tensor:
-        moved = {name: each.to(place.device, non_blocking=True) for name, each in batch.items()}
-        loss: Tensor = model(**moved).loss
-        return loss
-
-    return model, [partial(loss_of, load_file(path)) for path in paths]
+    libraries_bytes = peak_memory_bytes(CPU)
+    model = build().to(place.device)
+    if name == "compiled":
+        model.compile()
+    losses = [partial(find_loss, side, model, batch, place) for batch in given]
+    stepper = Stepper(model, place)
+    loss = stepper.find_loss(losses[0])
+    place.count_memory_anew()
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    known = {"libraries_bytes": libraries_bytes, "parameters": num_parameters}
+    answer({"loss": loss, **known})
+    obey(lambda line: {**stepper.take(losses[int(line)]), "peak_bytes": peak_memory_bytes(CPU)})
 
 
-def build_compiled(folder: Path, paths: list[Path], place: Place) -> tuple[nn.Module, Losses]:
-    """Theirs under `torch.compile`."""
-    model, losses = build_transformers(folder, paths, place)
-    model.compile()
-    return model, losses
+def find_loss(side: Side, model: nn.Module, batch: object, place: Place) -> Tensor:
+    """The loss of a batch; a step begins with moving it to the device."""
+    return side.loss_of(model, move(batch, place))
 
 
-SIDES = {
-    "bertkit": build_bertkit,
-    "transformers": build_transformers,
-    "kept": build_transformers,
-    "compiled": build_compiled,
-}
+def move(batch: object, place: Place) -> object:
+    if isinstance(batch, PreTrainingBatch):
+        return batch.to(place.device)
+    assert isinstance(batch, dict)
+    return {name: each.to(place.device, non_blocking=True) for name, each in batch.items()}
+
 
 if __name__ == "__main__":
     main()

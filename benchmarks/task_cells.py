@@ -29,15 +29,9 @@ OF_SENTENCES = ("--pooling", "mean", "--learning-rate", str(LEARNING_RATES[SENTE
 class Cell:
     """What makes a run.
 
-    Attributes:
-        set: a key of `task_sets.SETS`.
-        system: bertkit or transformers.
-        encoder: name of a model.
-        seed: decides all that is random, and which examples are kept.
-        count: training examples that are kept; None keeps all.
-        head: of a frozen encoder, linear or bilstm; None trains the whole model.
-        recipe: paper reads [CLS] through a new head; sentence, for classifiers on a sentence
-            encoder, pools its tokens and begins with a solved head.
+    `seed` decides all that is random, and which examples are kept: `count`, or all. A `head`
+    (linear or bilstm) is that of a frozen encoder. The recipe paper reads [CLS] through a new head;
+    sentence, for classifiers on a sentence encoder, pools its tokens and begins with a solved head.
     """
 
     set: str
@@ -50,7 +44,6 @@ class Cell:
 
 
 def read_cell_set(cell: Cell, data: Path, folder: Path) -> TaskSet:
-    """The files of a cell."""
     task_set = prepare_set(data, cell.set, folder)
     return task_set if cell.count is None else keep_some(task_set, cell.count, cell.seed, folder)
 
@@ -77,8 +70,7 @@ def finetune_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, f
 
 
 def list_flags(cell: Cell, task_set: TaskSet) -> list[str]:
-    """Columns and recipe."""
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in task_set.columns.items()]
+    flags = list(task_set.flags)
     if cell.recipe == SENTENCE:
         flags += OF_SENTENCES
     elif task_set.task == "classify" and cell.head != "bilstm":
@@ -105,7 +97,6 @@ def read_answers(task_set: TaskSet, folder: Path, examples: list[Example]) -> li
 
 
 def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
-    """The peer, in a process of its own."""
     words = ["transformers", data, encoder, json.dumps(asdict(cell))]
     output = run_program(FOLDER / "task_cells.py", *words)
     try:
@@ -116,7 +107,6 @@ def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, f
 
 
 def main() -> None:
-    """The peer's side."""
     from peer_trainer import Recipe, finetune_peer
 
     _, data, encoder, content = sys.argv[1:]

@@ -53,6 +53,11 @@ class TaskSet:
     columns: dict[str, str] = field(default_factory=dict)
 
     @property
+    def flags(self) -> list[str]:
+        """The columns, as a command of bertkit takes them."""
+        return [f"--{name.replace('_', '-')}={it}" for name, it in self.columns.items()]
+
+    @property
     def reported(self) -> Part:
         """The part whose figures are told: where there is no test set, dev chose the epoch too."""
         return "test" if "test" in self.parts else "dev"
@@ -89,7 +94,6 @@ SETS = ("sst2", "cola", "rte", "wnut17", "squad")
 
 
 def read_cola(path: Path) -> Iterable[Example]:
-    """Sentences and what linguists say of them."""
     for line in path.read_text("utf-8").splitlines():
         text, label = line.split("\t")
         yield {"text": text, "label": COLA_LABELS[label]}
@@ -105,7 +109,6 @@ def read_rte(folder: Path, files: Sequence[str]) -> Iterable[Example]:
 
 
 def write_jsonl(path: Path, examples: Iterable[Example]) -> Path:
-    """An example a line."""
     with path.open("w", encoding="utf-8") as stream:
         for example in examples:
             stream.write(json.dumps(example, ensure_ascii=False) + "\n")
@@ -134,7 +137,6 @@ def read_part(task_set: TaskSet, part: Part) -> list[Example]:
 
 
 def read_conll(path: Path) -> Iterable[Example]:
-    """Sentences of tokens and tags."""
     rows: list[list[str]] = []
     for line in [*path.read_text("utf-8").split("\n"), ""]:
         if line.strip():

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bertkit.data.sentences import split_sentences
 
@@ -39,8 +40,16 @@ def read_set(data: Path, name: str) -> list[str]:
     return mixed
 
 
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    text = read_gzip(path) if path.suffix == ".gz" else path.read_text("utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def read_gzip(path: Path) -> str:
+    return gzip.decompress(path.read_bytes()).decode("utf-8")
+
+
 def read_reviews(data: Path) -> list[str]:
-    """SST-2's training sentences."""
     with (data / "tasks" / "sst2" / "train.csv").open(newline="", encoding="utf-8") as stream:
         return [row["text"] for row in csv.DictReader(stream)]
 
@@ -56,7 +65,7 @@ def read_squad(data: Path) -> Iterator[str]:
 def read_news(data: Path) -> Iterator[str]:
     """News documents, each as one line."""
     for path in sorted((data / "corpus" / "news").glob("*.txt.gz")):
-        for document in gzip.decompress(path.read_bytes()).decode("utf-8").split("\n\n"):
+        for document in read_gzip(path).split("\n\n"):
             yield " ".join(document.split())
 
 

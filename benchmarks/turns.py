@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -29,7 +29,6 @@ def order_turn(names: Sequence[str], number: int) -> list[str]:
 
 
 def measure(run: Callable[[], object]) -> float:
-    """Seconds of a run, with what it left a GPU to do."""
     wait_for_gpu()
     started = time.perf_counter()
     run()
@@ -38,7 +37,6 @@ def measure(run: Callable[[], object]) -> float:
 
 
 def wait_for_gpu() -> None:
-    """Wait until a GPU, where one is in use, has done what was asked of it."""
     import torch
 
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -56,15 +54,56 @@ def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 1) -> 
 
 def summarize(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
     """How many times as fast as theirs ours is: the median of the rounds, least and greatest."""
-    ratios = [other / one for one, other in zip(ours, theirs, strict=True)]
-    return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
+    return spread([other / one for one, other in zip(ours, theirs, strict=True)], "ratio")
+
+
+def spread(values: Sequence[float], middle: str = "median") -> dict[str, float]:
+    return {middle: statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def compare_rates(
+    seconds: Mapping[str, Sequence[float]],
+    amount: float,
+    unit: str,
+    ours: Sequence[str],
+    peers: Sequence[str],
+) -> dict[str, Any]:
+    """The median speed of each side in units a second, and ours beside each peer.
+
+    Args:
+        seconds: of each side in each round.
+        amount: what a side does in a round, in units.
+        unit: what is counted, in the plural.
+        ours: sides of bertkit.
+        peers: sides that these are compared with.
+    """
+    return {
+        f"{unit}_per_second": {
+            name: amount / statistics.median(values) for name, values in seconds.items()
+        },
+        "ratios": {
+            name: {peer: summarize(seconds[name], seconds[peer]) for peer in peers if peer != name}
+            for name in ours
+        },
+    }
+
+
+def describe_rates(label: str, result: Mapping[str, Any], unit: str) -> Iterator[str]:
+    """What `compare_rates` found as lines of a table, a side a row."""
+    for name, speed in result[f"{unit}_per_second"].items():
+        ratios = result["ratios"].get(name, {}).values()
+        num_peers = max(map(len, result["ratios"].values()))
+        cells = [show_ratio(one) for one in ratios] or ["–"] * num_peers
+        yield format_row(label, name, f"{speed:,.1f} {unit}/s", *cells)
 
 
 def begin_table(*titles: str) -> str:
-    """The first two lines of a Markdown table."""
-    return f"| {' | '.join(titles)} |\n| {' | '.join('---' for _ in titles)} |"
+    return f"{format_row(*titles)}\n{format_row(*('---' for _ in titles))}"
+
+
+def format_row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def show_ratio(summary: Mapping[str, Any]) -> str:
-    """A ratio as a cell of a table."""
     return f"{summary['ratio']:.2f} × ({summary['low']:.2f}–{summary['high']:.2f})"

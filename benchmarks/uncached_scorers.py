@@ -27,16 +27,13 @@ class UncachedPromptSequences:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Return the scores of each row's next token."""
         batch = pack_rows(self._rows)
         return self._model.next_scores(batch, batch.last_tokens).float()
 
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep the given rows only."""
         self._rows = [self._rows[row] for row in rows.tolist()]
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Append one token to each row."""
         self._rows = [
             torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
         ]
@@ -60,7 +57,6 @@ class UncachedSourceSequences:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Return the scores of each row's next token."""
         batch = pack_rows(self._rows)
         tokens = self._model.decoder(batch, self._memory).index_select(0, batch.last_tokens)
         words = self._model.decoder.embeddings.word.weight
@@ -69,7 +65,6 @@ class UncachedSourceSequences:
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep the given rows, and the encoder outputs that they attend to."""
         kept = find_sources(rows, len(self._rows), self._num_sources)
         if kept is not None:
             self._memory.select(kept)
@@ -77,14 +72,12 @@ class UncachedSourceSequences:
         self._rows = [self._rows[row] for row in rows.tolist()]
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Append one token to each row."""
         self._rows = [
             torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
         ]
 
 
 def pack_rows(rows: list[Tensor]) -> PackedBatch:
-    """Pack rows of token ids into one batch."""
     ids = torch.cat(rows)
     lengths = tuple(map(len, rows))
     places = torch.cat([torch.arange(length, device=ids.device) for length in lengths])

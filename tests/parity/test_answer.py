@@ -15,6 +15,7 @@ from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import TaskBatch, pack_sequences
+from bertkit.tasks.saved import list_scorer_files
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -162,7 +163,7 @@ def test_windows_and_n_best_are_googles_in_1000_random_cases():
             everywhere, _ = google_n_best(features, example.context, rows, wide)
             assert answer.best.text == next(one["text"] for one in everywhere if one["text"])
             continue
-        files = task.prediction_files([example], [answer])
+        files = list_scorer_files(task, [example], [answer])
         listed = files["nbest_predictions.json"]["an id"]
         assert [one.pop("probability") for one in listed] == pytest.approx(
             [one.pop("probability") for one in expected]

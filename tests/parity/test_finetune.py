@@ -260,7 +260,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
     ]
     assert f"library_name: {library}\n" in (output / "README.md").read_text()
     if library == "transformers":
-        theirs = compute(case, output, encoded, row=predictor.task.row)
+        theirs = compute(case, output, encoded, scored=predictor.task.scored)
         for one, other in zip(ours, theirs, strict=True):
             assert_close(one, other)
         return

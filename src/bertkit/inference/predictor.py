@@ -58,7 +58,7 @@ def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> Predictio
         tokens=sum(one.num_tokens for one in encoded),
         empty=sum(map(is_empty, encoded)),
         truncated=sum(one.is_cut for one in encoded),
-        windowed=sum(task.sequence == "window" and len(one.sequences) > 1 for one in encoded),
+        windowed=sum(task.scored != "choice" and len(one.sequences) > 1 for one in encoded),
     )
 
 
@@ -175,7 +175,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
 
     def divide(self, encoded: EncodedExamples[Example]) -> Iterator[EncodedExamples[Example]]:
         """Divide a window of examples if labels are very many."""
-        for part in cut_by_scores(encoded.encoded, len(self.task.labels), row=self.task.row):
+        for part in cut_by_scores(encoded.encoded, len(self.task.labels), scored=self.task.scored):
             chosen = slice(part.start, part.stop)
             yield EncodedExamples(encoded.examples[chosen], encoded.encoded[chosen])
 
@@ -184,20 +184,15 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         return compute_logits(
             self._compute,
             encoded.encoded,
-            row=self.task.row,
+            scored=self.task.scored,
             tokens_per_batch=self.engine.tokens_per_batch,
         )
 
     def decode_window(
-        self,
-        encoded: EncodedExamples[Example],
-        computed: Sequence[Logits],
-        *,
-        in_brief: bool = False,
+        self, encoded: EncodedExamples[Example], computed: Sequence[Logits]
     ) -> Iterator[Prediction]:
-        """Decode the examples of a window; `in_brief` as in `Task.decode_in_brief`."""
-        decode = self.task.decode_in_brief if in_brief else self.task.decode
-        return map(decode, encoded.examples, encoded.encoded, computed)
+        """Decode the examples of a window."""
+        return map(self.task.decode, encoded.examples, encoded.encoded, computed)
 
     def count(self, encoded: EncodedExamples[Example], computed: object) -> PredictionCounts:
         """Count the examples of a window."""

@@ -104,9 +104,9 @@ def predict_with_heads(
     if has_pairs and encoded.pair is not None:
         predictions.insert(1 if masked else 0, _predict_pair(inspected, encoded, states[-1]))
     task = inspected.task
-    if task is not None and task.head_output in BY_OUTPUT:
+    if task is not None and task.name in BY_TASK:
         scores = head_scores(inspected, encoded, states)
-        predictions += filter(None, [BY_OUTPUT[task.head_output](task, encoded, scores)])
+        predictions += filter(None, [BY_TASK[task.name](task, encoded, scores)])
     return tuple(predictions)
 
 
@@ -236,8 +236,9 @@ def _predict_answer(
     )
 
 
-BY_OUTPUT: dict[str | None, Callable[[Task[Any, Any], EncodedText, Scores], HeadPrediction | None]]
-BY_OUTPUT = {"labels": _predict_labels, "tags": _predict_tags, "span": _predict_answer}
+BY_TASK: dict[str, Callable[[Task[Any, Any], EncodedText, Scores], HeadPrediction | None]]
+BY_TASK = {"classify": _predict_labels, "tag": _predict_tags, "answer": _predict_answer}
+NUMBER_TASKS = {"regress", "choose"}  # whose head gives a text one number
 
 
 TOP_CHOICES = 5
@@ -294,7 +295,7 @@ def find_outcome(inspected: InspectedModel, encoded: EncodedText) -> Outcome:
     states = list(inspected.model.encoder.hidden_states(batch))
     check_finite(states[-1], f"{inspected.name} gives hidden states")
     number = None
-    if inspected.task is not None and inspected.task.head_output == "number":
+    if inspected.task is not None and inspected.task.name in NUMBER_TASKS:
         number = head_scores(inspected, encoded, states).flatten()[0]
     return Outcome(states[-1].float(), predict_with_heads(inspected, encoded, states), number)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, overload
+from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from bertkit.models.bert.fine_tuning import Scored
 from bertkit.nn.packing import PackedBatch, plan_batches
 
 IGNORED_LABEL = -100
@@ -205,12 +206,12 @@ def compute_logits(
     compute: Compute,
     encoded: Sequence[Encoded],
     *,
-    row: Literal["sequence", "token"],
+    scored: Scored,
     tokens_per_batch: int,
 ) -> list[Logits]:
     """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order."""
     sequences = [sequence for one in encoded for sequence in one.sequences]
-    by_sequence = _compute_sequences(compute, sequences, row, tokens_per_batch)
+    by_sequence = _compute_sequences(compute, sequences, scored, tokens_per_batch)
     stops = list(accumulate(len(one.sequences) for one in encoded))
     starts = [0, *stops[:-1]]
     return [
@@ -223,7 +224,7 @@ def cut_by_scores(
     encoded: Sequence[Encoded],
     num_labels: int,
     *,
-    row: Literal["sequence", "token"],
+    scored: Scored,
     most: int | None = None,
 ) -> list[range]:
     """Split examples into ranges whose logits fit in memory; one range unless labels are very many.
@@ -234,7 +235,7 @@ def cut_by_scores(
     most = MAX_SCORES if most is None else most
     parts, start, size = [], 0, 0
     for number, one in enumerate(encoded):
-        added = num_labels * (one.num_tokens if row == "token" else len(one.sequences))
+        added = num_labels * (one.num_tokens if scored == "token" else len(one.sequences))
         if number > start and size + added > most:
             parts.append(range(start, number))
             start, size = number, 0
@@ -246,7 +247,7 @@ def cut_by_scores(
 def _compute_sequences(
     compute: Compute,
     sequences: Sequence[TokenSequence],
-    row: Literal["sequence", "token"],
+    scored: Scored,
     tokens_per_batch: int,
 ) -> dict[int, Logits]:
     """Compute the logits of each sequence, by its index."""
@@ -255,7 +256,7 @@ def _compute_sequences(
     for chosen in plan_batches(lengths, tokens_per_batch):
         batch = pack_sequences([sequences[index] for index in chosen])
         rows: npt.NDArray[Any] = compute(batch).float().cpu().numpy()
-        sizes = batch.lengths if row == "token" else (1,) * len(chosen)
+        sizes = batch.lengths if scored == "token" else (1,) * len(chosen)
         parts = np.split(rows, list(accumulate(sizes))[:-1])
         found.update(zip(chosen, parts, strict=True))
     return found

@@ -1,5 +1,6 @@
 """`task.json`: the task of a model folder, its settings and fitted numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tokenization.folder import read_max_length
 
 # Tasks of model folders without a task.json, as other tools write them.
@@ -48,6 +49,22 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
     return {TASK_FILE: saved.save(folder / TASK_FILE)}
 
 
+def list_scorer_files(
+    task: Task[Any, Any], examples: Sequence[Any], predictions: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the files for official scorers by name; none of which no prediction says anything."""
+    rows = list(zip(examples, predictions, strict=True))
+    files = {
+        name: {example.identity: read(prediction) for example, prediction in rows}
+        for name, read in task.scorer_files.items()
+    }
+    return {
+        name: content
+        for name, content in files.items()
+        if any(value is not None for value in content.values())
+    }
+
+
 def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
     """Load the task of a model folder, including folders written by other tools."""
     path = source = folder / TASK_FILE
@@ -67,6 +84,9 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         raise CheckpointError(
             f"{path}: there is no task {saved.task!r:.40}; there are {', '.join(TASKS)}"
         )
+    if not saved.numbers.get(TEMPERATURE, 1.0) > 0.0:
+        temperature = saved.numbers[TEMPERATURE]
+        raise CheckpointError(f"{path}: the temperature is {temperature}, and must be above 0")
     entry = TASKS[saved.task]
     settings = validate(entry.settings, saved.settings, str(source))
     return entry.load().from_config(settings, config, saved.numbers)

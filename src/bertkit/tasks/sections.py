@@ -10,8 +10,8 @@ from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, Reliabili
 from bertkit.reports.mistakes import MarkedText, MistakeRow, Mistakes
 from bertkit.reports.report import Callout, Charts, Folded, Section, Table
 from bertkit.reports.text import Cell, MetricCell, format_metric
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.metrics.calibration import NUM_BINS, find_reliability
-from bertkit.tasks.task import Evaluation
 
 # Metrics by their names as people write them.
 NAMES = {

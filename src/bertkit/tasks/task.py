@@ -6,11 +6,10 @@ predictors and recipes work with every task through these two.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
-import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -19,76 +18,17 @@ from torch import Tensor
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.fine_tuning import FineTunedBert, Scored
 from bertkit.reports.notebook import Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
-from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
-from bertkit.tasks.settings import PoolingName
+from bertkit.tasks.evaluation import TaskScoring
+from bertkit.tasks.settings import TextSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
-MAX_MISTAKES = 100
-MISTAKE_CHARS = 5000  # shown of a mistake's text
-CALIBRATION = "calibration_error"  # key in `metrics`
 
-
-@dataclass(frozen=True)
-class Mistake:
-    """A wrong prediction, or one with a large error."""
-
-    place: str  # file and line of the example
-    text: str
-    expected: str
-    predicted: str
-    badness: float  # size of the error; larger is worse
-    confidence: float | None = None  # the model's probability of the prediction
-
-
-def rank_mistakes(badness: npt.NDArray[Any]) -> list[int]:
-    """Return the indexes of the values above 0, at most `MAX_MISTAKES`, the largest first."""
-    worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES]
-    numbers: list[int] = worst[badness[worst] > 0].tolist()
-    return numbers
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The evaluation of a set of predictions."""
-
-    metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # of the bootstrap
-    labels: tuple[str, ...] = ()  # of the confusion matrix; empty if there is none
-    confusion: dict[tuple[int, int], int] | None = None  # (true, predicted) label ids → count
-    confidences: npt.NDArray[np.float64] | None = None  # of each prediction, from 0 to 1
-    is_right: npt.NDArray[np.bool_] | None = None
-    calibration: CalibrationError | None = None
-    mistakes: tuple[Mistake, ...] = ()  # the worst first
-    warnings: tuple[str, ...] = ()
-
-
-def calibrate(evaluation: Evaluation) -> Evaluation:
-    """Add the calibration error, if the evaluation has confidences."""
-    confidences, is_right = evaluation.confidences, evaluation.is_right
-    if confidences is None or is_right is None or not len(confidences):
-        return evaluation
-    return replace(evaluation, calibration=measure_calibration(confidences, is_right))
-
-
-def tell_calibration(evaluation: Evaluation) -> Evaluation:
-    """Add the calibration error, to the metrics as well."""
-    evaluation = calibrate(evaluation)
-    found = evaluation.calibration
-    if found is None:
-        return evaluation
-    intervals = dict(evaluation.intervals)
-    if found.low is not None and found.high is not None:
-        intervals[CALIBRATION] = (found.low, found.high)
-    metrics = {**evaluation.metrics, CALIBRATION: found.value}
-    return replace(evaluation, metrics=metrics, intervals=intervals)
-
-
-def score_tokens(logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> Scores:
-    """Compute the cross-entropy over the tokens that have a label."""
+def score_rows(logits: Float[Tensor, "rows labels"], batch: TaskBatch) -> Scores:
+    """Compute the cross-entropy over the rows that have a label."""
     scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
     loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
     hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
@@ -185,13 +125,9 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]
     model_kind: ClassVar[type[FineTunedBert]]
-    row: ClassVar[Literal["sequence", "token"]]  # whether each sequence or token has logits
-    sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences
-    # What the head's logits mean, for `interpret`; None if one text alone has no prediction.
-    head_output: ClassVar[Literal["labels", "tags", "span", "number"] | None]
-    is_pooled: ClassVar[bool] = False  # whether the head may read pooled tokens instead of [CLS]
     needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
-    scorer_files: ClassVar[tuple[str, ...]] = ()  # file names `prediction_files` may return
+    # Files for official scorers, by name: what each has of a prediction, by the example's identity.
+    scorer_files: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
 
     @property
     def temperature(self) -> float:
@@ -199,10 +135,14 @@ class Task(ABC, Generic[Example, Prediction]):
         return self.numbers.get(TEMPERATURE, 1.0)
 
     @property
-    def pooling(self) -> PoolingName | None:
-        """How tokens are pooled for the head; None where that isn't set."""
-        pooling: PoolingName | None = self.settings.pooling if self.is_pooled else None
-        return pooling
+    def reads_texts(self) -> bool:
+        """Whether examples are texts or pairs, whose tokens may be pooled for the head."""
+        return isinstance(self.settings, TextSettings)
+
+    @property
+    def scored(self) -> Scored:
+        """What has a row of logits."""
+        return self.model_kind.scored
 
     @property
     @abstractmethod
@@ -210,14 +150,16 @@ class Task(ABC, Generic[Example, Prediction]):
         """Name of the metric that selects the best epoch; higher is better."""
 
     @classmethod
-    @abstractmethod
     def from_examples(cls, settings: Any, examples: Sequence[Example]) -> Self:
         """Build the task for training examples; InputError if nothing can be learned from them."""
+        del examples
+        return cls(settings)
 
     @classmethod
-    @abstractmethod
     def from_config(cls, settings: Any, config: BertConfig, numbers: Mapping[str, float]) -> Self:
         """Build the task of a trained model; CheckpointError if it is a model of another task."""
+        del config
+        return cls(settings, numbers=numbers)
 
     @property
     def config_changes(self) -> dict[str, Any]:
@@ -230,9 +172,14 @@ class Task(ABC, Generic[Example, Prediction]):
         example: Example = kind.from_value(value, place, self.settings)
         return example
 
-    def check_number(self, num_examples: int) -> None:
-        """Raise InputError if predictions for so many examples don't fit in memory."""
+    def for_evaluation(self, num_examples: int) -> Self:
+        """Return the task whose predictions for so many examples fit in memory together.
+
+        It is an InputError if they can't. If there are very many labels, predictions of a
+        classifier then have only the likeliest probabilities.
+        """
         del num_examples
+        return self
 
     @abstractmethod
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoded]:
@@ -246,24 +193,17 @@ class Task(ABC, Generic[Example, Prediction]):
     def decode(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
         """Decode logits to a prediction."""
 
-    def decode_in_brief(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
-        """Decode for an evaluation, which keeps the predictions of all examples in memory.
-
-        If there are very many labels, only the probabilities of the likeliest are kept.
-        """
-        return self.decode(example, encoded, logits)
-
     @abstractmethod
+    def score(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> TaskScoring[Example, Prediction]:
+        """Compare predictions with the answers of their examples."""
+
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, float]:
         """Compute the metrics only, after each epoch; `metric` is among them."""
-
-    @abstractmethod
-    def evaluate(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> Evaluation:
-        """Compute the full evaluation, once at the end."""
+        return dict(self.score(examples, predictions).metrics)
 
     def spell(self, label: str) -> str:
         """Return a label of an example as `labels` would spell it."""
@@ -276,13 +216,6 @@ class Task(ABC, Generic[Example, Prediction]):
         """
         del examples
         return []
-
-    def prediction_files(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> dict[str, Any]:
-        """Return the files for official scorers: JSON contents by file name."""
-        del examples, predictions
-        return {}
 
     def fit_numbers(
         self, examples: Sequence[Example], encoded: Sequence[Encoded], logits: Sequence[Logits]

@@ -19,8 +19,8 @@ from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import format_percent
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Evaluation
 
 RESULT = SimpleNamespace(
     output=Path("out"),

@@ -120,8 +120,8 @@ def test_windows_and_choices_are_told_apart(classify, monkeypatch):
     whole = Classify.encode
     monkeypatch.setattr(Classify, "encode", encode_twice)
     examples = make_examples(classify, ["a cat", ""])
-    for kind, expected in (("window", 2), ("choice", 0)):
-        monkeypatch.setattr(Classify, "sequence", kind)
+    for kind, expected in (("sequence", 2), ("choice", 0)):
+        monkeypatch.setattr(Classify, "scored", kind)
         counts = PredictionCounts()
         list(classify.stream_examples(examples, counts))
         assert (counts.windowed, counts.truncated, counts.empty) == (expected, 2, 1)

@@ -73,7 +73,7 @@ def score(
 ) -> tuple[list[Encoded], list[Logits]]:
     """Examples as token ids, and what a model makes of them."""
     encoded = task.encode(examples, TOKENIZER)
-    return encoded, compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+    return encoded, compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
 
 
 def decode(

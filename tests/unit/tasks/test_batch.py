@@ -76,7 +76,7 @@ def encode(*lengths: int) -> list[Encoded]:
 
 
 @pytest.mark.parametrize(
-    ("num_labels", "row", "parts"),
+    ("num_labels", "scored", "parts"),
     [
         (0, "token", [range(4)]),
         (3, "sequence", [range(4)]),
@@ -85,9 +85,9 @@ def encode(*lengths: int) -> list[Encoded]:
         (2, "token", [range(2), range(2, 3), range(3, 4)]),
     ],
 )
-def test_very_many_labels_are_scored_in_parts(num_labels, row, parts):
-    assert cut_by_scores(encode(2, 3, 9, 1), num_labels, row=row, most=12) == parts
+def test_very_many_labels_are_scored_in_parts(num_labels, scored, parts):
+    assert cut_by_scores(encode(2, 3, 9, 1), num_labels, scored=scored, most=12) == parts
 
 
 def test_no_example_is_one_part():
-    assert cut_by_scores([], 3, row="sequence") == [range(0)]
+    assert cut_by_scores([], 3, scored="sequence") == [range(0)]

@@ -2,8 +2,8 @@
 
 from bertkit.reports.mistakes import Mistakes
 from bertkit.reports.report import Table
+from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.sections import MAX_METRICS, build_sections, list_mistakes
-from bertkit.tasks.task import Evaluation, Mistake
 
 
 def test_places_are_told_without_the_folders():

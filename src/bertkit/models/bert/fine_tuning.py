@@ -7,7 +7,7 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
@@ -20,12 +20,16 @@ from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 
+# A choice is a sequence, one of several that one example has.
+Scored = Literal["sequence", "token", "choice"]
+
 
 class FineTunedBert(PretrainedBert):
     """Base of the models below: an encoder, and a head on its hidden states."""
 
     may_be_causal = True
     encoder: BertEncoder
+    scored: ClassVar[Scored]  # what has a row of logits
     dropout: Dropout
     classifier: nn.Linear
 
@@ -116,12 +120,16 @@ class PooledBert(FineTunedBert):
 class BertForSequenceClassification(PooledBert):
     """Sequence classification: `config.num_labels` logits for each sequence, from its C."""
 
+    scored = "sequence"
+
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, config.num_labels)
 
 
 class BertForTokenClassification(FineTunedBert):
     """Token classification: `config.num_labels` logits for each token, from its T_i."""
+
+    scored = "token"
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -150,6 +158,8 @@ class BertForQuestionAnswering(FineTunedBert):
     Raises:
         SettingsError: `num_labels` isn't 2.
     """
+
+    scored = "token"
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -180,6 +190,8 @@ class BertForQuestionAnswering(FineTunedBert):
 
 class BertForMultipleChoice(PooledBert):
     """Multiple choice: one logit for each choice, from the C of context and choice together."""
+
+    scored = "choice"
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, num_scores=1)

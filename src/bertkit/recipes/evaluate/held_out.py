@@ -15,9 +15,9 @@ from bertkit.recipes.pretrain.job import evaluate_words, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
 from bertkit.reports.text import format_metric, format_percent, show
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
-from bertkit.tasks.task import Evaluation
 
 MAX_COLUMNS = 8  # of a confusion matrix that fits a terminal
 NAME_COLUMNS, TEXT_COLUMNS = 12, 160

@@ -30,10 +30,12 @@ from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.notebook import show_metrics
 from bertkit.reports.report import Report, write_report
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.sections import CHANCE, build_sections, show_chance, state_finding
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Evaluation, Task
+from bertkit.tasks.task import Task
 from bertkit.training.lifecycle import METRICS_FILE
 
 
@@ -91,11 +93,10 @@ def evaluate(
     predictor = model.load()
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))
-    task.check_number(len(found.examples))
     counted, predictions = predict_all(predictor, found.examples)
     counts = count_set(task, found, counted)
     check_labels(task, found, counts)
-    evaluation = task.evaluate(found.examples, predictions)
+    evaluation = task.score(found.examples, predictions).evaluate()
     name = task.name if isinstance(model.model, Predictor) else str(model.model)
     return EvaluateResult(name, task, found, counts, predictions, evaluation)
 
@@ -105,10 +106,11 @@ def predict_all(
 ) -> tuple[PredictionCounts, list[Any]]:
     """Predict all examples; return statistics of the examples, and predictions in their order."""
     counts = PredictionCounts()
+    decode = predictor.task.for_evaluation(len(examples)).decode
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:
         for window in predictor.stream_windows(examples, counts):
-            predictions += predictor.decode_window(*window, in_brief=True)
+            predictions += map(decode, *window.encoded, window.computed)
             progress.advance(len(window.encoded))
     return counts, predictions
 
@@ -143,9 +145,8 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     )
     with durable_file(output / ANSWERS_FILE) as file:
         write_jsonl(file, answers)
-    for name, content in result.task.prediction_files(
-        result.found.examples, result.predictions
-    ).items():
+    found, predictions = result.found, result.predictions
+    for name, content in list_scorer_files(result.task, found.examples, predictions).items():
         write_json(output / name, content)
     number, metric = result.counts.num_examples, result.task.metric
     where = f"{pluralize(number, 'row')} of {result.counts.name}"

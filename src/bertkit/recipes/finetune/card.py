@@ -58,7 +58,7 @@ class FineTuningFacts(ModelFacts):
     def pools_last(self) -> bool:
         """Whether the last token represents the text, as a left-to-right model requires."""
         is_causal = bool(self.record.model.get("is_decoder"))
-        return is_causal and self.final.task.row == "sequence"
+        return is_causal and self.final.task.scored != "token"
 
     @property
     def has_picture(self) -> bool:

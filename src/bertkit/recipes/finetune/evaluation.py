@@ -15,7 +15,8 @@ from bertkit.recipes.finetune.job import (
 )
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.batch import Encoded, Logits
-from bertkit.tasks.task import Evaluation, Task
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.task import Task
 from bertkit.training.device import mixed_precision
 
 Metrics = dict[str, float]
@@ -37,8 +38,8 @@ def evaluate_model(context: FineTuningContext) -> FinalEvaluation:
     plain, examples = context.task, context.data.dev.examples
     with mixed_precision(context.machine.device, context.machine.precision):
         task, predictions, unscaled = answer_held_out(context)
-    evaluation = task.evaluate(examples, predictions)
-    before = plain.evaluate(examples, unscaled) if unscaled else None
+    evaluation = task.score(examples, predictions).evaluate()
+    before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(context)
     warnings = [find_only_label(context.counts["dev"])]
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
@@ -78,7 +79,7 @@ def measure_baseline(context: FineTuningContext) -> Metrics:
         return {}
     odds = _log_odds(task.labels, context.counts["train"])
     examples, encoded = context.data.dev.examples, context.dev
-    if task.row == "sequence":  # all texts have the same scores and thus the same prediction
+    if task.scored == "sequence":  # all texts have the same scores and thus the same prediction
         predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
     else:
         logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)

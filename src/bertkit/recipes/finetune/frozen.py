@@ -221,7 +221,7 @@ def head_logits(context: FineTuningContext, states: StateFile, part: range) -> l
         chosen = [context.dev[number] for number in numbers]
         rows, tokens = states.read(numbers)
         logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
-        is_token = context.task.row == "token"
+        is_token = context.task.scored == "token"
         sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]
         found += np.split(logits, list(accumulate(sizes))[:-1])
     return found
@@ -352,7 +352,7 @@ class HeadSolver:
         rows = torch.from_numpy(self.states.rows[part.rows]).to(self.device)
         logits = F.linear(rows, *self._unscale(solution))
         task = self.context.task
-        scores = task.loss(logits[:, 0] if task.sequence == "choice" else logits, part.batch)
+        scores = task.loss(logits[:, 0] if task.scored == "choice" else logits, part.batch)
         return torch.stack(list(scores.losses.values())).sum()
 
     def _unscale(self, solution: Solution) -> tuple[Tensor, Tensor]:

@@ -168,7 +168,7 @@ def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[Tas
 def cut_held_out(context: FineTuningContext) -> list[range]:
     """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
     task = context.task
-    return cut_by_scores(context.dev, len(task.labels), row=task.row)
+    return cut_by_scores(context.dev, len(task.labels), scored=task.scored)
 
 
 def held_out_logits(context: FineTuningContext, part: range | None = None) -> list[Logits]:
@@ -177,7 +177,7 @@ def held_out_logits(context: FineTuningContext, part: range | None = None) -> li
     return compute_logits(
         lambda batch: model.scores(batch.to(device)),
         context.dev if part is None else [context.dev[number] for number in part],
-        row=context.task.row,
+        scored=context.task.scored,
         tokens_per_batch=TOKENS_PER_BATCH[device.type],
     )
 
@@ -205,8 +205,8 @@ def decode_all(
     logits: Iterable[Logits],
 ) -> list[Any]:
     """Decode the prediction for each example, in the compact form that evaluations keep."""
-    rows = zip(examples, encoded, logits, strict=True)
-    return [task.decode_in_brief(example, one, scores) for example, one, scores in rows]
+    decode = task.for_evaluation(len(examples)).decode
+    return [decode(*row) for row in zip(examples, encoded, logits, strict=True)]
 
 
 def sum_loss(

@@ -11,7 +11,7 @@ from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig, check_names
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
-from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.examples import (
     FineTuningData,
@@ -42,12 +42,12 @@ def open_pretrained(
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name, revision=revision)
     pooling: PoolingName = "cls"
-    if task.is_pooled and settings.features != "bilstm":
-        pooling = task.pooling or find_pooling(opened)
-    elif task.pooling not in {None, "cls"}:
+    asked: PoolingName | None = task.settings.pooling if task.reads_texts else "cls"
+    if settings.features != "bilstm":
+        pooling = asked or find_pooling(opened)
+    elif asked not in {None, "cls"}:
         raise SettingsError(
-            f"--features bilstm joins the ends of its two directions: leave out --pooling"
-            f" {task.pooling}"
+            f"--features bilstm joins the ends of its two directions: leave out --pooling {asked}"
         )
     head = describe_head(task, settings, pooling)
     opened = opened.change(**task.config_changes, **dropout_rates(settings), **head)
@@ -104,11 +104,10 @@ def describe_head(
     has_own_layers = settings.features == "bilstm" or settings.feature_layers != "last"
     if not has_own_layers and pooling == "cls":
         return {}
-    is_choice = task.model_kind is BertForMultipleChoice
     head = FeatureHead(
         layers=settings.feature_layers,
         lstm_hidden=settings.lstm_hidden if settings.features == "bilstm" else None,
-        scores="choice" if is_choice else task.row,
+        scores=task.scored,
         pooling=pooling,
     )
     return {
@@ -182,7 +181,7 @@ def read_task(
         announce("--dev is the training data: metrics on it say nothing about other texts")
     task = _begin_task(kind, data, task_settings, has_dev=has_dev)
     check_names(task.labels)
-    task.check_number(len(data.dev.examples))
+    task.for_evaluation(len(data.dev.examples))  # fails now, not after training
     return task, data
 
 

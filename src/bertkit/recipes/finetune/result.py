@@ -19,8 +19,9 @@ from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.metrics.calibration import CalibrationError
-from bertkit.tasks.saved import save_task
+from bertkit.tasks.saved import list_scorer_files, save_task
 from bertkit.tasks.sections import (
     CHANCE,
     build_sections,
@@ -29,7 +30,6 @@ from bertkit.tasks.sections import (
     show_name,
     state_finding,
 )
-from bertkit.tasks.task import Evaluation
 from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import (
     FinishedRecord,
@@ -181,7 +181,7 @@ def write_model(
         write_picture(output / PICTURE_FILE, matrix)
     history = TrainingHistory.from_rows(read_log(run.log_path))
     write_descriptions(output, build_page(facts, history), build_card(facts))
-    found = final.task.prediction_files(context.data.dev.examples, final.predictions)
+    found = list_scorer_files(final.task, context.data.dev.examples, final.predictions)
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)

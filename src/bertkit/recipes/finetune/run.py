@@ -187,7 +187,7 @@ def build_context(
         model=model.to(machine.device),
         machine=machine,
         has_solved_head=settings.features == "linear"
-        or (settings.features is None and is_sentence_encoder and prepared.task.is_pooled),
+        or (settings.features is None and is_sentence_encoder and prepared.task.reads_texts),
     )
 
 

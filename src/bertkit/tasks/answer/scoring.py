@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,8 +14,8 @@ from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, Windows
 from bertkit.tasks.batch import Logits
+from bertkit.tasks.evaluation import Flags, Mistake, Numbers, Statistic, TaskScoring
 from bertkit.tasks.metrics.classification import weighted_mean
-from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.metrics.texts import (
     AnswerScores,
     SquadVersion,
@@ -24,7 +24,7 @@ from bertkit.tasks.metrics.texts import (
     total_squad_1,
     total_squad_2,
 )
-from bertkit.tasks.task import Evaluation, Mistake, TaskPrediction, rank_mistakes
+from bertkit.tasks.task import TaskPrediction
 
 MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
@@ -218,33 +218,86 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
     return float(lowest + above) / 2
 
 
-def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dict[str, float]:
-    """Compute metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0."""
-    scores, version = _score(examples, answers)
-    if version == "1.1":
-        totals = total_squad_1(scores)
-    else:
-        totals = total_squad_2(scores, list_answerable(examples))
-    return {
-        name: value / PERCENT for name, value in totals.items() if not name.endswith(COUNT_ENDING)
-    }
+class AnswerScoring(TaskScoring[AnswerExample, Answer]):
+    """Metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0."""
 
+    @cached_property
+    def version(self) -> SquadVersion:
+        """SQuAD 2.0 if a question has no answer, or may be given none."""
+        may_be_null = any(answer.null_odds is not None for answer in self.predictions)
+        return "2.0" if may_be_null or not list_answerable(self.examples).all() else "1.1"
 
-def evaluate(examples: Sequence[AnswerExample], predictions: Sequence[Answer]) -> Evaluation:
-    """Compute metrics, their intervals over questions, and the most confident mistakes."""
-    scores, version = _score(examples, predictions)
-    columns = {"exact_match" if version == "1.1" else "exact": scores.exact, "f1": scores.f1}
-    return Evaluation(
-        metrics=measure(examples, predictions),
-        intervals={
-            name: bootstrap_interval(partial(weighted_mean, values), len(values))
-            for name, values in columns.items()
-        },
-        confidences=np.array([answer.probability for answer in predictions]),
-        is_right=scores.exact == 1.0,
-        mistakes=_list_mistakes(examples, predictions, scores.f1),
-        warnings=_list_warnings(examples, predictions),
-    )
+    @cached_property
+    def scores(self) -> AnswerScores:
+        """Exact match and F1 of each question."""
+        texts = [answer.text for answer in self.predictions]
+        return score_answers(texts, _gold_texts(self.examples), self.version)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Exact match and F1, over all questions and over those with and without an answer."""
+        if self.version == "1.1":
+            totals = total_squad_1(self.scores)
+        else:
+            totals = total_squad_2(self.scores, list_answerable(self.examples))
+        return {
+            name: value / PERCENT
+            for name, value in totals.items()
+            if not name.endswith(COUNT_ENDING)
+        }
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """Exact match and F1 of weighted questions."""
+        exact = "exact_match" if self.version == "1.1" else "exact"
+        return {
+            exact: partial(weighted_mean, self.scores.exact),
+            "f1": partial(weighted_mean, self.scores.f1),
+        }
+
+    @property
+    def confidences(self) -> Numbers:
+        """The probabilities of the answers."""
+        return np.array([answer.probability for answer in self.predictions])
+
+    @property
+    def is_right(self) -> Flags:
+        """Whether each answer is exactly a true one."""
+        flags: Flags = self.scores.exact == 1.0
+        return flags
+
+    @property
+    def badness(self) -> Numbers:
+        """What is wrong of each answer, times its probability."""
+        return (1.0 - self.scores.f1) * self.confidences
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a wrong answer."""
+        example, answer = self.examples[number], self.predictions[number]
+        golds = dict.fromkeys(gold.text for gold in example.answers or ())
+        return Mistake(
+            place=example.place,
+            text=f"{example.question} \N{EM DASH} {_excerpt(example, answer)}",
+            expected=" | ".join(golds) or NO_ANSWER,
+            predicted=answer.text or NO_ANSWER,
+            badness=badness,
+            confidence=answer.probability,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if the model can't decline to answer where it should, or always declines."""
+        warnings = []
+        num_impossible = int((~list_answerable(self.examples)).sum())
+        if num_impossible and all(answer.null_odds is None for answer in self.predictions):
+            warnings.append(
+                f"{num_impossible:,} of {len(self.examples):,} questions have no answer, and this"
+                " model, trained by the rules of SQuAD 1.1, answers every question"
+            )
+        some_answer = num_impossible < len(self.examples)
+        if some_answer and all(answer.is_null for answer in self.predictions):
+            warnings.append("every prediction is that there is no answer")
+        return tuple(warnings)
 
 
 def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
@@ -252,41 +305,8 @@ def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
     return np.array([bool(example.answers) for example in examples])
 
 
-def _score(
-    examples: Sequence[AnswerExample], answers: Sequence[Answer]
-) -> tuple[AnswerScores, SquadVersion]:
-    """Score by the rules of SQuAD 2.0 if a question has no answer, or may be given none."""
-    may_be_null = any(answer.null_odds is not None for answer in answers)
-    is_new = may_be_null or not list_answerable(examples).all()
-    version: SquadVersion = "2.0" if is_new else "1.1"
-    texts = [answer.text for answer in answers]
-    return score_answers(texts, _gold_texts(examples), version), version
-
-
 def _gold_texts(examples: Sequence[AnswerExample]) -> list[list[str]]:
     return [[answer.text for answer in example.answers or ()] for example in examples]
-
-
-def _list_mistakes(
-    examples: Sequence[AnswerExample], answers: Sequence[Answer], f1: npt.NDArray[np.float64]
-) -> tuple[Mistake, ...]:
-    badness = (1.0 - f1) * np.array([answer.probability for answer in answers])
-    return tuple(
-        _describe_mistake(examples[number], answers[number], float(badness[number]))
-        for number in rank_mistakes(badness)
-    )
-
-
-def _describe_mistake(example: AnswerExample, answer: Answer, badness: float) -> Mistake:
-    golds = dict.fromkeys(gold.text for gold in example.answers or ())
-    return Mistake(
-        place=example.place,
-        text=f"{example.question} \N{EM DASH} {_excerpt(example, answer)}",
-        expected=" | ".join(golds) or NO_ANSWER,
-        predicted=answer.text or NO_ANSWER,
-        badness=badness,
-        confidence=answer.probability,
-    )
 
 
 def _excerpt(example: AnswerExample, answer: Answer) -> str:
@@ -296,16 +316,3 @@ def _excerpt(example: AnswerExample, answer: Answer) -> str:
     before = "…" if first else ""
     after = "…" if last < len(example.context) else ""
     return f"{before}{example.context[first:last]}{after}"
-
-
-def _list_warnings(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> tuple[str, ...]:
-    warnings = []
-    num_impossible = int((~list_answerable(examples)).sum())
-    if num_impossible and all(answer.null_odds is None for answer in answers):
-        warnings.append(
-            f"{num_impossible:,} of {len(examples):,} questions have no answer, and this model,"
-            " trained by the rules of SQuAD 1.1, answers every question"
-        )
-    if num_impossible < len(examples) and all(answer.is_null for answer in answers):
-        warnings.append("every prediction is that there is no answer")
-    return tuple(warnings)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,15 +25,13 @@ from bertkit.tasks.answer.examples import (
     find_tokens,
     label_windows,
 )
-from bertkit.tasks.answer.scoring import Answer, find_answer
+from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
 NULL_THRESHOLD = "null_threshold"
-PREDICTIONS_FILE, N_BEST_FILE = "predictions.json", "nbest_predictions.json"
-ODDS_FILE = "null_odds.json"
 N_BEST_KEYS = ("text", "probability", "start_logit", "end_logit")  # of google-research/bert
 DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 
@@ -45,14 +43,18 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     name: ClassVar = "answer"
     example_kind: ClassVar = AnswerExample
     model_kind: ClassVar = BertForQuestionAnswering
-    row: ClassVar[Literal["sequence", "token"]] = "token"
-    head_output: ClassVar = "span"
-    scorer_files: ClassVar = (PREDICTIONS_FILE, N_BEST_FILE, ODDS_FILE)
+    scorer_files: ClassVar = {  # as google-research/bert writes them
+        "predictions.json": lambda answer: answer.text,
+        "nbest_predictions.json": lambda answer: [
+            {name: getattr(one, name) for name in N_BEST_KEYS} for one in answer.n_best
+        ],
+        "null_odds.json": lambda answer: answer.null_odds,
+    }
     metric: ClassVar = "f1"
     config_changes: ClassVar = {"num_labels": 2}  # start and end
 
     list_warnings = staticmethod(records.list_warnings)
-    evaluate = staticmethod(scoring.evaluate)
+    score = AnswerScoring
 
     @classmethod
     def from_examples(cls, settings: AnswerSettings, examples: Sequence[AnswerExample]) -> Self:
@@ -144,7 +146,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         if NULL_THRESHOLD not in self.numbers:  # the finished model will have the best one
             task = self._with_threshold(examples, predictions)
             predictions = [answer.decide(task.threshold) for answer in predictions]
-        return scoring.measure(examples, predictions)
+        return super().measure(examples, predictions)
 
     def fit_numbers(
         self,
@@ -164,27 +166,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         if threshold is None:
             return self
         return replace(self, numbers={**self.numbers, NULL_THRESHOLD: threshold})
-
-    def prediction_files(
-        self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
-    ) -> dict[str, Any]:
-        """Return the files of google-research/bert, which the official scripts read."""
-        rows = [
-            (example.identity, answer)
-            for example, answer in zip(examples, predictions, strict=True)
-        ]
-        files: dict[str, Any] = {
-            PREDICTIONS_FILE: {identity: answer.text for identity, answer in rows},
-            N_BEST_FILE: {
-                identity: [
-                    {name: getattr(one, name) for name in N_BEST_KEYS} for one in answer.n_best
-                ]
-                for identity, answer in rows
-            },
-        }
-        if self.settings.version == "2.0":
-            files[ODDS_FILE] = {identity: answer.null_odds for identity, answer in rows}
-        return files
 
 
 def pad_with_nothing(

@@ -3,41 +3,37 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
+from bertkit.tasks.evaluation import (
+    MISTAKE_CHARS,
+    Evaluation,
+    Flags,
+    Mistake,
+    Numbers,
+    Statistic,
+    TaskScoring,
+)
 from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import weighted_mean
-from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.settings import TextSettings
-from bertkit.tasks.task import (
-    MISTAKE_CHARS,
-    TEMPERATURE,
-    Evaluation,
-    Mistake,
-    Task,
-    TaskExample,
-    TaskPrediction,
-    rank_mistakes,
-    tell_calibration,
-)
+from bertkit.tasks.task import TEMPERATURE, Task, TaskExample, TaskPrediction
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -213,62 +209,67 @@ class Choice(TaskPrediction):
 
 NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 
-Flags = npt.NDArray[np.bool_]
-
-
-def measure(examples: Sequence[ChooseExample], predictions: Sequence[Choice]) -> dict[str, float]:
-    """Compute the accuracy."""
-    return {"accuracy": float(_find_hits(examples, predictions).mean())}
-
-
-def evaluate(examples: Sequence[ChooseExample], predictions: Sequence[Choice]) -> Evaluation:
-    """Compute accuracy with its interval, calibration, and the most confident mistakes."""
-    is_right = _find_hits(examples, predictions)
-    confidences = np.array([choice.probability for choice in predictions])
-    worst = rank_mistakes(np.where(is_right, 0.0, confidences))
-    evaluation = Evaluation(
-        metrics={"accuracy": float(is_right.mean())},
-        intervals={"accuracy": bootstrap_interval(partial(weighted_mean, is_right), len(is_right))},
-        confidences=confidences,
-        is_right=is_right,
-        mistakes=tuple(_describe_mistake(examples[one], predictions[one]) for one in worst),
-        warnings=_warn(examples, predictions, is_right),
-    )
-    return tell_calibration(evaluation)
-
-
-def _find_hits(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Flags:
-    pairs = zip(examples, choices, strict=True)
-    return np.array([example.label == choice.index for example, choice in pairs])
-
-
-def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
-    assert example.label is not None, "only examples with a right choice are measured"
-    return Mistake(
-        place=example.place,
-        text=example.shown[:MISTAKE_CHARS],
-        expected=example.choices[example.label],
-        predicted=choice.text,
-        badness=choice.probability,
-        confidence=choice.probability,
-    )
-
-
 ADVICE = "the model has learned nothing; try more epochs, another learning rate or another seed"
 
 
-def _warn(
-    examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
-) -> tuple[str, ...]:
-    """Warn if the model always predicts the same choice, or else is no better than chance."""
-    indexes = {choice.index for choice in choices}
-    if len(indexes) == 1:
-        return (f"every prediction is choice {next(iter(indexes))}: {ADVICE}",)
-    chance = float(np.mean([1.0 / len(example.choices) for example in examples]))
-    if is_right.mean() > chance:
-        return ()
-    found, least = format_percent(is_right.mean()), format_percent(chance)
-    return (f"accuracy ({found}) isn't above that of guessing ({least}): {ADVICE}",)
+class ChooseScoring(TaskScoring[ChooseExample, Choice]):
+    """The accuracy of predicted choices."""
+
+    @cached_property
+    def is_right(self) -> Flags:
+        """Whether each choice is the right one."""
+        pairs = zip(self.examples, self.predictions, strict=True)
+        return np.array([example.label == choice.index for example, choice in pairs])
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The accuracy."""
+        return {"accuracy": float(self.is_right.mean())}
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The accuracy of weighted examples."""
+        return {"accuracy": partial(weighted_mean, self.is_right)}
+
+    @property
+    def confidences(self) -> Numbers:
+        """The probabilities of the choices."""
+        return np.array([choice.probability for choice in self.predictions])
+
+    @property
+    def badness(self) -> Numbers:
+        """The confidence of wrong choices."""
+        return np.where(self.is_right, 0.0, self.confidences)
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a wrong choice."""
+        example, choice = self.examples[number], self.predictions[number]
+        assert example.label is not None, "only examples with a right choice are measured"
+        return Mistake(
+            place=example.place,
+            text=example.shown[:MISTAKE_CHARS],
+            expected=example.choices[example.label],
+            predicted=choice.text,
+            badness=badness,
+            confidence=badness,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if the model always predicts the same choice, or else is no better than chance."""
+        indexes = {choice.index for choice in self.predictions}
+        if len(indexes) == 1:
+            return (f"every prediction is choice {next(iter(indexes))}: {ADVICE}",)
+        accuracy = float(self.is_right.mean())
+        chance = float(np.mean([1.0 / len(example.choices) for example in self.examples]))
+        if accuracy > chance:
+            return ()
+        found, least = format_percent(accuracy), format_percent(chance)
+        return (f"accuracy ({found}) isn't above that of guessing ({least}): {ADVICE}",)
+
+    def evaluate(self) -> Evaluation:
+        """Compute all parts, with the calibration error."""
+        return super().evaluate().tell_calibration()
 
 
 @dataclass(frozen=True)
@@ -278,29 +279,9 @@ class Choose(Task[ChooseExample, Choice]):
     name: ClassVar = "choose"
     example_kind: ClassVar = ChooseExample
     model_kind: ClassVar = BertForMultipleChoice
-    row: ClassVar[Literal["sequence", "token"]] = "sequence"
-    head_output: ClassVar = "number"
-    sequence: ClassVar[Literal["window", "choice"]] = "choice"
     metric: ClassVar = "accuracy"
 
-    measure = staticmethod(measure)
-    evaluate = staticmethod(evaluate)
-
-    @classmethod
-    def from_examples(cls, settings: ChooseSettings, examples: Sequence[ChooseExample]) -> Self:
-        """Build the task; nothing depends on the examples."""
-        del examples
-        return cls(settings)
-
-    @classmethod
-    def from_config(
-        cls, settings: ChooseSettings, config: BertConfig, numbers: Mapping[str, float]
-    ) -> Self:
-        """Build the task; nothing depends on the config, since any number of choices is scored."""
-        del config
-        if not numbers.get(TEMPERATURE, 1.0) > 0.0:
-            raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
-        return cls(settings, numbers=numbers)
+    score = ChooseScoring
 
     def encode(self, examples: Sequence[ChooseExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] context [SEP] question choice [SEP]`, one sequence per choice."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,19 @@ import numpy.typing as npt
 from bertkit.reports.text import show
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import NO_LABEL, Classification, list_names
+from bertkit.tasks.evaluation import (
+    MISTAKE_CHARS,
+    Evaluation,
+    Flags,
+    Mistake,
+    Numbers,
+    Statistic,
+    TaskScoring,
+)
 from bertkit.tasks.metrics.classification import Counts, count_label_sets, weighted_mean
-from bertkit.tasks.metrics.correlation import bootstrap_interval
-from bertkit.tasks.task import MISTAKE_CHARS, Evaluation, Mistake, rank_mistakes, tell_calibration
 
 MAX_FLAGS = 1 << 23  # texts x labels in memory at a time
 MAX_RESAMPLED = 1000  # labels; with more, the counts of hundreds of resamples take gigabytes
-
-Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
-Statistic = Callable[[Numbers], Numbers]
 
 
 @dataclass(frozen=True)
@@ -32,39 +36,97 @@ class Tally:
     by_both: Counts | None  # `[texts, labels]`; None if too large for memory
 
 
-def measure(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    labels: Sequence[str],
-) -> dict[str, float]:
-    """Compute micro F1, macro F1 and subset accuracy (texts with exactly the true labels)."""
-    return _measure(_tally(examples, predictions, list_names(examples, labels)))
+@dataclass(frozen=True)
+class JointScoring(TaskScoring[ClassifyExample, Classification]):
+    """F1s of several labels, and the share of texts with exactly the true ones."""
 
+    known: Sequence[str]  # the labels of the model
 
-def evaluate(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    labels: Sequence[str],
-) -> Evaluation:
-    """Compute the same with intervals, F1 of each label, calibration and the worst mistakes."""
-    names = list_names(examples, labels)
-    tally = _tally(examples, predictions, names)
-    by_label = tally.by_label.f1.tolist()
-    metrics = _measure(tally)
-    metrics |= {f"f1 {name}": value for name, value in zip(names, by_label, strict=True)}
-    confidences, is_right = _list_confidences(examples, predictions)
-    scores = _list_resampled(tally)
-    evaluation = Evaluation(
-        metrics=metrics,
-        intervals={
-            name: bootstrap_interval(score, len(examples)) for name, score in scores.items()
-        },
-        confidences=confidences,
-        is_right=is_right,
-        mistakes=_list_mistakes(examples, predictions, tally.num_wrong),
-        warnings=_warn(predictions),
-    )
-    return tell_calibration(evaluation)
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All labels."""
+        return list_names(self.examples, self.known)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The counts of true and predicted labels."""
+        return _tally(self.examples, self.predictions, self.names)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Micro F1, macro F1 and subset accuracy."""
+        by_label = self.tally.by_label
+        return {
+            "micro_f1": float(by_label.pool().f1),
+            "macro_f1": float(by_label.f1.mean(axis=-1)),
+            "subset_accuracy": float((self.tally.num_wrong == 0).mean()),
+        }
+
+    @property
+    def details(self) -> dict[str, float]:
+        """F1 of each label."""
+        pairs = zip(self.names, self.tally.by_label.f1.tolist(), strict=True)
+        return {f"f1 {name}": value for name, value in pairs}
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The metrics of weighted texts; no macro F1 for too many labels."""
+        tally, counts = self.tally, self.tally.by_both
+        scores: dict[str, Statistic] = {
+            "micro_f1": lambda weights: tally.by_text.add_up(weights).pool().f1,
+            "subset_accuracy": lambda weights: weighted_mean(tally.num_wrong == 0, weights),
+        }
+        if counts is not None and counts.actual.shape[1] <= MAX_RESAMPLED:
+            scores["macro_f1"] = lambda weights: counts.add_up(weights).f1.mean(axis=-1)
+        return scores
+
+    @property
+    def confidences(self) -> Numbers:
+        """The probability of each decision, label given or not, that has one."""
+        values = [
+            share if label in given else 1.0 - share
+            for found in self.predictions
+            for given in [set(found.labels)]
+            for label, share in found.probabilities.items()
+        ]
+        return np.array(values)
+
+    @property
+    def is_right(self) -> Flags:
+        """Whether each of these decisions is right."""
+        flags = []
+        for example, found in zip(self.examples, self.predictions, strict=True):
+            truth, given = set(example.labels or ()), set(found.labels)
+            flags += [(label in truth) == (label in given) for label in found.probabilities]
+        return np.array(flags)
+
+    @property
+    def badness(self) -> npt.NDArray[np.int64]:
+        """The number of missing and extra labels."""
+        return self.tally.num_wrong
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a text with missing or extra labels."""
+        example, found = self.examples[number], self.predictions[number]
+        return Mistake(
+            place=example.place,
+            text=example.shown[:MISTAKE_CHARS],
+            expected=", ".join(sorted(example.labels or ())) or NO_LABEL,
+            predicted=", ".join(sorted(found.labels)) or NO_LABEL,
+            badness=badness,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if all texts get the same labels."""
+        found = {prediction.labels for prediction in self.predictions}
+        if found == {()}:
+            return ("no text gets a label; find_threshold searches for a better threshold",)
+        return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()
+
+    def evaluate(self) -> Evaluation:
+        """Compute all parts, with the calibration error."""
+        return super().evaluate().tell_calibration()
 
 
 def _tally(
@@ -105,61 +167,3 @@ def _tally_part(
 def _join(parts: Iterable[Counts], join: Callable[[list[Any]], Any]) -> Counts:
     columns = zip(*((part.correct, part.predicted, part.actual) for part in parts), strict=True)
     return Counts(*(join(list(column)) for column in columns))
-
-
-def _measure(tally: Tally) -> dict[str, float]:
-    return {
-        "micro_f1": float(tally.by_label.pool().f1),
-        "macro_f1": float(tally.by_label.f1.mean(axis=-1)),
-        "subset_accuracy": float((tally.num_wrong == 0).mean()),
-    }
-
-
-def _list_resampled(tally: Tally) -> dict[str, Statistic]:
-    """Return the metrics as functions of bootstrap weights; no macro F1 for too many labels."""
-    scores: dict[str, Statistic] = {
-        "micro_f1": lambda weights: tally.by_text.add_up(weights).pool().f1,
-        "subset_accuracy": lambda weights: weighted_mean(tally.num_wrong == 0, weights),
-    }
-    counts = tally.by_both
-    if counts is not None and counts.actual.shape[1] <= MAX_RESAMPLED:
-        scores["macro_f1"] = lambda weights: counts.add_up(weights).f1.mean(axis=-1)
-    return scores
-
-
-def _list_confidences(
-    examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
-) -> tuple[Numbers, Flags]:
-    """List confidence and correctness of each decision, label given or not, with a probability."""
-    confidences, is_right = [], []
-    for example, found in zip(examples, predictions, strict=True):
-        truth, given = set(example.labels or ()), set(found.labels)
-        for label, share in found.probabilities.items():
-            confidences.append(share if label in given else 1.0 - share)
-            is_right.append((label in truth) == (label in given))
-    return np.array(confidences), np.array(is_right)
-
-
-def _list_mistakes(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    num_wrong: npt.NDArray[np.int64],
-) -> tuple[Mistake, ...]:
-    """List the texts with the most missing and extra labels."""
-    return tuple(
-        Mistake(
-            place=examples[number].place,
-            text=examples[number].texts.show()[:MISTAKE_CHARS],
-            expected=", ".join(sorted(examples[number].labels or ())) or NO_LABEL,
-            predicted=", ".join(sorted(predictions[number].labels)) or NO_LABEL,
-            badness=float(num_wrong[number]),
-        )
-        for number in rank_mistakes(num_wrong)
-    )
-
-
-def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
-    found = {prediction.labels for prediction in predictions}
-    if found == {()}:
-        return ("no text gets a label; find_threshold searches for a better threshold",)
-    return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,15 @@ from bertkit.reports.text import format_percent, show
 from bertkit.tasks.batch import IGNORED_LABEL, Logits
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import sort_labels
+from bertkit.tasks.evaluation import (
+    MISTAKE_CHARS,
+    Evaluation,
+    Flags,
+    Mistake,
+    Numbers,
+    Statistic,
+    TaskScoring,
+)
 from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import (
     Counts,
@@ -26,22 +35,11 @@ from bertkit.tasks.metrics.classification import (
     matthews,
     weighted_mean,
 )
-from bertkit.tasks.metrics.correlation import bootstrap_interval
-from bertkit.tasks.task import (
-    MISTAKE_CHARS,
-    TEMPERATURE,
-    Evaluation,
-    Mistake,
-    TaskPrediction,
-    rank_mistakes,
-    tell_calibration,
-)
+from bertkit.tasks.task import TEMPERATURE, TaskPrediction
 
 THRESHOLD = "threshold"
 LABEL_COLUMNS = 200  # width of a label in a line of text; JSON has all of it
 NO_LABEL = "(no label)"
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -200,121 +198,120 @@ RARE = 0.1  # share of the examples with a label
 MAX_INTERVAL_LABELS = 100  # with more, a thousand resamples of each label take too long
 
 Ids = npt.NDArray[np.int64]
-Statistic = Callable[[Counts], npt.NDArray[np.float64]]
+CountStatistic = Callable[[Counts], Numbers]
 
 
-def measure(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    labels: Sequence[str],
-    positive: str | None,
-) -> dict[str, float]:
-    """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation."""
-    names = list_names(examples, labels)
-    counts = count_labels(*_number(examples, predictions, names), len(names))
-    scores = _list_scores(names, positive, counts)
-    return {name: float(score(counts)) for name, score in scores.items()}
+@dataclass(frozen=True)
+class ClassifyScoring(TaskScoring[ClassifyExample, Classification]):
+    """Accuracy, F1s and Matthews' correlation of single labels."""
+
+    known: Sequence[str]  # the labels of the model
+    positive: str | None  # the label that F1 is of
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All labels."""
+        return list_names(self.examples, self.known)
+
+    @cached_property
+    def ids(self) -> tuple[Ids, Ids]:
+        """The ids of the true and the predicted labels."""
+        ids = {name: id_ for id_, name in enumerate(self.names)}
+        truth = [ids[label] for example in self.examples for label in example.labels or ()]
+        return np.array(truth), np.array([ids[found.label] for found in self.predictions])
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The counts of true and predicted labels."""
+        return count_labels(*self.ids, len(self.names))
+
+    @property
+    def scores(self) -> dict[str, CountStatistic]:
+        """The metrics as functions of the counts."""
+        scores: dict[str, CountStatistic] = {"accuracy": accuracy}
+        met = self.counts.actual[self.counts.actual > 0]
+        if len(met) and met.min() < RARE * met.sum():
+            scores["balanced_accuracy"] = balanced_accuracy
+        if self.positive is not None:
+            number = self.names.index(self.positive)
+            scores["f1"] = lambda counts: binary_f1(counts, number)
+        return scores | {"macro_f1": macro_f1, "matthews": matthews}
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Accuracy, F1 of the positive label, macro F1 and Matthews' correlation."""
+        return {name: float(score(self.counts)) for name, score in self.scores.items()}
+
+    @property
+    def details(self) -> dict[str, float]:
+        """F1 of each of more than two labels."""
+        if len(self.names) < 3:
+            return {}
+        pairs = zip(self.names, self.counts.f1.tolist(), strict=True)
+        return {f"f1 {name}": value for name, value in pairs}
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The metrics of weighted examples; only the accuracy if labels are very many."""
+        if len(self.names) > MAX_INTERVAL_LABELS:
+            return {"accuracy": partial(weighted_mean, self.is_right)}
+        count = partial(count_labels, *self.ids, len(self.names))
+        return {name: _of_weights(score, count) for name, score in self.scores.items()}
+
+    @property
+    def confusion(self) -> tuple[tuple[str, ...], dict[tuple[int, int], int]]:
+        """The confusion matrix of all labels."""
+        return self.names, confuse_labels(*self.ids, len(self.names))
+
+    @property
+    def confidences(self) -> Numbers:
+        """The probabilities of the predicted labels."""
+        return np.array([found.probability for found in self.predictions])
+
+    @property
+    def is_right(self) -> Flags:
+        """Whether each predicted label is the true one."""
+        truth, guess = self.ids
+        flags: Flags = truth == guess
+        return flags
+
+    @property
+    def badness(self) -> Numbers:
+        """The confidence of wrong labels."""
+        return np.where(self.is_right, 0.0, self.confidences)
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a wrong label."""
+        example = self.examples[number]
+        return Mistake(
+            place=example.place,
+            text=example.shown[:MISTAKE_CHARS],
+            expected=", ".join(example.labels or ()),
+            predicted=self.predictions[number].label,
+            badness=badness,
+            confidence=badness,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if all texts get the same label."""
+        found = {prediction.label for prediction in self.predictions}
+        if len(found) != 1:
+            return ()
+        advice = "try more epochs, a higher learning rate, or --class-weights balanced"
+        shown = f"every prediction is {show(next(iter(found)))!r}: the model tells nothing apart"
+        return (f"{shown}; {advice}",)
+
+    def evaluate(self) -> Evaluation:
+        """Compute all parts, with the calibration error."""
+        return super().evaluate().tell_calibration()
 
 
-def evaluate(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    labels: Sequence[str],
-    positive: str | None,
-) -> Evaluation:
-    """Compute the same with intervals, F1 of each label, calibration and confident mistakes."""
-    names = list_names(examples, labels)
-    truth, guess = _number(examples, predictions, names)
-    counts = count_labels(truth, guess, len(names))
-    scores = _list_scores(names, positive, counts)
-    metrics = {name: float(score(counts)) for name, score in scores.items()}
-    if len(names) > 2:
-        for name, value in zip(names, counts.f1.tolist(), strict=True):
-            metrics[f"f1 {name}"] = value
-    confidences = np.array([found.probability for found in predictions])
-    is_right = truth == guess
-    evaluation = Evaluation(
-        metrics=metrics,
-        intervals=_find_intervals(truth, guess, len(names), scores),
-        labels=names,
-        confusion=confuse_labels(truth, guess, len(names)),
-        confidences=confidences,
-        is_right=is_right,
-        mistakes=_list_mistakes(examples, predictions, is_right),
-        warnings=_warn(predictions),
-    )
-    return tell_calibration(evaluation)
+def _of_weights(score: CountStatistic, count: Callable[[Numbers], Counts]) -> Statistic:
+    return lambda weights: score(count(weights))
 
 
 def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:
     """Return the model's labels, followed by labels of examples that it doesn't know."""
     met = {label for example in examples for label in example.labels or ()}
     return (*labels, *sort_labels(met - set(labels)))
-
-
-def _number(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    names: Sequence[str],
-) -> tuple[Ids, Ids]:
-    """Return the ids of the true and the predicted labels."""
-    ids = {name: id_ for id_, name in enumerate(names)}
-    truth = [ids[label] for example in examples for label in example.labels or ()]
-    return np.array(truth), np.array([ids[found.label] for found in predictions])
-
-
-def _list_scores(
-    names: Sequence[str], positive: str | None, counts: Counts
-) -> dict[str, Statistic]:
-    scores: dict[str, Statistic] = {"accuracy": accuracy}
-    met = counts.actual[counts.actual > 0]
-    if len(met) and met.min() < RARE * met.sum():
-        scores["balanced_accuracy"] = balanced_accuracy
-    if positive is not None:
-        number = list(names).index(positive)
-        scores["f1"] = lambda counts: binary_f1(counts, number)
-    return scores | {"macro_f1": macro_f1, "matthews": matthews}
-
-
-def _find_intervals(
-    truth: Ids, guess: Ids, num_labels: int, scores: dict[str, Statistic]
-) -> dict[str, tuple[float, float]]:
-    """Compute intervals of the metrics; only of the accuracy if labels are very many."""
-    if num_labels > MAX_INTERVAL_LABELS:
-        hits = truth == guess
-        return {"accuracy": bootstrap_interval(partial(weighted_mean, hits), len(hits))}
-
-    def find_interval(score: Statistic) -> tuple[float, float]:
-        count = partial(count_labels, truth, guess, num_labels)
-        return bootstrap_interval(lambda weights: score(count(weights)), len(truth))
-
-    return {name: find_interval(score) for name, score in scores.items()}
-
-
-def _list_mistakes(
-    examples: Sequence[ClassifyExample],
-    predictions: Sequence[Classification],
-    is_right: npt.NDArray[np.bool_],
-) -> tuple[Mistake, ...]:
-    """List the mistakes with the highest confidence."""
-    confidences = np.array([found.probability for found in predictions])
-    return tuple(
-        Mistake(
-            place=examples[number].place,
-            text=examples[number].texts.show()[:MISTAKE_CHARS],
-            expected=", ".join(examples[number].labels or ()),
-            predicted=predictions[number].label,
-            badness=predictions[number].probability,
-            confidence=predictions[number].probability,
-        )
-        for number in rank_mistakes(np.where(is_right, 0.0, confidences))
-    )
-
-
-def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
-    found = {prediction.label for prediction in predictions}
-    if len(found) != 1:
-        return ()
-    advice = "try more epochs, a higher learning rate, or --class-weights balanced"
-    shown = f"every prediction is {show(next(iter(found)))!r}: the model tells nothing apart"
-    return (f"{shown}; {advice}",)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,13 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
-from bertkit.tasks.classify import ClassifySettings, joint_scoring, scoring
+from bertkit.tasks.classify import ClassifySettings, scoring
 from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import THRESHOLD, Classification
+from bertkit.tasks.classify.joint_scoring import JointScoring
+from bertkit.tasks.classify.scoring import THRESHOLD, Classification, ClassifyScoring
 from bertkit.tasks.columns import name_labels, spell_label
-from bertkit.tasks.task import TEMPERATURE, Evaluation, Task
+from bertkit.tasks.task import Task
 from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -38,13 +39,11 @@ class Classify(Task[ClassifyExample, Classification]):
 
     label_weights: tuple[float, ...] = ()  # class weights of the loss; empty if all are equal
     top_k: int | None = None  # how many labels a prediction gives, best first; None for all, by id
+    num_kept: int | None = None  # how many of very many probabilities are kept; None for all
 
     name: ClassVar = "classify"
     example_kind: ClassVar = ClassifyExample
     model_kind: ClassVar = BertForSequenceClassification
-    is_pooled: ClassVar = True
-    row: ClassVar[Literal["sequence", "token"]] = "sequence"
-    head_output: ClassVar = "labels"
 
     @property
     def metric(self) -> str:
@@ -78,8 +77,6 @@ class Classify(Task[ClassifyExample, Classification]):
                 "a classifier needs at least two labels, and the config is that of a regression;"
                 " use `bertkit regress`"
             )
-        if not numbers.get(TEMPERATURE, 1.0) > 0.0:
-            raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
         labels = tuple(names[id_] for id_ in range(len(names)))
         spelled = tuple(map(spell_label, labels))
         labels = spelled if len(set(spelled)) == len(labels) else labels
@@ -98,8 +95,11 @@ class Classify(Task[ClassifyExample, Classification]):
             "problem_type": MULTI_LABEL if self.settings.multi_label else ONE_LABEL,
         }
 
-    def check_number(self, num_examples: int) -> None:
-        """Raise InputError for too many labels x texts: each text may be given all labels."""
+    def for_evaluation(self, num_examples: int) -> Self:
+        """Return the task that keeps the 100 likeliest of more than 1,000 probabilities.
+
+        A text may be given all labels, which are kept: InputError for too many labels x texts.
+        """
         most = MAX_GIVEN // len(self.labels)
         if self.settings.multi_label and num_examples > most:
             raise InputError(
@@ -107,6 +107,7 @@ class Classify(Task[ClassifyExample, Classification]):
                 f" texts, and there are {num_examples:,}; give fewer texts (--dev in training),"
                 f" or drop rare labels"
             )
+        return replace(self, num_kept=MAX_KEPT) if len(self.labels) > MANY_LABELS else self
 
     def list_warnings(self, examples: Sequence[ClassifyExample]) -> list[str]:
         """Report pairs, texts without a label, and the positive label if it is ambiguous."""
@@ -166,27 +167,25 @@ class Classify(Task[ClassifyExample, Classification]):
         """Return the likeliest label, or all that reach the threshold, with probabilities."""
         del example, encoded
         scores, is_multi = scoring.pool_windows(logits), self.settings.multi_label
-        if len(scores) > MANY_LABELS:
-            values = self._find_many(scores).tolist()
-        else:
+        if len(scores) <= MANY_LABELS:
             values = scoring.find_probabilities(
                 scores.tolist(), self.temperature, multi_label=is_multi
             )
-        found = self._choose(self.labels, values)
+            found = self._choose(self.labels, values)
+        else:
+            shares = scoring.find_many_probabilities(scores, self.temperature, multi_label=is_multi)
+            found = self._choose_of_many(shares)
         return found if self.top_k is None else found.keep_likeliest(self.top_k)
 
-    def decode_in_brief(
-        self, example: ClassifyExample, encoded: Encoded, logits: Logits
-    ) -> Classification:
-        """Return the same; with more than 1,000 labels only the 100 likeliest probabilities."""
-        if len(self.labels) <= MANY_LABELS:
-            return self.decode(example, encoded, logits)
-        shares = self._find_many(scoring.pool_windows(logits))
-        kept = scoring.find_likeliest(shares, MAX_KEPT)
+    def _choose_of_many(self, shares: npt.NDArray[np.float64]) -> Classification:
+        """Return the labels that are given, with all probabilities or the `num_kept` likeliest."""
+        if self.num_kept is None:
+            return self._choose(self.labels, shares.tolist())
+        kept = scoring.find_likeliest(shares, self.num_kept)
         found = self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
         if not self.settings.multi_label:
             return found
-        given = np.flatnonzero(shares >= self.threshold).tolist()  # may be more than MAX_KEPT
+        given = np.flatnonzero(shares >= self.threshold).tolist()  # may be more than are kept
         return replace(found, labels=tuple(self.labels[id_] for id_ in given))
 
     @property
@@ -194,11 +193,6 @@ class Classify(Task[ClassifyExample, Classification]):
         """Minimum probability of a predicted label, with multi-label."""
         threshold: float = self.numbers.get(THRESHOLD, self.settings.threshold)
         return threshold
-
-    def _find_many(self, scores: Logits) -> npt.NDArray[np.float64]:
-        return scoring.find_many_probabilities(
-            scores, self.temperature, multi_label=self.settings.multi_label
-        )
 
     def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
         if not self.settings.multi_label:
@@ -223,18 +217,10 @@ class Classify(Task[ClassifyExample, Classification]):
             found = scoring.fit(scores, labels)
         return replace(self, numbers={**self.numbers, **found})
 
-    def measure(
+    def score(
         self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
-    ) -> dict[str, float]:
-        """Compute accuracy, F1s and Matthews' correlation; or F1s and subset accuracy."""
+    ) -> ClassifyScoring | JointScoring:
+        """Compare labels with true ones."""
         if self.settings.multi_label:
-            return joint_scoring.measure(examples, predictions, self.labels)
-        return scoring.measure(examples, predictions, self.labels, self.positive)
-
-    def evaluate(
-        self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
-    ) -> Evaluation:
-        """Compute the same with intervals, F1 of each label, calibration and the worst mistakes."""
-        if self.settings.multi_label:
-            return joint_scoring.evaluate(examples, predictions, self.labels)
-        return scoring.evaluate(examples, predictions, self.labels, self.positive)
+            return JointScoring(examples, predictions, self.labels)
+        return ClassifyScoring(examples, predictions, self.labels, self.positive)

@@ -7,10 +7,12 @@ one segment in place of alternating ones.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.data.sentences import Candidates
@@ -21,18 +23,11 @@ from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
+from bertkit.tasks.evaluation import MISTAKE_CHARS, Mistake, TaskScoring
 from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.choosing import Extraction, extract
 from bertkit.tasks.metrics.texts import measure_summaries
-from bertkit.tasks.task import (
-    MAX_MISTAKES,
-    MISTAKE_CHARS,
-    Evaluation,
-    Mistake,
-    Task,
-    TaskExample,
-    score_tokens,
-)
+from bertkit.tasks.task import Task, TaskExample, score_rows
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import split_words
 
@@ -174,18 +169,6 @@ def join_sentences(
     return SentenceWindows(sequences, tuple(rows), any(len(own) > room for own in pieces))
 
 
-def measure(
-    examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
-) -> dict[str, float]:
-    """Compute ROUGE-1, ROUGE-2 and ROUGE-L."""
-    return measure_summaries([found.summary for found in predictions], list_references(examples))
-
-
-def list_references(examples: Sequence[ExtractExample]) -> list[str]:
-    """Return the reference summaries; empty texts where there are none."""
-    return [example.summary or "" for example in examples]
-
-
 def choose_best(example: ExtractExample, num_sentences: int) -> str:
     """Return the oracle summary: the sentences with the highest ROUGE."""
     sentences = example.candidates.sentences
@@ -193,32 +176,64 @@ def choose_best(example: ExtractExample, num_sentences: int) -> str:
     return " ".join(sentences[index] for index in chosen)
 
 
-def _list_mistakes(
-    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], best: Sequence[str]
-) -> tuple[Mistake, ...]:
-    """List summaries with a lower ROUGE than the oracle's, the largest loss first."""
-    mistakes = []
-    for example, found, other in zip(examples, predictions, best, strict=True):
-        wanted = Grams.of(split_words(example.summary or ""))
-        own = Grams.of(split_words(found.summary)).likeness(wanted)
-        lost = Grams.of(split_words(other)).likeness(wanted) - own
+@dataclass(frozen=True)
+class ExtractScoring(TaskScoring[ExtractExample, Extraction]):
+    """ROUGE of summaries, and of the first and the oracle sentences."""
+
+    num_sentences: int
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """ROUGE-1, ROUGE-2 and ROUGE-L."""
+        return self._measure([found.summary for found in self.predictions])
+
+    @cached_property
+    def details(self) -> dict[str, float]:
+        """The same of other summaries."""
+        first = [" ".join(one.candidates.sentences[: self.num_sentences]) for one in self.examples]
+        return {
+            f"{metric}_{name}": value
+            for name, summaries in {"first_sentences": first, "best_sentences": self.best}.items()
+            for metric, value in self._measure(summaries).items()
+        }
+
+    def _measure(self, summaries: Sequence[str]) -> dict[str, float]:
+        return measure_summaries(summaries, [example.summary or "" for example in self.examples])
+
+    @cached_property
+    def best(self) -> list[str]:
+        """The oracle summaries."""
+        return [choose_best(example, self.num_sentences) for example in self.examples]
+
+    @property
+    def badness(self) -> npt.NDArray[np.float64]:
+        """What each summary has less of ROUGE than the oracle's."""
+        lost = []
+        for example, found, best in zip(self.examples, self.predictions, self.best, strict=True):
+            wanted, own, other = (
+                Grams.of(split_words(text)) for text in (example.summary or "", found.summary, best)
+            )
+            lost.append(other.likeness(wanted) - own.likeness(wanted))
+        return np.array(lost)
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a summary that isn't the oracle's."""
+        example, found = self.examples[number], self.predictions[number]
         text = " ".join(example.candidates.sentences)[:MISTAKE_CHARS]
-        mistakes.append(Mistake(example.place, text, other, found.summary, lost))
-    mistakes.sort(key=lambda mistake: -mistake.badness)
-    return tuple(mistake for mistake in mistakes[:MAX_MISTAKES] if mistake.badness > 0.0)
+        return Mistake(example.place, text, self.best[number], found.summary, badness)
 
-
-def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
-    """Warn if the model is no better than the first sentences."""
-    own, first = metrics["rouge2"], metrics["rouge2_first_sentences"]
-    if own > first:
-        return ()
-    warning = (
-        f"rouge2 ({format_number(own)}) isn't above that of the first"
-        f" {pluralize(num_sentences, 'sentence')}"
-        f" ({format_number(first)}); take those, or train on more texts"
-    )
-    return (warning,)
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if the model is no better than the first sentences."""
+        own, first = self.metrics["rouge2"], self.details["rouge2_first_sentences"]
+        if own > first:
+            return ()
+        warning = (
+            f"rouge2 ({format_number(own)}) isn't above that of the first"
+            f" {pluralize(self.num_sentences, 'sentence')}"
+            f" ({format_number(first)}); take those, or train on more texts"
+        )
+        return (warning,)
 
 
 @dataclass(frozen=True)
@@ -230,13 +245,10 @@ class Extract(Task[ExtractExample, Extraction]):
     name: ClassVar = "extract"
     example_kind: ClassVar = ExtractExample
     model_kind: ClassVar = BertForTokenClassification
-    row: ClassVar[Literal["sequence", "token"]] = "token"
-    head_output: ClassVar = None  # each sentence is scored by its own [CLS]
     needs_both_ways: ClassVar = True  # [CLS] comes before its sentence
     metric: ClassVar = "rouge2"
 
-    loss = staticmethod(score_tokens)
-    measure = staticmethod(measure)
+    loss = staticmethod(score_rows)
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
@@ -305,19 +317,8 @@ class Extract(Task[ExtractExample, Extraction]):
         probabilities = 0.5 + 0.5 * np.tanh((rows[:, 1] - rows[:, 0]) / 2.0)  # softmax of the two
         return extract(example.candidates, probabilities, self.settings.sentences)
 
-    def evaluate(
+    def score(
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
-    ) -> Evaluation:
-        """Compute ROUGE, also for first and oracle sentences, and list the worst summaries."""
-        most, references = self.settings.sentences, list_references(examples)
-        first = [" ".join(one.candidates.sentences[:most]) for one in examples]
-        best = [choose_best(one, most) for one in examples]
-        metrics = self.measure(examples, predictions)
-        for name, summaries in {"first_sentences": first, "best_sentences": best}.items():
-            values = measure_summaries(summaries, references)
-            metrics |= {f"{metric}_{name}": value for metric, value in values.items()}
-        return Evaluation(
-            metrics=metrics,
-            mistakes=_list_mistakes(examples, predictions, best),
-            warnings=_warn(metrics, most),
-        )
+    ) -> ExtractScoring:
+        """Compare summaries with reference summaries."""
+        return ExtractScoring(examples, predictions, self.settings.sentences)

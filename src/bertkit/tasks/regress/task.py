@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Literal, Self
+from functools import cached_property, partial
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,22 +20,15 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
+from bertkit.tasks.evaluation import MISTAKE_CHARS, Mistake, Statistic, TaskScoring
 from bertkit.tasks.metrics.correlation import (
-    bootstrap_interval,
     mean_absolute_error,
     mean_squared_error,
     pearson,
     spearman,
 )
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.task import (
-    MISTAKE_CHARS,
-    Evaluation,
-    Mistake,
-    Task,
-    TaskPrediction,
-    rank_mistakes,
-)
+from bertkit.tasks.task import Task, TaskPrediction
 from bertkit.tasks.texts import (
     TextExample,
     Texts,
@@ -144,51 +137,51 @@ class Regression(TaskPrediction):
         return format_number(self.value)
 
 
-def measure(
-    examples: Sequence[RegressExample], predictions: Sequence[Regression]
-) -> dict[str, float]:
-    """Compute correlations (NaN if all true or all predicted numbers are equal) and errors."""
-    truth, guess = _read(examples, predictions)
-    return {name: float(score(truth, guess, None)) for name, score in SCORES.items()}
+class RegressScoring(TaskScoring[RegressExample, Regression]):
+    """Correlations, NaN if all true or all predicted numbers are equal, and errors."""
 
+    @cached_property
+    def truth(self) -> Numbers:
+        """The true numbers."""
+        return np.array([example.number for example in self.examples], dtype=np.float64)
 
-def evaluate(examples: Sequence[RegressExample], predictions: Sequence[Regression]) -> Evaluation:
-    """Compute the same with intervals, and list the predictions with the largest errors."""
-    truth, guess = _read(examples, predictions)
-    is_same = guess.std() < SAME_SHARE * truth.std()
-    return Evaluation(
-        metrics=measure(examples, predictions),
-        intervals={
-            name: bootstrap_interval(partial(score, truth, guess), len(truth))
-            for name, score in SCORES.items()
-        },
-        mistakes=_list_mistakes(examples, guess, np.abs(guess - truth)),
-        warnings=(f"every prediction is about {format_number(float(guess.mean()))}",)
-        if is_same
-        else (),
-    )
+    @cached_property
+    def guess(self) -> Numbers:
+        """The predicted numbers."""
+        return np.array([found.value for found in self.predictions], dtype=np.float64)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Correlations and errors."""
+        return {name: float(score(self.truth, self.guess, None)) for name, score in SCORES.items()}
 
-def _read(
-    examples: Sequence[RegressExample], predictions: Sequence[Regression]
-) -> tuple[Numbers, Numbers]:
-    truth = np.array([example.number for example in examples], dtype=np.float64)
-    return truth, np.array([found.value for found in predictions], dtype=np.float64)
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """The same, as functions of weights."""
+        return {name: partial(score, self.truth, self.guess) for name, score in SCORES.items()}
 
+    @property
+    def badness(self) -> Numbers:
+        """The absolute errors."""
+        return np.abs(self.guess - self.truth)
 
-def _list_mistakes(
-    examples: Sequence[RegressExample], guess: Numbers, errors: Numbers
-) -> tuple[Mistake, ...]:
-    return tuple(
-        Mistake(
-            place=examples[number].place,
-            text=examples[number].texts.show()[:MISTAKE_CHARS],
-            expected=f"{examples[number].number:.6g}",
-            predicted=format_number(guess[number]),
-            badness=float(errors[number]),
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a prediction with a large error."""
+        example = self.examples[number]
+        return Mistake(
+            place=example.place,
+            text=example.shown[:MISTAKE_CHARS],
+            expected=f"{example.number:.6g}",
+            predicted=format_number(self.guess[number]),
+            badness=badness,
         )
-        for number in rank_mistakes(errors)
-    )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if all predictions are alike."""
+        if self.guess.std() >= SAME_SHARE * self.truth.std():
+            return ()
+        return (f"every prediction is about {format_number(float(self.guess.mean()))}",)
 
 
 @dataclass(frozen=True)
@@ -198,15 +191,11 @@ class Regress(Task[RegressExample, Regression]):
     name: ClassVar = "regress"
     example_kind: ClassVar = RegressExample
     model_kind: ClassVar = BertForSequenceClassification
-    is_pooled: ClassVar = True
-    row: ClassVar[Literal["sequence", "token"]] = "sequence"
-    head_output: ClassVar = "number"
     metric: ClassVar = "pearson"
     config_changes: ClassVar = {"num_labels": 1, "problem_type": "regression"}
 
     list_warnings = staticmethod(list_warnings)
-    measure = staticmethod(measure)
-    evaluate = staticmethod(evaluate)
+    score = RegressScoring
 
     @classmethod
     def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:

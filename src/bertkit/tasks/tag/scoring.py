@@ -1,14 +1,16 @@
 """Evaluation of predicted tags against true ones."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from bertkit.reports.text import show
-from bertkit.tasks.metrics.classification import Numbers, confuse_labels, divide
-from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.evaluation import Evaluation, Flags, Mistake, Numbers, Statistic, TaskScoring
+from bertkit.tasks.metrics.classification import confuse_labels, divide
 from bertkit.tasks.metrics.entities import (
     OUTSIDE,
     EntityCounts,
@@ -18,89 +20,134 @@ from bertkit.tasks.metrics.entities import (
 )
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample, read_tags
-from bertkit.tasks.task import MAX_MISTAKES, Evaluation, Mistake, calibrate
 
 Tags = list[list[str]]  # of each word of each sentence
 
 
-def measure(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
-) -> dict[str, float]:
-    """Compute accuracy over words; for entities also precision, recall and F1, as seqeval does.
+@dataclass(frozen=True)
+class TagScoring(TaskScoring[TagExample, Tagging]):
+    """Accuracy over words; for entities also precision, recall and F1, as seqeval computes them.
 
     A word is correct if its entity's type and its position in the entity are, however the file
     spells the tag: I-PER at the beginning of an entity is read as B-PER.
     """
-    truth, found = _list_tags(examples, predictions, scheme)
-    return _measure(truth, found, None if scheme is None else count_entities(truth, found))
 
+    known: Sequence[str]  # the labels of the model
+    scheme: Scheme | None
 
-def evaluate(
-    examples: Sequence[TagExample],
-    predictions: Sequence[Tagging],
-    labels: Sequence[str],
-    scheme: Scheme | None,
-) -> Evaluation:
-    """Compute metrics with intervals over sentences, F1 of each type, and the worst sentences."""
-    truth, found = _list_tags(examples, predictions, scheme)
-    counts = None if scheme is None else count_entities(truth, found)
-    metrics = _measure(truth, found, counts)
-    if counts is not None:
-        by_type = counts.by_type.f1.tolist()
-        names = (f"f1 {type_}" for type_ in counts.types)
-        metrics |= dict(zip(names, by_type, strict=True))
-    seen = set(chain.from_iterable(truth)) | set(chain.from_iterable(found))
-    names_of_tags = (*labels, *sorted(seen - set(labels)))  # others are unseen, or from repair
-    evaluation = Evaluation(
-        metrics=metrics,
-        intervals=_find_intervals(truth, found, counts),
-        labels=names_of_tags,
-        confusion=_confuse(truth, found, names_of_tags),
-        confidences=np.array(
-            [word.probability for one in predictions for word in one.words], dtype=np.float64
-        ),
-        is_right=np.array(_list_hits(truth, found), dtype=np.bool_),
-        mistakes=_find_mistakes(examples, predictions, scheme),
-        warnings=_warn(found),
-    )
-    return calibrate(evaluation)
+    @cached_property
+    def truth(self) -> Tags:
+        """The true tags, spelled in the scheme."""
+        tags = []
+        for example in self.examples:
+            assert example.tags is not None, "only examples with tags are measured"
+            own = list(example.tags)
+            tags.append(own if self.scheme is None else read_tags(own, self.scheme))
+        return tags
 
+    @cached_property
+    def found(self) -> Tags:
+        """The predicted tags."""
+        return [prediction.tags for prediction in self.predictions]
 
-def _list_tags(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
-) -> tuple[Tags, Tags]:
-    """Return true and predicted tags, spelled in the same scheme."""
-    truth = [_read_truth(example, scheme) for example in examples]
-    return truth, [prediction.tags for prediction in predictions]
+    @cached_property
+    def counts(self) -> EntityCounts | None:
+        """The counts of entities; None if tags don't mark any."""
+        return None if self.scheme is None else count_entities(self.truth, self.found)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Accuracy, and for entities F1, precision and recall before it."""
+        hits = _list_hits(self.truth, self.found)
+        accuracy = {"accuracy": sum(hits) / max(1, len(hits))}
+        if self.counts is None:
+            return accuracy
+        total = self.counts.by_type.pool()
+        scores = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
+        return {name: float(value) for name, value in scores.items()} | accuracy
 
-def _read_truth(example: TagExample, scheme: Scheme | None) -> list[str]:
-    assert example.tags is not None, "only examples with tags are measured"
-    return list(example.tags) if scheme is None else read_tags(example.tags, scheme)
+    @property
+    def details(self) -> dict[str, float]:
+        """F1 of each type."""
+        if self.counts is None:
+            return {}
+        names = (f"f1 {type_}" for type_ in self.counts.types)
+        return dict(zip(names, self.counts.by_type.f1.tolist(), strict=True))
 
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """Accuracy and F1 of weighted sentences."""
+        pairs = zip(self.truth, self.found, strict=True)
+        hits = [sum(_list_hits([one], [other])) for one, other in pairs]
+        by_sentence = np.array([hits, list(map(len, self.truth))], dtype=np.float64)
+        statistics: dict[str, Statistic] = {
+            "accuracy": lambda weights: divide(*(by_sentence @ weights.T))
+        }
+        counts = self.counts
+        if counts is not None:
+            statistics["f1"] = lambda weights: counts.by_sentence.add_up(weights).pool().f1
+        return statistics
 
-def _measure(truth: Tags, found: Tags, counts: EntityCounts | None) -> dict[str, float]:
-    hits = _list_hits(truth, found)
-    metrics = {"accuracy": sum(hits) / max(1, len(hits))}
-    if counts is None:
-        return metrics
-    total = counts.by_type.pool()
-    scores = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return {name: float(value) for name, value in scores.items()} | metrics
+    @property
+    def confusion(self) -> tuple[tuple[str, ...], dict[tuple[int, int], int]]:
+        """The confusion matrix over words; tags that the model lacks come last."""
+        true, predicted = (list(chain.from_iterable(tags)) for tags in (self.truth, self.found))
+        names = (*self.known, *sorted({*true, *predicted} - set(self.known)))
+        ids = {name: number for number, name in enumerate(names)}
+        rows, columns = ([ids[tag] for tag in tags] for tags in (true, predicted))
+        return names, confuse_labels(rows, columns, len(names))
 
+    @property
+    def confidences(self) -> Numbers:
+        """The probability of each word's tag."""
+        words = (word.probability for one in self.predictions for word in one.words)
+        return np.array(list(words), dtype=np.float64)
 
-def _find_intervals(
-    truth: Tags, found: Tags, counts: EntityCounts | None
-) -> dict[str, tuple[float, float]]:
-    """Compute bootstrap intervals by resampling sentences."""
-    hits = [sum(_list_hits([one], [other])) for one, other in zip(truth, found, strict=True)]
-    by_sentence = np.array([hits, list(map(len, truth))], dtype=np.float64)
-    statistics: dict[str, Callable[[Numbers], Numbers]] = {
-        "accuracy": lambda weights: divide(*(by_sentence @ weights.T))
-    }
-    if counts is not None:
-        statistics["f1"] = lambda weights: counts.by_sentence.add_up(weights).pool().f1
-    return {name: bootstrap_interval(score, len(truth)) for name, score in statistics.items()}
+    @property
+    def is_right(self) -> Flags:
+        """Whether the tag of each word is correct."""
+        return np.array(_list_hits(self.truth, self.found), dtype=np.bool_)
+
+    @cached_property
+    def differences(self) -> list[tuple[Counter[str], Counter[str]]]:
+        """The missed and the wrong entities or tags of each sentence."""
+        found = []
+        for truth, prediction in zip(self.truth, self.predictions, strict=True):
+            words = [word.text for word in prediction.words]
+            expected, predicted = (
+                _name(words, tags, self.scheme) for tags in (truth, prediction.tags)
+            )
+            found.append((expected - predicted, predicted - expected))
+        return found
+
+    @property
+    def badness(self) -> Numbers:
+        """How many there are."""
+        totals = [missed.total() + invented.total() for missed, invented in self.differences]
+        return np.array(totals, dtype=np.float64)
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe a sentence by what was missed and what was wrong."""
+        missed, invented = self.differences[number]
+        return Mistake(
+            place=self.examples[number].place,
+            text=" ".join(word.text for word in self.predictions[number].words),
+            expected=", ".join(missed.elements()) or "nothing else",
+            predicted=", ".join(invented.elements()) or "nothing",
+            badness=badness,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn if all words have the same tag."""
+        tags = set(chain.from_iterable(self.found))
+        if tags == {OUTSIDE}:
+            return ("no entity was predicted: every tag is O",)
+        return (f"every tag is {show(next(iter(tags)))!r}",) if len(tags) == 1 else ()
+
+    def evaluate(self) -> Evaluation:
+        """Compute all parts, with the calibration error."""
+        return super().evaluate().calibrate()
 
 
 def _list_hits(truth: Tags, found: Tags) -> list[bool]:
@@ -110,35 +157,6 @@ def _list_hits(truth: Tags, found: Tags) -> list[bool]:
         for one, guess in zip(truth, found, strict=True)
         for tag, other in zip(one, guess, strict=True)
     ]
-
-
-def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> dict[tuple[int, int], int]:
-    """Compute the confusion matrix over words."""
-    ids = {name: number for number, name in enumerate(names)}
-    rows, columns = ([ids[tag] for tag in chain.from_iterable(tags)] for tags in (truth, found))
-    return confuse_labels(rows, columns, len(names))
-
-
-def _find_mistakes(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
-) -> tuple[Mistake, ...]:
-    """List the sentences with the most missed and wrong entities or tags."""
-    found = []
-    for example, prediction in zip(examples, predictions, strict=True):
-        words = [word.text for word in prediction.words]
-        expected = _name(words, _read_truth(example, scheme), scheme)
-        predicted = _name(words, prediction.tags, scheme)
-        missed, invented = expected - predicted, predicted - expected
-        if missed or invented:
-            mistake = Mistake(
-                place=example.place,
-                text=" ".join(words),
-                expected=", ".join(missed.elements()) or "nothing else",
-                predicted=", ".join(invented.elements()) or "nothing",
-                badness=float(missed.total() + invented.total()),
-            )
-            found.append(mistake)
-    return tuple(sorted(found, key=lambda mistake: -mistake.badness)[:MAX_MISTAKES])
 
 
 def _name(words: Sequence[str], tags: Sequence[str], scheme: Scheme | None) -> Counter[str]:
@@ -152,11 +170,3 @@ def _name(words: Sequence[str], tags: Sequence[str], scheme: Scheme | None) -> C
         f"{word} ({tag}, word {number})"
         for number, (word, tag) in enumerate(zip(words, tags, strict=True), start=1)
     )
-
-
-def _warn(found: Tags) -> tuple[str, ...]:
-    """Warn if all words have the same tag."""
-    tags = set(chain.from_iterable(found))
-    if tags == {OUTSIDE}:
-        return ("no entity was predicted: every tag is O",)
-    return (f"every tag is {show(next(iter(tags)))!r}",) if len(tags) == 1 else ()

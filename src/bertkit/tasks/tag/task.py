@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
-from bertkit.tasks.tag import TagSettings, decoding, scoring
+from bertkit.tasks.tag import TagSettings, decoding
 from bertkit.tasks.tag import examples as records
 from bertkit.tasks.tag.decoding import (
     Sentence,
@@ -27,7 +27,8 @@ from bertkit.tasks.tag.decoding import (
     spell_labels,
 )
 from bertkit.tasks.tag.examples import TagExample, cut_windows
-from bertkit.tasks.task import Evaluation, Task, score_tokens
+from bertkit.tasks.tag.scoring import TagScoring
+from bertkit.tasks.task import Task, score_rows
 from bertkit.tokenization.tokenizer import Tokenizer
 
 NUM_SPECIAL = 2  # [CLS] and [SEP]
@@ -40,10 +41,8 @@ class Tag(Task[TagExample, Tagging]):
     name: ClassVar = "tag"
     example_kind: ClassVar = TagExample
     model_kind: ClassVar = BertForTokenClassification
-    row: ClassVar[Literal["sequence", "token"]] = "token"
-    head_output: ClassVar = "tags"
 
-    loss = staticmethod(score_tokens)
+    loss = staticmethod(score_rows)
 
     @property
     def metric(self) -> str:
@@ -144,17 +143,9 @@ class Tag(Task[TagExample, Tagging]):
         del example
         return decoding.decode(encoded.alignment, logits, self.labels, self.scheme)
 
-    def measure(
-        self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
-    ) -> dict[str, float]:
-        """Compute F1 of entities and accuracy over words."""
-        return scoring.measure(examples, predictions, self.scheme)
-
-    def evaluate(
-        self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
-    ) -> Evaluation:
-        """Compute metrics with intervals, F1 of each entity type, and the worst sentences."""
-        return scoring.evaluate(examples, predictions, self.labels, self.scheme)
+    def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagging]) -> TagScoring:
+        """Compare tags with true ones."""
+        return TagScoring(examples, predictions, self.labels, self.scheme)
 
 
 def find_sentence(example: TagExample, tokenizer: Tokenizer) -> Sentence:

@@ -17,7 +17,7 @@ from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier, Tagger
 from bertkit.recipes.evaluate.held_out import align, render, render_confusion, render_mistakes
 from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion
-from bertkit.tasks.task import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
 CONTEXT = "the cat saw a dog . the dog lost the hat . a cat saw the hat ."

@@ -15,7 +15,7 @@ from bertkit.recipes.model_card import plain
 from bertkit.reports.report import render_report
 from bertkit.reports.text import make_legible
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.task import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.training.history import TrainingHistory
 from bertkit.training.run import RunRecord
 

@@ -39,8 +39,8 @@ from bertkit.recipes.finetune.run import finetune, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.task import Evaluation
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.run import Run
 

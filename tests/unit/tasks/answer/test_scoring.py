@@ -5,7 +5,7 @@ import pytest
 
 from bertkit.tasks.answer import scoring
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
-from bertkit.tasks.answer.scoring import Answer, AnswerCandidate
+from bertkit.tasks.answer.scoring import Answer, AnswerCandidate, AnswerScoring
 
 CONTEXT = "Ada Lovelace wrote the first program in 1843."
 
@@ -26,18 +26,18 @@ def answered(text, null_odds=None, probability=0.5, threshold=0.0):
 def test_totals_are_those_of_1_1_where_each_question_has_an_answer():
     examples = [question("Ada Lovelace"), question("1843", "in 1843"), question("the first")]
     answers = [answered("Lovelace"), answered("in 1843"), answered("1843")]
-    found = scoring.measure(examples, answers)
+    found = AnswerScoring(examples, answers).metrics
     assert found == {"exact_match": pytest.approx(1 / 3), "f1": pytest.approx(5 / 9)}
 
 
 def test_totals_are_those_of_2_0_where_an_answer_may_be_none():
     examples = [question("Ada"), question(), question()]
     answers = [answered("Ada", 5.0), answered("1843", 2.0), answered("1843", -2.0)]
-    found = scoring.measure(examples, answers)
+    found = AnswerScoring(examples, answers).metrics
     assert (found["HasAns_f1"], found["NoAns_f1"], found["f1"]) == (0, 0.5, pytest.approx(1 / 3))
-    alone = scoring.measure(examples[:1], answers[:1])
+    alone = AnswerScoring(examples[:1], answers[:1]).metrics
     assert alone == {"exact": 0, "f1": 0, "HasAns_exact": 0, "HasAns_f1": 0}
-    by_data = scoring.measure(examples[:2], [answered("Ada"), answered("Ada")])
+    by_data = AnswerScoring(examples[:2], [answered("Ada"), answered("Ada")]).metrics
     assert (by_data["HasAns_exact"], by_data["NoAns_exact"]) == (1, 0)
 
 
@@ -47,8 +47,8 @@ def test_the_threshold_gives_the_best_f1():
     threshold = scoring.find_threshold(examples, answers)
     assert threshold == 1.75
     decided = [answer.decide(threshold) for answer in answers]
-    assert scoring.measure(examples, decided)["f1"] == 1
-    assert scoring.measure(examples, answers)["f1"] == 0.75
+    assert AnswerScoring(examples, decided).metrics["f1"] == 1
+    assert AnswerScoring(examples, answers).metrics["f1"] == 0.75
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_evaluation_has_intervals_confidences_and_the_surest_mistakes_first()
         answered("1843", probability=0.9),
         answered("first", probability=0.8),
     ]
-    found = scoring.evaluate(examples, answers)
+    found = AnswerScoring(examples, answers).evaluate()
     assert found.metrics["f1"] == pytest.approx(1 / 3)
     low, high = found.intervals["f1"]
     assert 0 <= low < found.metrics["f1"] < high <= 1
@@ -89,7 +89,7 @@ def test_an_evaluation_has_intervals_confidences_and_the_surest_mistakes_first()
 def test_an_excerpt_shows_the_context_around_the_answer():
     context = "a " * 300 + "Ada wrote it" + " b" * 300
     gold, none = question("Ada", "wrote", context=context), question(context=context)
-    found = scoring.evaluate([gold, none], [answered("first", 0.0), answered("first", 0.0)])
+    found = AnswerScoring([gold, none], [answered("first", 0.0), answered("first", 0.0)]).evaluate()
     texts = [mistake.text for mistake in found.mistakes]
     assert texts[0].startswith("Who? — …a a")
     assert texts[0].endswith("b …")
@@ -102,11 +102,11 @@ def test_an_excerpt_shows_the_context_around_the_answer():
 
 def test_oddities_are_warned_of():
     examples = [question("Ada"), question()]
-    of_1_1 = scoring.evaluate(examples, [answered("Ada"), answered("Ada")])
+    of_1_1 = AnswerScoring(examples, [answered("Ada"), answered("Ada")]).evaluate()
     (warning,) = of_1_1.warnings
     assert warning.startswith("1 of 2 questions have no answer, and this model, trained by the")
-    all_null = scoring.evaluate(examples, [answered("Ada", 9.0), answered("Ada", 9.0)])
+    all_null = AnswerScoring(examples, [answered("Ada", 9.0), answered("Ada", 9.0)]).evaluate()
     assert all_null.warnings == ("every prediction is that there is no answer",)
     assert all_null.mistakes[0].predicted == scoring.NO_ANSWER
-    fine = scoring.evaluate(examples[1:], [answered("Ada", 9.0)])
+    fine = AnswerScoring(examples[1:], [answered("Ada", 9.0)]).evaluate()
     assert fine.warnings == ()

@@ -14,7 +14,7 @@ from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import compute_logits
-from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.saved import list_scorer_files, load_task, save_task
 from bertkit.tasks.table import TASKS
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -45,13 +45,13 @@ def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     model = train(task, examples, tokenizer=TOKENIZER)
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
-    logits = compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+    logits = compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
     fitted = task.fit_numbers(examples, encoded, logits)
     assert fitted.numbers.keys() == {"null_threshold"}
     rows = list(zip(examples, encoded, logits, strict=True))
     predictions = [fitted.decode(*row) for row in rows]
     assert fitted.measure(examples, predictions)["f1"] == 1
-    assert fitted.evaluate(examples, predictions).metrics["NoAns_exact"] == 1
+    assert fitted.score(examples, predictions).evaluate().metrics["NoAns_exact"] == 1
 
     model.save_pretrained(tmp_path)
     TOKENIZER.save(tmp_path)
@@ -79,7 +79,7 @@ def test_until_the_threshold_is_known_the_best_one_is_measured_with():
     fitted = task.fit_numbers(examples, encoded, logits)
     final = fitted.measure(examples, [fitted.decode(*row) for row in rows])
     assert task.measure(examples, predictions) == final
-    assert final["f1"] > task.evaluate(examples, predictions).metrics["f1"]
+    assert final["f1"] > task.score(examples, predictions).evaluate().metrics["f1"]
 
 
 def test_by_the_rules_of_1_1_no_threshold_is_looked_for():
@@ -90,7 +90,7 @@ def test_by_the_rules_of_1_1_no_threshold_is_looked_for():
     logits = [torch.zeros(one.num_tokens, 2).numpy() for one in encoded]
     assert task.fit_numbers(examples, encoded, logits) is task
     predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
-    files = task.prediction_files(examples, predictions)
+    files = list_scorer_files(task, examples, predictions)
     assert files.keys() == {"predictions.json", "nbest_predictions.json"}
     assert files["predictions.json"].keys() == {example.identity for example in examples}
     assert task.measure(examples, predictions).keys() == {"exact_match", "f1"}
@@ -104,7 +104,7 @@ def test_2_0_may_be_asked_for_where_each_question_has_an_answer():
     assert task.fit_numbers(examples, encoded, logits) is task
     assert task.threshold == 0.0
     predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
-    assert "null_odds.json" in task.prediction_files(examples, predictions)
+    assert "null_odds.json" in list_scorer_files(task, examples, predictions)
     assert "HasAns_f1" in task.measure(examples, predictions)
 
 

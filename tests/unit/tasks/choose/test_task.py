@@ -150,7 +150,7 @@ def test_it_learns_which_animal_goes_on_and_is_saved(tmp_path):
     assert {len(rows) for rows in logits} == {2, 3}
     fitted = task.fit_numbers(examples, encoded, logits)
     predictions = decode(fitted, examples, encoded, logits)
-    found = fitted.evaluate(examples, predictions)
+    found = fitted.score(examples, predictions).evaluate()
     assert found.metrics["accuracy"] == 1.0
     assert not found.mistakes
     assert not found.warnings
@@ -234,11 +234,11 @@ def test_a_temperature_is_found_among_choices_of_any_number():
 def test_mistakes_and_models_that_have_learned_nothing_are_told():
     examples = [ChooseExample("a", ("x", "y"), "q", label, f"line {label}") for label in (0, 1)]
     always = [TASK.decode(examples[0], None, np.array([1.0, 0.0]))] * 2
-    found = TASK.evaluate(examples, always)
+    found = TASK.score(examples, always).evaluate()
     (warning,) = found.warnings
     assert warning.startswith("every prediction is choice 0: the model has learned nothing; try")
     both = [TASK.decode(each, None, np.array([each.label, 0.5])) for each in examples]
-    (warning,) = TASK.evaluate(examples, both).warnings
+    (warning,) = TASK.score(examples, both).evaluate().warnings
     assert warning.startswith("accuracy (0.0 %) isn't above that of guessing (50.0 %): the model")
     (mistake,) = found.mistakes
     assert (mistake.place, mistake.text, mistake.expected, mistake.predicted) == (
@@ -254,5 +254,6 @@ def test_mistakes_and_models_that_have_learned_nothing_are_told():
 
 def test_a_models_temperature_is_above_zero(tmp_path):
     assert isinstance(load_task(tmp_path, BertConfig(), "BertForMultipleChoice"), Choose)
-    with pytest.raises(CheckpointError, match="temperature is -1"):
-        Choose.from_config(TASK.settings, BertConfig(), {"temperature": -1.0})
+    save_task(tmp_path, replace(TASK, numbers={"temperature": -1.0}))
+    with pytest.raises(CheckpointError, match=r"task\.json: the temperature is -1"):
+        load_task(tmp_path, BertConfig(), "BertForMultipleChoice")

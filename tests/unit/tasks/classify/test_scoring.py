@@ -5,9 +5,10 @@ import pytest
 from sklearn import metrics
 
 from bertkit.reports.figures.confusion_matrix import list_rows
-from bertkit.tasks.classify import joint_scoring, scoring
+from bertkit.tasks.classify import joint_scoring
 from bertkit.tasks.classify.examples import ClassifyExample, advise_weights
-from bertkit.tasks.classify.scoring import Classification
+from bertkit.tasks.classify.joint_scoring import JointScoring
+from bertkit.tasks.classify.scoring import Classification, ClassifyScoring
 from bertkit.tasks.texts import Texts
 
 LABELS = ("a", "b", "c")
@@ -31,15 +32,15 @@ def test_metrics_are_those_of_scikit_learn():
     truth = RANDOM.choice(LABELS, 200).tolist()
     guess = np.where(RANDOM.random(200) < 0.5, truth, RANDOM.choice(LABELS, 200)).tolist()
     examples = [example(number, label) for number, label in enumerate(truth)]
-    found = scoring.measure(examples, list(map(one, guess)), LABELS, "b")
+    found = ClassifyScoring(examples, list(map(one, guess)), LABELS, "b").metrics
     assert found == {
         "accuracy": pytest.approx(metrics.accuracy_score(truth, guess)),
         "f1": pytest.approx(metrics.f1_score(truth, guess, labels=["b"], average="macro")),
         "macro_f1": pytest.approx(metrics.f1_score(truth, guess, average="macro")),
         "matthews": pytest.approx(metrics.matthews_corrcoef(truth, guess)),
     }
-    assert "f1" not in scoring.measure(examples, list(map(one, guess)), LABELS, None)
-    whole = scoring.evaluate(examples, list(map(one, guess)), LABELS, "b")
+    assert "f1" not in ClassifyScoring(examples, list(map(one, guess)), LABELS, None).metrics
+    whole = ClassifyScoring(examples, list(map(one, guess)), LABELS, "b").evaluate()
     assert whole.metrics["f1 c"] == pytest.approx(
         metrics.f1_score(truth, guess, labels=["c"], average="macro")
     )
@@ -52,7 +53,9 @@ def test_metrics_are_those_of_scikit_learn():
 
 def test_unseen_labels_are_mistakes():
     examples = [example(1, "a"), example(2, "new"), example(3, "b")]
-    found = scoring.evaluate(examples, [one("a"), one("b", 0.9), one("a", 0.8)], LABELS[:2], "b")
+    found = ClassifyScoring(
+        examples, [one("a"), one("b", 0.9), one("a", 0.8)], LABELS[:2], "b"
+    ).evaluate()
     assert found.metrics["accuracy"] == pytest.approx(1 / 3)
     assert found.labels == ("a", "b", "new")
     assert sum(found.confusion.values()) == 3
@@ -66,7 +69,7 @@ def test_unseen_labels_are_mistakes():
 
 def test_one_prediction_for_all_is_told_and_long_texts_of_mistakes_are_short():
     long = ClassifyExample(Texts("x" * 9000), ("b",), "")
-    found = scoring.evaluate([example(1, "a"), long], [one("a"), one("a")], LABELS, None)
+    found = ClassifyScoring([example(1, "a"), long], [one("a"), one("a")], LABELS, None).evaluate()
     (warning,) = found.warnings
     assert warning.startswith("every prediction is 'a': the model tells nothing apart; try more")
     assert len(found.mistakes[0].text) == 5000
@@ -75,9 +78,9 @@ def test_one_prediction_for_all_is_told_and_long_texts_of_mistakes_are_short():
 def test_of_very_many_labels_only_the_accuracy_has_an_interval():
     labels = tuple(map(str, range(101)))
     examples = [example(number, str(number)) for number in range(10)]
-    found = scoring.evaluate(
+    found = ClassifyScoring(
         examples, [one(str(number // 2)) for number in range(10)], labels, None
-    )
+    ).evaluate()
     assert found.intervals.keys() == {"accuracy", "calibration_error"}
     low, high = found.intervals["accuracy"]
     assert low < found.metrics["accuracy"] < high
@@ -92,13 +95,13 @@ def test_several_labels_as_in_scikit_learn():
     ]
     predictions = [several(*row) for row in shares.tolist()]
     guess = shares >= 0.5
-    found = joint_scoring.measure(examples, predictions, LABELS)
+    found = JointScoring(examples, predictions, LABELS).metrics
     assert found == {
         "micro_f1": pytest.approx(metrics.f1_score(truth, guess, average="micro")),
         "macro_f1": pytest.approx(metrics.f1_score(truth, guess, average="macro")),
         "subset_accuracy": pytest.approx(metrics.accuracy_score(truth, guess)),
     }
-    whole = joint_scoring.evaluate(examples, predictions, LABELS)
+    whole = JointScoring(examples, predictions, LABELS).evaluate()
     assert whole.metrics["f1 b"] == pytest.approx(metrics.f1_score(truth[:, 1], guess[:, 1]))
     assert (whole.is_right == (truth == guess).ravel()).all()
     assert whole.confidences == pytest.approx(np.maximum(shares, 1 - shares).ravel())
@@ -117,9 +120,9 @@ def test_labels_in_parts_are_counted_the_same(monkeypatch):
         for number, row in enumerate(flags)
     ]
     predictions = [several(*row) for row in RANDOM.random((100, 3)).tolist()]
-    whole = joint_scoring.evaluate(examples, predictions, LABELS)
+    whole = JointScoring(examples, predictions, LABELS).evaluate()
     monkeypatch.setattr(joint_scoring, "MAX_FLAGS", 21)
-    parted = joint_scoring.evaluate(examples, predictions, LABELS)
+    parted = JointScoring(examples, predictions, LABELS).evaluate()
     assert parted.metrics == whole.metrics
     assert parted.mistakes == whole.mistakes
     assert whole.intervals.keys() - parted.intervals.keys() == {"macro_f1"}
@@ -130,13 +133,13 @@ def test_of_very_many_labels_macro_f1_has_no_interval(monkeypatch):
     examples = [example(number, "a") for number in range(9)]
     predictions = [several(0.9, 0.1, 0.1)] * 9
     monkeypatch.setattr(joint_scoring, "MAX_RESAMPLED", 2)
-    found = joint_scoring.evaluate(examples, predictions, LABELS)
+    found = JointScoring(examples, predictions, LABELS).evaluate()
     assert found.intervals.keys() == {"micro_f1", "subset_accuracy", "calibration_error"}
 
 
 def test_of_several_labels_unseen_ones_are_missed():
     examples = [example(1, "a", "new"), example(2)]
-    found = joint_scoring.evaluate(examples, [several(0.9, 0, 0), several(0, 0, 0.9)], LABELS)
+    found = JointScoring(examples, [several(0.9, 0, 0), several(0, 0, 0.9)], LABELS).evaluate()
     assert found.metrics["micro_f1"] == pytest.approx(2 / 4)
     assert found.metrics["subset_accuracy"] == 0
     assert [(each.expected, each.predicted) for each in found.mistakes] == [
@@ -148,17 +151,20 @@ def test_of_several_labels_unseen_ones_are_missed():
 
 def test_one_answer_of_several_labels_for_all_is_told():
     examples = [example(1, "a"), example(2, "b")]
-    nothing = joint_scoring.evaluate(examples, [several(0, 0, 0)] * 2, LABELS)
+    nothing = JointScoring(examples, [several(0, 0, 0)] * 2, LABELS).evaluate()
     assert "no text gets a label" in nothing.warnings[0]
-    same = joint_scoring.evaluate(examples, [several(1, 1, 0)] * 2, LABELS)
+    same = JointScoring(examples, [several(1, 1, 0)] * 2, LABELS).evaluate()
     assert same.warnings == ("every prediction is 'a, b'",)
 
 
 def test_a_rare_label_brings_the_balanced_accuracy_and_advice():
     examples = [ClassifyExample(Texts("t"), (label,)) for label in "a" * 29 + "b"]
     guesses = [Classification("a", 0.9, {"a": 0.9, "b": 0.1}, ("a",))] * 30
-    assert scoring.measure(examples, guesses, ("a", "b"), None)["balanced_accuracy"] == 0.5
-    assert "balanced_accuracy" not in scoring.measure(examples[:5], guesses[:5], ("a", "b"), None)
+    assert ClassifyScoring(examples, guesses, ("a", "b"), None).metrics["balanced_accuracy"] == 0.5
+    assert (
+        "balanced_accuracy"
+        not in ClassifyScoring(examples[:5], guesses[:5], ("a", "b"), None).metrics
+    )
     (advice,) = advise_weights(examples)
     assert advice == (
         "only 1 of 30 have the label 'b'; --class-weights balanced gives rare labels more weight"

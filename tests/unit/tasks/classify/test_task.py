@@ -55,7 +55,7 @@ def test_it_learns_animals_and_is_saved(settings, tmp_path):
     fitted = task.fit_numbers(examples, encoded, logits)
     predictions = decode(fitted, examples, encoded, logits)
     assert fitted.measure(examples, predictions)[task.metric] == 1.0
-    assert fitted.evaluate(examples, predictions).mistakes == ()
+    assert fitted.score(examples, predictions).evaluate().mistakes == ()
     assert fitted.numbers.keys() == ({"threshold"} if settings.multi_label else set())
 
     model.save_pretrained(tmp_path)
@@ -114,20 +114,20 @@ def test_of_very_many_labels_an_evaluation_keeps_the_likeliest(settings):
     scores[0, [7, 40_000]] = 30.0, 20.0
     example = ClassifyExample(Texts("the cat"))
     whole = task.decode(example, Encoded(()), scores)
-    brief = task.decode_in_brief(example, Encoded(()), scores)
+    brief = task.for_evaluation(1).decode(example, Encoded(()), scores)
     assert whole.label == brief.label == "label 7"
     assert whole.labels == brief.labels
     assert (whole.probability, len(whole.probabilities)) == (brief.probability, 50_000)
     assert 100 <= len(brief.probabilities) <= 101
     assert brief.probabilities.items() <= whole.probabilities.items()
     few = Classify(settings, labels[:3])
-    assert len(few.decode_in_brief(example, Encoded(()), scores[:, :3]).probabilities) == 3
+    assert len(few.for_evaluation(1).decode(example, Encoded(()), scores[:, :3]).probabilities) == 3
 
 
 def test_many_given_labels_have_no_probabilities_each():
     task = Classify(MANY, tuple(map(str, range(50_000))))
     scores = np.full((1, 50_000), 0.1, dtype=np.float32)
-    found = task.decode_in_brief(ClassifyExample(Texts("a")), Encoded(()), scores)
+    found = task.for_evaluation(1).decode(ClassifyExample(Texts("a")), Encoded(()), scores)
     assert found.labels == task.labels
     assert len(found.probabilities) <= 101
 
@@ -143,16 +143,18 @@ def test_numpy_and_plain_numbers_give_the_same_probabilities():
 def test_equal_scores_give_the_first_label_whatever_is_kept():
     task = Classify(ONE, tuple(map(str, range(3000))))
     scores = np.zeros((1, 3000), dtype=np.float32)
-    assert task.decode_in_brief(ClassifyExample(Texts("a")), Encoded(()), scores).label == "0"
+    assert (
+        task.for_evaluation(1).decode(ClassifyExample(Texts("a")), Encoded(()), scores).label == "0"
+    )
 
 
 def test_several_of_very_many_labels_are_evaluated_on_as_many_texts_as_fit():
     labels = tuple(map(str, range(50_000)))
-    Classify(ONE, labels).check_number(10_000_000)
+    Classify(ONE, labels).for_evaluation(10_000_000)
     task = Classify(MANY, labels)
-    task.check_number(2684)
+    task.for_evaluation(2684)
     with pytest.raises(InputError, match="50,000 labels are evaluated on at most 2,684 texts, and"):
-        task.check_number(2685)
+        task.for_evaluation(2685)
 
 
 def test_a_label_is_shown_in_a_line_and_told_to_programs_as_it_is():
@@ -239,8 +241,6 @@ def test_a_regression_is_no_classifier(tmp_path):
     config = BertConfig.from_dict({"model_type": "bert", "num_labels": 1}, tmp_path)
     with pytest.raises(CheckpointError, match="at least two labels"):
         Classify.from_config(ONE, config, {})
-    with pytest.raises(CheckpointError, match="temperature is 0"):
-        Classify.from_config(ONE, BertConfig(), {"temperature": 0.0})
 
 
 def test_labels_that_were_renamed_without_the_positive_one_are_refused(tmp_path):

@@ -107,7 +107,7 @@ def test_it_learns_which_sentence_is_the_summary_and_is_saved(tmp_path):
     predictions = decode(task, examples, *score(task, model, examples))
     assert {found.summary for found in predictions} == {"The cat lost."}
     metrics = task.measure(examples, predictions)
-    found = task.evaluate(examples, predictions)
+    found = task.score(examples, predictions).evaluate()
     assert metrics["rouge2"] == found.metrics["rouge2"] == found.metrics["rouge2_best_sentences"]
     assert found.metrics["rouge2"] > found.metrics["rouge2_first_sentences"]
     assert not found.mistakes
@@ -134,7 +134,7 @@ def test_a_model_that_learned_nothing_is_told():
     examples = list_examples()
     logits = [np.zeros((len(labels), 2), np.float32) for labels in encode_labels(examples)]
     predictions = decode(TASK, examples, TASK.encode(examples, TOKENIZER), logits)
-    found = TASK.evaluate(examples, predictions)
+    found = TASK.score(examples, predictions).evaluate()
     assert "isn't above that of the first 1 sentence (" in found.warnings[0]
     assert len(found.mistakes) == 9
     assert found.mistakes[0].expected == "The cat lost."

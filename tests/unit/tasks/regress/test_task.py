@@ -128,7 +128,7 @@ def test_evaluation_tells_correlation_error_and_the_worst():
         RegressExample(Texts(f"t {i}"), number, f"line {i}") for i, number in enumerate(truth)
     ]
     predictions = [Regression(value) for value in guess]
-    found = Regress(SETTINGS).evaluate(examples, predictions)
+    found = Regress(SETTINGS).score(examples, predictions).evaluate()
     assert found.metrics == {
         "pearson": pytest.approx(stats.pearsonr(truth, guess).statistic),
         "spearman": pytest.approx(stats.spearmanr(truth, guess).statistic),
@@ -144,10 +144,10 @@ def test_evaluation_tells_correlation_error_and_the_worst():
 
 def test_one_prediction_for_all_is_told():
     examples = [RegressExample(Texts("a"), number) for number in (0.0, 1.0)]
-    found = Regress(SETTINGS).evaluate(examples, [Regression(0.5), Regression(0.5)])
+    found = Regress(SETTINGS).score(examples, [Regression(0.5), Regression(0.5)]).evaluate()
     assert found.warnings == ("every prediction is about 0.500",)
     assert math.isnan(found.metrics["pearson"])
-    exact = Regress(SETTINGS).evaluate(examples, [Regression(0.0), Regression(1.0)])
+    exact = Regress(SETTINGS).score(examples, [Regression(0.0), Regression(1.0)]).evaluate()
     assert exact.mistakes == ()
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from bertkit.tasks.evaluation import MAX_MISTAKES
 from bertkit.tasks.tag.decoding import TaggedWord, Tagging
 from bertkit.tasks.tag.examples import TagExample
-from bertkit.tasks.tag.scoring import MAX_MISTAKES, evaluate, measure
+from bertkit.tasks.tag.scoring import TagScoring
 
 LABELS = ("O", "B-LOC", "B-PER", "I-PER")
 
@@ -24,10 +25,10 @@ def make(*pairs):
 
 def test_entities_are_measured_as_seqeval_does():
     found = make(("B-PER I-PER O B-LOC", "B-PER I-PER O O"), ("O O", "B-LOC O"))
-    assert measure(*found, "BIO") == pytest.approx(
+    assert TagScoring(*found, LABELS, "BIO").metrics == pytest.approx(
         {"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 4 / 6}
     )
-    assert measure(*found, None) == pytest.approx({"accuracy": 4 / 6})
+    assert TagScoring(*found, LABELS, None).metrics == pytest.approx({"accuracy": 4 / 6})
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,8 @@ def test_entities_are_measured_as_seqeval_does():
 )
 def test_another_spelling_of_the_same_entities_is_right(truth, guess):
     found = make((truth, guess))
-    assert set(measure(*found, "BIO").values()) == {1.0}
-    evaluation = evaluate(*found, LABELS, "BIO")
+    assert set(TagScoring(*found, LABELS, "BIO").metrics.values()) == {1.0}
+    evaluation = TagScoring(*found, LABELS, "BIO").evaluate()
     assert evaluation.mistakes == ()
     assert evaluation.is_right.all()
     assert all(true == guess for true, guess in evaluation.confusion)
@@ -50,23 +51,23 @@ def test_another_spelling_of_the_same_entities_is_right(truth, guess):
 @pytest.mark.parametrize("unseen", ["B-ORG", "PER", "X", "I-PER-x"])
 def test_tags_that_training_did_not_have_are_mistakes(unseen):
     found = make((f"O {unseen} O B-LOC", "O B-PER O B-LOC"))
-    metrics = measure(*found, "BIO")
+    metrics = TagScoring(*found, LABELS, "BIO").metrics
     assert metrics == pytest.approx({"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 0.75})
-    evaluation = evaluate(*found, LABELS, "BIO")
+    evaluation = TagScoring(*found, LABELS, "BIO").evaluate()
     assert len(evaluation.labels) == 5
     assert evaluation.confusion[4, LABELS.index("B-PER")] == 1
     assert evaluation.is_right.tolist() == [True, False, True, True]
 
 
 def test_mended_tags_that_training_did_not_have_stand_behind_the_labels():
-    evaluation = evaluate(*make(("O O", "B-PER O")), ("O", "I-PER"), "BIO")
+    evaluation = TagScoring(*make(("O O", "B-PER O")), ("O", "I-PER"), "BIO").evaluate()
     assert evaluation.labels == ("O", "I-PER", "B-PER")
     assert evaluation.confusion == {(0, 0): 1, (0, 2): 1}
 
 
 def test_plain_tags_are_told_word_by_word():
     found = make(("NN VB NN", "NN NN NN"), ("NN VB", "NN VB"))
-    evaluation = evaluate(*found, ("NN", "VB"), None)
+    evaluation = TagScoring(*found, ("NN", "VB"), None).evaluate()
     assert evaluation.metrics == pytest.approx({"accuracy": 0.8})
     assert evaluation.confusion == {(0, 0): 3, (1, 0): 1, (1, 1): 1}
     (mistake,) = evaluation.mistakes
@@ -77,7 +78,7 @@ def test_plain_tags_are_told_word_by_word():
 def test_all_there_is_to_see():
     pairs = [("B-PER I-PER O B-LOC", "B-PER O O O"), ("O O", "O B-LOC"), ("B-LOC", "B-LOC")]
     examples, predictions = make(*pairs * 20)
-    evaluation = evaluate(examples, predictions, LABELS, "BIO")
+    evaluation = TagScoring(examples, predictions, LABELS, "BIO").evaluate()
     assert evaluation.metrics["f1 LOC"] == pytest.approx(0.5)
     assert evaluation.metrics["f1 PER"] == 0.0
     for name in ("f1", "accuracy"):
@@ -99,21 +100,21 @@ def test_all_there_is_to_see():
 
 def test_the_interval_of_accuracy_draws_sentences():
     found = make(("O " * 9 + "O", "O " * 9 + "O"), ("O", "B-PER"))
-    low, high = evaluate(*found, LABELS, "BIO").intervals["accuracy"]
+    low, high = TagScoring(*found, LABELS, "BIO").evaluate().intervals["accuracy"]
     assert (low, high) == (0.0, 1.0)  # twice the second, twice the first
 
 
 def test_many_mistakes_are_cut():
     found = make(*[("B-PER", "O")] * (MAX_MISTAKES + 1))
-    evaluation = evaluate(*found, LABELS, "BIO")
+    evaluation = TagScoring(*found, LABELS, "BIO").evaluate()
     assert len(evaluation.mistakes) == MAX_MISTAKES
     assert evaluation.mistakes[0].predicted == "nothing"
 
 
 def test_a_model_that_says_one_tag_is_told():
-    assert evaluate(*make(("B-PER O", "O O")), LABELS, "BIO").warnings == (
+    assert TagScoring(*make(("B-PER O", "O O")), LABELS, "BIO").evaluate().warnings == (
         "no entity was predicted: every tag is O",
     )
-    assert evaluate(*make(("NN VB", "NN NN")), ("NN", "VB"), None).warnings == (
+    assert TagScoring(*make(("NN VB", "NN NN")), ("NN", "VB"), None).evaluate().warnings == (
         "every tag is 'NN'",
     )

@@ -48,11 +48,11 @@ def test_it_learns_names_and_is_saved(tmp_path):
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
     assert not any(one.is_cut for one in encoded)
-    logits = compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+    logits = compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
     rows = zip(examples, encoded, logits, strict=True)
     predictions = [task.decode(*row) for row in rows]
     assert set(task.measure(examples, predictions).values()) == {1.0}
-    evaluation = task.evaluate(examples, predictions)
+    evaluation = task.score(examples, predictions).evaluate()
     assert evaluation.metrics["f1 LOC"] == 1.0
     assert evaluation.mistakes == ()
 

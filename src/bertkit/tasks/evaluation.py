@@ -1,0 +1,144 @@
+"""Evaluations: predictions compared with the truth, in metrics, intervals and mistakes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
+from bertkit.tasks.metrics.correlation import bootstrap_interval
+
+MAX_MISTAKES = 100
+MISTAKE_CHARS = 5000  # shown of a mistake's text
+CALIBRATION = "calibration_error"  # key in `metrics`
+
+Statistic = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong prediction, or one with a large error."""
+
+    place: str  # file and line of the example
+    text: str
+    expected: str
+    predicted: str
+    badness: float  # size of the error; larger is worse
+    confidence: float | None = None  # the model's probability of the prediction
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The evaluation of a set of predictions."""
+
+    metrics: dict[str, float]
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # of the bootstrap
+    labels: tuple[str, ...] = ()  # of the confusion matrix; empty if there is none
+    confusion: dict[tuple[int, int], int] | None = None  # (true, predicted) label ids → count
+    confidences: Numbers | None = None  # of each prediction, from 0 to 1
+    is_right: Flags | None = None
+    calibration: CalibrationError | None = None
+    mistakes: tuple[Mistake, ...] = ()  # the worst first
+    warnings: tuple[str, ...] = ()
+
+    def calibrate(self) -> "Evaluation":
+        """Add the calibration error, if there are confidences."""
+        if self.confidences is None or self.is_right is None or not len(self.confidences):
+            return self
+        return replace(self, calibration=measure_calibration(self.confidences, self.is_right))
+
+    def tell_calibration(self) -> "Evaluation":
+        """Add the calibration error, to the metrics as well."""
+        evaluation = self.calibrate()
+        found = evaluation.calibration
+        if found is None:
+            return evaluation
+        intervals = dict(self.intervals)
+        if found.low is not None and found.high is not None:
+            intervals[CALIBRATION] = (found.low, found.high)
+        metrics = {**self.metrics, CALIBRATION: found.value}
+        return replace(evaluation, metrics=metrics, intervals=intervals)
+
+
+Example = TypeVar("Example")
+Prediction = TypeVar("Prediction")
+
+
+@dataclass(frozen=True)
+class TaskScoring(ABC, Generic[Example, Prediction]):
+    """Predictions beside the examples that they are of; each part is computed when it is read."""
+
+    examples: Sequence[Example]
+    predictions: Sequence[Prediction]
+
+    @property
+    @abstractmethod
+    def metrics(self) -> Mapping[str, float]:
+        """The metrics after each epoch; that which selects the best one is among them."""
+
+    @property
+    def details(self) -> Mapping[str, float]:
+        """Further metrics, once at the end."""
+        return {}
+
+    @property
+    def statistics(self) -> Mapping[str, Statistic]:
+        """Metrics as functions of the examples' weights, for bootstrap intervals."""
+        return {}
+
+    @property
+    def confusion(self) -> tuple[tuple[str, ...], dict[tuple[int, int], int] | None]:
+        """The labels and the counts of the confusion matrix, as in `Evaluation`."""
+        return (), None
+
+    @property
+    def confidences(self) -> Numbers | None:
+        """Confidence of each decision, from 0 to 1; None if there is none."""
+        return None
+
+    @property
+    def is_right(self) -> Flags | None:
+        """Whether each decision that has a confidence is right."""
+        return None
+
+    @property
+    def badness(self) -> npt.NDArray[Any]:
+        """The size of each prediction's error; 0 if it is right."""
+        return np.zeros(len(self.examples))
+
+    def describe_mistake(self, number: int, badness: float) -> Mistake:
+        """Describe the prediction of this number, whose badness isn't 0."""
+        raise NotImplementedError
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd in the predictions, such as that all are alike."""
+        return ()
+
+    def evaluate(self) -> Evaluation:
+        """Compute all parts, once at the end."""
+        labels, confusion = self.confusion
+        badness = self.badness
+        worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist()
+        return Evaluation(
+            metrics={**self.metrics, **self.details},
+            intervals={
+                name: bootstrap_interval(statistic, len(self.examples))
+                for name, statistic in self.statistics.items()
+            },
+            labels=labels,
+            confusion=confusion,
+            confidences=self.confidences,
+            is_right=self.is_right,
+            mistakes=tuple(
+                self.describe_mistake(number, float(badness[number]))
+                for number in worst
+                if badness[number] > 0
+            ),
+            warnings=self.warnings,
+        )

@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, set_seed
 
-from bertkit.recipes.finetune.job import FineTuningContext, build_job
+from bertkit.recipes.finetune.job import FineTuningContext, FineTuningJob
 from bertkit.recipes.finetune.run import Sources, prepare_context
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
@@ -103,7 +103,7 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
         precision=place.precision,
     )
     context = gather_materials(task_set, folder / "model", settings)
-    job, pace = build_job(context, settings), Pace(place)
+    job, pace = FineTuningJob(context, settings), Pace(place)
 
     def collate(examples: Sequence[int]) -> TaskBatch:
         pace.wait()
@@ -117,7 +117,9 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     with torch.no_grad(), place.mixed_precision():
         scores = job.score(job.model.eval(), first.to(place.device))
         answer({"loss": float(scores.losses["task"]) / first.target_counts["task"]})
-    paced = replace(job, collate=collate, evaluate=lambda: {"loss": 0.0}, watched=None)
+    paced = copy(job)
+    paced.collate, paced.watched = collate, None  # type: ignore[method-assign]
+    paced.evaluate = lambda: {"loss": 0.0}  # type: ignore[method-assign]
     run = Run(folder / "run")
     run.folder.mkdir()
     fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=context.machine)

@@ -17,7 +17,7 @@ from torch import nn
 
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.recipes.pretrain.job import build_job, held_out_batches, prepare_context
+from bertkit.recipes.pretrain.job import PretrainingJob, held_out_batches, prepare_context
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import PreTrainingBatch, score
 from bertkit.training.optimizer import build_optimizer
@@ -37,7 +37,7 @@ def main() -> None:
     folder, data, foreign = map(Path, paths)
     settings = build_settings(model_name)
     context = prepare_context(data, settings)
-    batches_at = build_job(context, settings, BertForPreTraining(context.config)).batches_at
+    batches_at = PretrainingJob(context, settings, BertForPreTraining(context.config)).batches_at
     tests = {
         "held_out": held_out_batches(context.shards, context.tokenizer, settings),
         "foreign": held_out_batches(ShardSet.open(foreign), context.tokenizer, settings),

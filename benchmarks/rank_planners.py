@@ -1,8 +1,9 @@
 """Shards, real or synthetic, and the orders of their examples, as a training process has them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.objective import Objective
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Job
+from bertkit.training.job import divide_step
 
 SEED = 0
 SHARD_TOKENS = 4_000_000  # of 16 MiB of text, which `prepare` makes a shard of
@@ -33,11 +34,8 @@ def cut_step(examples: Sequence[Any], num_ranks: int) -> list[list[Any]]:
 @cache
 def divide(num_examples: int, num_ranks: int) -> list[list[int]]:
     """Return the numbers of the examples that each rank takes of so many."""
-    needed = [each.name for each in fields(Job) if each.default is each.default_factory is MISSING]
-    division: dict[str, Any] = {"examples_at": lambda _: range(num_examples), "collate": list}
-    job: Job[Any] = Job(**{**dict.fromkeys(needed), **division})
-    shares = (job.share_at(0, rank, num_ranks) for rank in range(num_ranks))
-    return [[one for part in share if part.counts for one in part.batch] for share in shares]
+    borders = divide_step(num_examples, 1, num_ranks)
+    return [list(range(start, end)) for start, end in pairwise(borders)]
 
 
 @dataclass(frozen=True, eq=False)

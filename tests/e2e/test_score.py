@@ -11,7 +11,7 @@ from tests.unit.inference.small_causal import save_causal
 
 from bertkit.cli.main import main
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.recipes.pretrain.job import begin_model, build_job, prepare_context
+from bertkit.recipes.pretrain.job import PretrainingJob, begin_model, prepare_context
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
 PAIRS = [
@@ -104,7 +104,7 @@ def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, ob
         start_from=str(output), objective=objective, max_length=32, eval_sequences=100_000, steps=4
     )
     context = prepare_context(workshop / "shards", settings)
-    expected = build_job(context, settings, begin_model(context, settings)).evaluate()
+    expected = PretrainingJob(context, settings, begin_model(context, settings)).evaluate()
     assert found["metrics"] == pytest.approx(expected, rel=1e-5)
     out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards")
     assert "bits per character" in out

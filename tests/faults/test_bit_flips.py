@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.small import write_corpus
 from tests.faults.children import SEED
 from tests.unit.inference.small import save_small
-from tests.unit.training.jobs import build_job
+from tests.unit.training.jobs import build_job, vary
 
 from bertkit.base import checksummed_json
 from bertkit.base.checksummed_json import read_checksummed_json
@@ -134,7 +134,7 @@ def find_in_run(folder: Path) -> list[Target]:
 
 def find_in_dump(folder: Path) -> list[Target]:
     settings = TrainingSettings(batch_size=6, accumulate=2)
-    job = replace(build_job(settings), save_architecture=save_small)
+    job = vary(build_job(settings), save_architecture=save_small)
     record = DumpRecord(
         step=1,
         num_micro_batches=2,

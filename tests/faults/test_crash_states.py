@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def train(folder: Path, *, stop_at_evaluation: int | None = None) -> None:
         state = run.newest_state()
         job = jobs.build_job(SETTINGS, dropout=0.3)
         if stop_at_evaluation is not None:
-            job = replace(job, evaluate=stopping(job.evaluate, stop_at_evaluation))
+            job = jobs.vary(job, evaluate=stopping(job.evaluate, stop_at_evaluation))
         if state.step:
             jobs.load_weights(job, run, state)
         run.write_record(RECORD)

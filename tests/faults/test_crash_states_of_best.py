@@ -2,13 +2,12 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from tests.faults.disk import Operation, Recorder, list_outcomes, write_tree
-from tests.unit.training.jobs import build_job, load_weights
+from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, verify_checkpoint
@@ -50,7 +49,7 @@ def train(folder: Path) -> RunState:
         run.write_record(RECORD)
         if state.is_done(NUM_STEPS):
             return state
-        watching = replace(job, evaluate=evaluate, watched=Watched("quality", True, patience=2))
+        watching = vary(job, evaluate=evaluate, watched=Watched("quality", True, patience=2))
         return loop.fit(
             watching, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=MACHINE
         )

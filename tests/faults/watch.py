@@ -12,7 +12,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -175,45 +175,31 @@ def watch_storage(watch: Watch) -> None:
 
 def watch_training(watch: Watch) -> None:
     """Let what the loop asks of its job and its optimizer be places; leave measuring out."""
-    build_job, build_optimizer = recipe.build_job, replica.build_optimizer
-    last_epoch = 0
+    build_optimizer = replica.build_optimizer
 
-    def watch_examples(original: Callable[[int], Any]) -> Callable[[int], Any]:
-        def examples_at(step: int) -> Any:
+    class WatchedJob(recipe.PretrainingJob):
+        last_epoch = 0
+
+        def examples_at(self, step: int) -> range:
             watch.step = step + 1
             watch.reach("before a step")
-            return original(step)
+            return super().examples_at(step)
 
-        return examples_at
-
-    def watch_batches(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def collate(examples: Any) -> Any:
-            nonlocal last_epoch
-            batch = original(examples)
+        def collate(self, examples: Sequence[int]) -> Any:
+            batch = super().collate(examples)
             epoch = max(key.epoch for key in batch.keys)
-            if epoch > last_epoch:
-                last_epoch = epoch
+            if epoch > self.last_epoch:
+                self.last_epoch = epoch
                 watch.reach("first examples of another epoch")
             return batch
 
-        return collate
+        def score(self, model: Any, batch: Any) -> Any:
+            watch.reach("before a micro-batch")
+            return super().score(model, batch)
 
-    def calling(point: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            watch.reach(point)
-            return original(*arguments)
-
-        return call
-
-    def build_watched_job(*arguments: Any) -> Any:
-        job = build_job(*arguments)
-        return replace(
-            job,
-            examples_at=watch_examples(job.examples_at),
-            collate=watch_batches(job.collate),
-            score=calling("before a micro-batch", job.score),
-            evaluate=calling("before an evaluation", job.evaluate),
-        )
+        def evaluate(self) -> dict[str, float]:
+            watch.reach("before an evaluation")
+            return super().evaluate()
 
     def build_watched_optimizer(*arguments: Any) -> Any:
         optimizer = build_optimizer(*arguments)
@@ -225,7 +211,7 @@ def watch_training(watch: Watch) -> None:
         watch.reach("measuring the machine")
         return PEAK_OPERATIONS
 
-    recipe.build_job = build_watched_job
+    recipe.PretrainingJob = WatchedJob  # type: ignore[misc]
     replica.build_optimizer = build_watched_optimizer
     job_module.measure_peak = measure_peak
 

@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median_high
 from typing import TypeVar
 
@@ -88,7 +88,8 @@ def measure_steps(
 
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
     """Measure a few steps on a copy of the model, which is then discarded."""
-    trial = replace(job, model=copy.deepcopy(job.model))
+    trial = copy.copy(job)
+    trial.model = copy.deepcopy(job.model)
     replica = Replica.build(trial, settings, machine)
     steps = measure_steps(trial, settings, replica, machine)
     begun = time.monotonic()

@@ -1,14 +1,15 @@
 """The interface between a recipe and the training loop: the job to train and the machine."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
@@ -46,23 +47,6 @@ class Scores:
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
 Score = Callable[[Any, AnyBatch], Scores]
 SaveFiles = Callable[[Path], dict[str, FileRecord]]
-
-
-def keep_learning_rate(name: str) -> float:
-    """Return a learning rate factor of 1 for every parameter."""
-    del name
-    return 1.0
-
-
-def save_whole(model: Any, save_rest: SaveFiles, folder: Path) -> dict[str, FileRecord]:
-    """Write a model's weights and config, and the files beside them, which `save_rest` writes."""
-    return {**model.save_pretrained(folder), **save_rest(folder)}
-
-
-def save_without_weights(model: Any, save_rest: SaveFiles, folder: Path) -> dict[str, FileRecord]:
-    """Write the same files as `save_whole`, but the weights."""
-    config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-    return {CONFIG_FILE: config, **save_rest(folder)}
 
 
 @dataclass(frozen=True)
@@ -121,48 +105,94 @@ def open_lookahead(device: torch.device) -> Iterator[Lookahead | None]:
         yield Lookahead(thread)
 
 
-@dataclass(frozen=True)
-class Job(Generic[AnyBatch]):
+def divide_step(size: int, num_micro_batches: int, num_ranks: int) -> list[int]:
+    """Return where the micro-batches of a step of so many examples begin, and the last one's end.
+
+    Every rank has as many, one after the other.
+    """
+    total = num_ranks * -(-min(num_micro_batches, size) // num_ranks)
+    return [min(n, size) if size < total else size * n // total for n in range(total + 1)]
+
+
+class Job(ABC, Generic[AnyBatch]):
     """Everything specific to a model or a task that the training loop needs.
 
     Attributes:
-        examples_at: step → its examples, in order; a pure function. They may be mere numbers, so
-            that a process that trains on a few of them pays for no others.
-        collate: some examples of a step → micro-batch; a pure function.
-        score: model and micro-batch → sums of losses; differentiable.
-        evaluate: returns held-out metrics, including `loss`, which must be finite. It has no side
-            effects, and a signal may interrupt it.
-        count_operations: floating-point operations of a training step on a micro-batch.
-        save_model: writes the model's files into a folder; returns their records by file name.
+        num_micro_batches: of a step.
         progress_metrics: metrics from 0 to 1 to display, each with its heading.
-        learning_rate_scale: name of a parameter → factor of its learning rate. Parameters that
-            don't require a gradient stay frozen.
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
             if AdamW updates everything.
-        needed_steps: newest step → steps whose checkpoints are written and kept, such as those
-            whose weights will be averaged.
-        next_phase: a step, and the job whose examples are taken from that step on, from its first.
+        lookahead: makes micro-batches ahead, while the loop runs on a GPU.
+        can_replay: whether `bertkit replay` computes a dumped step again.
     """
 
-    model: nn.Module
-    examples_at: Callable[[int], Sequence[Any]]
-    collate: Callable[[Sequence[Any]], AnyBatch]
-    score: Score[AnyBatch]
-    evaluate: Callable[[], dict[str, float]]
-    count_operations: Callable[[AnyBatch], float]
-    save_model: SaveFiles
-    save_architecture: SaveFiles  # all files except the weights
-    batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
+    model: Any
+    num_micro_batches: int = 1
     progress_metrics: Mapping[str, str]
-    learning_rate_scale: Callable[[str], float] = keep_learning_rate
     muon_learning_rate: float | None = None
     watched: Watched | None = None
-    needed_steps: Callable[[int], Collection[int]] = field(default=lambda _: ())
-    num_micro_batches: int = 1  # of a step
-    lookahead: Lookahead | None = None  # makes micro-batches ahead
-    next_phase: "tuple[int, Job[AnyBatch]] | None" = None
+    lookahead: Lookahead | None = None
     example_names: str = "examples"
     can_replay: bool = False
+
+    @abstractmethod
+    def examples_at(self, step: int) -> Sequence[Any]:
+        """Return a step's examples, in order; a pure function.
+
+        They may be mere numbers, so that a process that trains on a few of them pays for no others.
+        """
+
+    @abstractmethod
+    def collate(self, examples: Sequence[Any]) -> AnyBatch:
+        """Return the micro-batch of some examples of a step; a pure function."""
+
+    @abstractmethod
+    def score(self, model: Any, batch: AnyBatch) -> Scores:
+        """Return the sums of losses of a micro-batch; differentiable."""
+
+    @abstractmethod
+    def evaluate(self) -> dict[str, float]:
+        """Return held-out metrics, including `loss`, which must be finite.
+
+        It has no side effects, and a signal may interrupt it.
+        """
+
+    @abstractmethod
+    def count_operations(self, batch: AnyBatch) -> float:
+        """Return the floating-point operations of a training step on a micro-batch."""
+
+    @abstractmethod
+    def batch_tensors(self, batch: AnyBatch) -> dict[str, Tensor]:
+        """Return a micro-batch as named tensors, for a dump."""
+
+    @abstractmethod
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the files beside weights and config, such as the tokenizer's."""
+
+    def save_model(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the model's files; return their records by file name."""
+        return {**self.model.save_pretrained(folder), **self.save_rest(folder)}
+
+    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the same files, but the weights."""
+        config = write_json(folder / CONFIG_FILE, self.model.config.to_dict())
+        return {CONFIG_FILE: config, **self.save_rest(folder)}
+
+    def learning_rate_scale(self, name: str) -> float:
+        """Return the factor of a parameter's learning rate.
+
+        Parameters that don't require a gradient stay frozen.
+        """
+        del name
+        return 1.0
+
+    def needed_steps(self, step: int) -> Collection[int]:
+        """Return steps up to the newest, `step`, whose checkpoints are written and kept.
+
+        Such as those whose weights will be averaged.
+        """
+        del step
+        return ()
 
     def batches_at(self, step: int) -> list[AnyBatch]:
         """Return all micro-batches of a step."""
@@ -176,19 +206,16 @@ class Job(Generic[AnyBatch]):
         example gets the step's first, which then doesn't count.
         """
         if self.lookahead is None:
-            return self._cut(step, rank, num_ranks)
-        shares: list[MicroBatch[AnyBatch]] = self.lookahead.call(self._cut, step, rank, num_ranks)
+            return self.cut(step, rank, num_ranks)
+        shares: list[MicroBatch[AnyBatch]] = self.lookahead.call(self.cut, step, rank, num_ranks)
         return shares
 
-    def _cut(self, step: int, rank: int, num_ranks: int) -> list["MicroBatch[AnyBatch]"]:
-        if self.next_phase is not None and step >= self.next_phase[0]:
-            first, job = self.next_phase
-            return job.share_at(step - first, rank, num_ranks)
+    def cut(self, step: int, rank: int, num_ranks: int) -> list["MicroBatch[AnyBatch]"]:
+        """Make the micro-batches that `share_at` returns."""
         examples = self.examples_at(step)
         size = len(examples)
-        own = -(-min(self.num_micro_batches, size) // num_ranks)
-        total = own * num_ranks
-        borders = [min(n, size) if size < total else size * n // total for n in range(total + 1)]
+        borders = divide_step(size, self.num_micro_batches, num_ranks)
+        own = (len(borders) - 1) // num_ranks
         return [
             MicroBatch(
                 number=number,

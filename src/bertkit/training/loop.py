@@ -3,11 +3,12 @@
 Everything specific to a model or a task comes in a `Job`.
 """
 
+import copy
 import math
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
@@ -124,7 +125,8 @@ def fit(
         catch_stop_signals() as stop,
         open_lookahead(machine.device) as lookahead,
     ):
-        job = replace(job, lookahead=lookahead)
+        job = copy.copy(job)
+        job.lookahead = lookahead
         spikes = SpikeFinder.from_log(read_log(run.log_path))
         loop = _Loop(job, settings, run, num_steps, machine, replica, spikes)
         return loop.go(state, log, display, stop)

@@ -10,7 +10,6 @@ from torch import Tensor, distributed, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bertkit.base.errors import CheckpointError
-from bertkit.training.job import keep_learning_rate
 from bertkit.training.ranks import current_ranks
 from bertkit.training.settings import OptimizationSettings
 
@@ -176,7 +175,7 @@ JOINED = {"query_key_value": 3}  # projections whose weight joins several matric
 def build_optimizer(
     model: nn.Module,
     settings: OptimizationSettings,
-    learning_rate_scale: Callable[[str], float] = keep_learning_rate,
+    learning_rate_scale: Callable[[str], float] = lambda _: 1.0,
     muon_learning_rate: float | None = None,
 ) -> torch.optim.AdamW:
     """Build AdamW or Muon over the parameters that require a gradient.

@@ -1,18 +1,19 @@
 """Train a recurrent net or resume a run, with bertkit's common loop, record and checkpoints."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.budget import count_steps
-from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
 from bertkit.training.log import read_evaluation
 from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
@@ -71,7 +72,7 @@ def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResu
     else:
         torch.manual_seed(settings.seed)
         net = plan.begin()
-    job = build_job(plan, net.to(machine.device), machine)
+    job = BaselineJob(plan, net.to(machine.device), machine)
     num_steps = record.num_steps or count_steps(job, settings, machine)
     record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
     state = train_to_end(run, job, settings, record, state, machine)
@@ -98,27 +99,47 @@ def describe_run(plan: BaselinePlan, settings: NetSettings, machine: Machine) ->
     )
 
 
-def build_job(plan: BaselinePlan, net: SavedNet, machine: Machine) -> Job[Any]:
-    """Build the job for the training loop."""
+class BaselineJob(Job[Any]):
+    """The job of a plan's net for the training loop."""
 
-    def save_architecture(folder: Path) -> dict[str, FileRecord]:
-        config = write_json(folder / CONFIG_FILE, net.config.model_dump(mode="json"))
-        return {CONFIG_FILE: config, **plan.tokenizer.save(folder)}
+    watched = Watched("loss", is_higher_better=False)
 
-    return Job(
-        model=net,
-        examples_at=plan.examples_at,
-        collate=plan.collate,
-        num_micro_batches=plan.num_micro_batches,
-        score=plan.score,
-        evaluate=lambda: evaluate_batches(net, plan.held_out, plan.judge, machine.device),
-        count_operations=lambda batch: plan.count_operations(net, batch),
-        save_model=lambda folder: {
-            **net.save_pretrained(folder),
-            **plan.tokenizer.save(folder),
-        },
-        save_architecture=save_architecture,
-        batch_tensors=plan.batch_tensors,
-        progress_metrics=plan.progress_metrics,
-        watched=Watched("loss", is_higher_better=False),
-    )
+    def __init__(self, plan: BaselinePlan, net: SavedNet, machine: Machine) -> None:
+        self.plan, self.model, self.machine = plan, net, machine
+        self.num_micro_batches = plan.num_micro_batches
+        self.progress_metrics = plan.progress_metrics
+
+    def examples_at(self, step: int) -> Sequence[Any]:
+        """Return the plan's examples."""
+        return self.plan.examples_at(step)
+
+    def collate(self, examples: Sequence[Any]) -> Any:
+        """Build the plan's batch."""
+        return self.plan.collate(examples)
+
+    def score(self, model: Any, batch: Any) -> Scores:
+        """Return the plan's training loss."""
+        return self.plan.score(model, batch)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the plan's losses on the held-out batches."""
+        return evaluate_batches(
+            self.model, self.plan.held_out, self.plan.judge, self.machine.device
+        )
+
+    def count_operations(self, batch: Any) -> float:
+        """Return the plan's count."""
+        return self.plan.count_operations(self.model, batch)
+
+    def batch_tensors(self, batch: Any) -> dict[str, Tensor]:
+        """Return the plan's tensors."""
+        return self.plan.batch_tensors(batch)
+
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the tokenizer."""
+        return self.plan.tokenizer.save(folder)
+
+    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
+        """Write config and tokenizer."""
+        config = write_json(folder / CONFIG_FILE, self.model.config.model_dump(mode="json"))
+        return {CONFIG_FILE: config, **self.save_rest(folder)}

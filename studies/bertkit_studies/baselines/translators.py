@@ -17,7 +17,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
-from bertkit.recipes.seq2seq.job import Seq2SeqContext, build_job
+from bertkit.recipes.seq2seq.job import Seq2SeqContext, Seq2SeqJob
 from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
@@ -127,9 +127,9 @@ def try_both(files: PairFiles, settings: TranslateSettings, recurrent: Translato
     context, _ = prepare_context(files, settings)
     plan = plan_translator(context.train, context.dev, context.tokenizer, recurrent)
     net = plan.begin().to(context.machine.device)
-    other = recurrent_run.build_job(plan, net, context.machine)
+    other = recurrent_run.BaselineJob(plan, net, context.machine)
     paces = (
-        measure_pace(build_job(context, settings), settings, context.machine),
+        measure_pace(Seq2SeqJob(context, settings), settings, context.machine),
         measure_pace(other, recurrent, context.machine),
     )
     return Trial(paces, len(context.dev))

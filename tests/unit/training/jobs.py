@@ -1,10 +1,11 @@
 """A job that knows no BERT: fit a line to points that follow from the step."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import torch
 from safetensors.torch import load_file
@@ -19,6 +20,8 @@ from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 
 FEATURES = 6
+
+AnyJob = TypeVar("AnyJob", bound=Job[Any])
 
 
 @dataclass(frozen=True)
@@ -71,43 +74,60 @@ def draw(step: int, count: int) -> Points:
     return Points(inputs, inputs.sum(dim=1), f"step {step}")
 
 
-def build_job(
-    settings: TrainingSettings, *, dropout: float = 0.0, poison: Callable[[int], bool] | None = None
-) -> Job[Points]:
-    torch.manual_seed(0)
-    model = Line(dropout)
+class LineJob(Job[Points]):
+    def __init__(
+        self, settings: TrainingSettings, dropout: float, poison: Callable[[int], bool] | None
+    ) -> None:
+        torch.manual_seed(0)
+        self.model, self.poison = Line(dropout), poison
+        self.batch_size, self.num_micro_batches = settings.batch_size, settings.accumulate
+        self.progress_metrics = {"fit_accuracy": "close"}
 
-    def examples_at(step: int) -> list[tuple[int, int, float]]:
-        factor = math.inf if poison is not None and poison(step) else 1.0
-        return [(step, index, factor) for index in range(settings.batch_size)]
+    def examples_at(self, step: int) -> list[tuple[int, int, float]]:
+        factor = math.inf if self.poison is not None and self.poison(step) else 1.0
+        return [(step, index, factor) for index in range(self.batch_size)]
 
-    def collate(examples: Sequence[tuple[int, int, float]]) -> Points:
+    def collate(self, examples: Sequence[tuple[int, int, float]]) -> Points:
         step, _, factor = examples[0]
-        points, chosen = draw(step, settings.batch_size), [index for _, index, _ in examples]
+        points, chosen = draw(step, self.batch_size), [index for _, index, _ in examples]
         return Points(points.inputs[chosen] * factor, points.targets[chosen], points.name)
 
-    def evaluate() -> dict[str, float]:
-        model.eval()
+    def score(self, model: nn.Module, batch: Points) -> Sums:
+        return score(model, batch)
+
+    def evaluate(self) -> dict[str, float]:
+        self.model.eval()
         with torch.no_grad():
-            return {"loss": float(score(model, draw(-1, 50)).losses["fit"]) / 50}
+            return {"loss": float(score(self.model, draw(-1, 50)).losses["fit"]) / 50}
 
-    def save_model(folder: Path) -> dict[str, FileRecord]:
+    def count_operations(self, batch: Points) -> float:
+        return 2.0 * batch.num_tokens
+
+    def batch_tensors(self, batch: Points) -> dict[str, Tensor]:
+        return {"inputs": batch.inputs, "targets": batch.targets}
+
+    def save_model(self, folder: Path) -> dict[str, FileRecord]:
         name = "model.safetensors"
-        return {name: write_safetensors(folder / name, model.state_dict())}
+        return {name: write_safetensors(folder / name, self.model.state_dict())}
 
-    return Job(
-        model=model,
-        examples_at=examples_at,
-        collate=collate,
-        num_micro_batches=settings.accumulate,
-        score=score,
-        evaluate=evaluate,
-        count_operations=lambda batch: 2.0 * batch.num_tokens,
-        save_model=save_model,
-        save_architecture=lambda folder: {},
-        batch_tensors=lambda batch: {"inputs": batch.inputs, "targets": batch.targets},
-        progress_metrics={"fit_accuracy": "close"},
-    )
+    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
+        return {}
+
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        return {}
+
+
+def build_job(
+    settings: TrainingSettings, *, dropout: float = 0.0, poison: Callable[[int], bool] | None = None
+) -> LineJob:
+    return LineJob(settings, dropout, poison)
+
+
+def vary(job: AnyJob, **changes: Any) -> AnyJob:
+    """A copy of a job with other attributes, or with functions in place of methods."""
+    varied = copy.copy(job)
+    vars(varied).update(changes)
+    return varied
 
 
 def load_weights(job: Job[Points], run: Run, state: RunState) -> None:

@@ -1,11 +1,10 @@
 """Budgets become steps as they should, by a clock that the test turns."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job
+from tests.unit.training.jobs import build_job, vary
 
 from bertkit.training import budget
 from bertkit.training.budget import (
@@ -37,7 +36,7 @@ def job(monkeypatch):
         now[0] += EVALUATION_SECONDS
         return real.evaluate()
 
-    return replace(real, score=score, evaluate=evaluate)
+    return vary(real, score=score, evaluate=evaluate)
 
 
 def test_the_pace_is_what_the_clock_says(job, machine):
@@ -50,7 +49,7 @@ def test_the_pace_is_what_the_clock_says(job, machine):
 
 
 def test_a_step_has_as_many_tokens_on_a_slow_machine(job, machine, monkeypatch):
-    uneven = replace(job, examples_at=lambda step: job.examples_at(step) * (1 + step % 5))
+    uneven = vary(job, examples_at=lambda step: job.examples_at(step) * (1 + step % 5))
     settings = TrainingSettings(batch_size=12)
     monkeypatch.setattr(budget, "MEASURED_SECONDS", 100.0)
     quick = measure_pace(uneven, settings, machine)
@@ -85,7 +84,7 @@ def test_frequent_evaluations_leave_fewer_steps(job, machine):
 
 def test_a_known_pace_is_not_measured_again(job, machine):
     settings = TrainingSettings(batch_size=12, minutes=2.0)
-    untouched = replace(job, score=None, evaluate=None)
+    untouched = vary(job, score=None, evaluate=None)
     expected = int((0.98 * 120 - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
     assert count_steps(untouched, settings, machine, PACE) == expected
 

@@ -1,10 +1,9 @@
 """A run with a deadline ends in time, by a clock that the test turns, and resumes bit for bit."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.training.jobs import build_job, load_weights
+from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
@@ -36,7 +35,7 @@ def train(run, machine, monkeypatch, step_seconds, num_steps, last=None):
         now[0] += EVALUATION
         return real.evaluate()
 
-    job = replace(real, examples_at=examples_at, evaluate=evaluate)
+    job = vary(real, examples_at=examples_at, evaluate=evaluate)
     if state.step:
         load_weights(job, run, state)
     return fit(job, SETTINGS, run=run, state=state, num_steps=num_steps, machine=machine)

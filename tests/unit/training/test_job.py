@@ -1,17 +1,15 @@
 """A step's examples are cut into micro-batches, the same for any number of processes."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.training.jobs import build_job
+from tests.unit.training.jobs import build_job, vary
 
 from bertkit.training.job import Job, MicroBatch
 from bertkit.training.settings import TrainingSettings
 
 
 def cut(num_examples: int, num_micro_batches: int, num_ranks: int) -> list[list[MicroBatch]]:
-    job: Job = replace(
+    job: Job = vary(
         build_job(TrainingSettings()),
         examples_at=lambda step: range(100 * step, 100 * step + num_examples),
         collate=list,
@@ -43,9 +41,3 @@ def test_ranks_have_equally_many_examples_but_for_a_few(size, parts, ranks):
         sum(len(part.batch) for part in share if part.counts) for share in cut(size, parts, ranks)
     ]
     assert max(sizes) - min(sizes) <= max(1, -(-parts // ranks))
-
-
-def test_the_next_phase_begins_with_its_first_step():
-    long = replace(build_job(TrainingSettings()), examples_at=lambda step: [-step], collate=list)
-    short = replace(long, examples_at=lambda step: [step], next_phase=(2, long))
-    assert [short.batches_at(step) for step in range(4)] == [[[0]], [[1]], [[0]], [[-1]]]

@@ -2,11 +2,10 @@
 
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job
+from tests.unit.training.jobs import build_job, vary
 
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.run_folder import list_checkpoints
@@ -95,7 +94,7 @@ def test_the_thread_ends_with_a_loop_that_fails(run, machine, monkeypatch):
             raise InputError("shard 3 is damaged")
         return job.examples_at(step)
 
-    broken = replace(job, examples_at=examples_at)
+    broken = vary(job, examples_at=examples_at)
     with pytest.raises(InputError, match="shard 3"):
         fit(broken, SETTINGS, run=run, state=RunState(), num_steps=8, machine=machine)
     assert list_threads() == []

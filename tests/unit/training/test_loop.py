@@ -1,12 +1,11 @@
 import math
 import signal
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job, load_weights, seal_again
+from tests.unit.training.jobs import build_job, load_weights, seal_again, vary
 
 from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import (
@@ -233,7 +232,7 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
 
     with pytest.raises(StoppedError, match="after step 8 of 20"):
         fit(
-            replace(job, evaluate=evaluate),
+            vary(job, evaluate=evaluate),
             SETTINGS,
             run=run,
             state=RunState(),
@@ -251,7 +250,7 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
 def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):
     job = build_job(SETTINGS)
     losses = iter([1.0, 0.9, math.nan])
-    job = replace(job, evaluate=lambda: {"loss": next(losses)})
+    job = vary(job, evaluate=lambda: {"loss": next(losses)})
     with pytest.raises(NonFiniteError, match=r"after step 8 .*nan; lower --learning-rate"):
         fit(job, SETTINGS, run=run, state=RunState(), num_steps=20, machine=machine)
     assert run.newest_state().step == 5

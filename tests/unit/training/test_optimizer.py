@@ -2,11 +2,10 @@
 
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
-from tests.unit.training.jobs import Line, build_job, load_weights, seal_again
+from tests.unit.training.jobs import Line, build_job, load_weights, seal_again, vary
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
@@ -14,7 +13,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training import log
 from bertkit.training.budget import measure_pace
-from bertkit.training.job import Job, keep_learning_rate
+from bertkit.training.job import Job
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import average_weights, build_optimizer
 from bertkit.training.replica import Replica
@@ -108,7 +107,7 @@ def train(
     machine,
     num_steps: int,
     *,
-    scale: Callable[[str], float] = keep_learning_rate,
+    scale: Callable[[str], float] = lambda name: 1.0,
     change: Callable[[Job], object] = lambda job: None,
     settings: LoopSettings = SETTINGS,
 ) -> Line:
@@ -117,7 +116,7 @@ def train(
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    job = replace(job, learning_rate_scale=scale)
+    job = vary(job, learning_rate_scale=scale)
     fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
     return job.model
 
@@ -211,8 +210,8 @@ class Scale(nn.Module):
 def test_a_model_with_one_vector_trains_and_its_pace_is_measured(run, machine):
     job = build_job(SETTINGS)
     scale = Scale()
-    job = replace(job, model=scale, count_operations=lambda batch: 0.0)
-    job = replace(job, save_model=lambda folder: {})
+    job = vary(job, model=scale, count_operations=lambda batch: 0.0)
+    job = vary(job, save_model=lambda folder: {})
     pace = measure_pace(job, SETTINGS, machine)
     assert pace.step_seconds > 0.0
     assert pace.operations_per_step == 0.0

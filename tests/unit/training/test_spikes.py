@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from tests.unit.training.jobs import Points, build_job, load_weights
+from tests.unit.training.jobs import Points, build_job, load_weights, vary
 
 from bertkit.training.history import FEWEST, PAUSE, SpikeFinder
 from bertkit.training.log import read_log
@@ -100,7 +100,7 @@ def train(run: Run, machine, interrupted_at: int | None = None) -> None:
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    spiked = replace(job, collate=collate)
+    spiked = vary(job, collate=collate)
     fit(spiked, SETTINGS, run=run, state=state, num_steps=80, machine=machine)
 
 

@@ -4,12 +4,11 @@ import errno
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.training.jobs import Points, Sums, build_job, load_weights, score
+from tests.unit.training.jobs import Points, Sums, build_job, load_weights, score, vary
 from torch import nn
 
 from bertkit.base import storage
@@ -117,7 +116,7 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
 
 
 def test_a_dump_that_a_command_reads_is_told_with_the_command(run, machine, capfd):
-    job = replace(build_job(SETTINGS, poison=lambda step: step == 1), can_replay=True)
+    job = vary(build_job(SETTINGS, poison=lambda step: step == 1), can_replay=True)
     fit(job, SETTINGS, run=run, state=RunState(), num_steps=2, machine=machine)
     assert f"`bertkit replay {dump_path(run.folder, 2)}` replays step 2" in capfd.readouterr().err
 
@@ -190,7 +189,7 @@ def test_a_gradient_that_is_not_finite_is_not_applied_either(run, machine):
         sums = score(model, batch)
         return Sums({"fit": sums.losses["fit"] + (0 * model.outer.bias).abs().sqrt().sum()}, {})
 
-    job = replace(build_job(SETTINGS), score=score_with_steep_slope)
+    job = vary(build_job(SETTINGS), score=score_with_steep_slope)
     replica = Replica.build(job, SETTINGS, machine)
     before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
     result = take_step(job, SETTINGS, replica, 0, 0.1, machine)
@@ -204,7 +203,7 @@ def test_a_weight_that_is_not_finite_is_dumped_as_it_is(run, machine):
     job = build_job(SETTINGS)
     with torch.no_grad():
         job.model.inner.weight[0, 0] = torch.inf
-    job = replace(job, evaluate=lambda: {"loss": 1.0})
+    job = vary(job, evaluate=lambda: {"loss": 1.0})
     with pytest.raises(NonFiniteError):
         fit(job, SETTINGS, run=run, state=RunState(), num_steps=20, machine=machine)
     assert read_dump(dump_path(run.folder, 1)).weights["inner.weight"][0, 0] == torch.inf

@@ -4,12 +4,11 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job, load_weights
+from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
@@ -62,7 +61,7 @@ def train(
         return {**job.evaluate(), "quality": curve[-(-num_done // SETTINGS.eval_every)]}
 
     watched = Watched("quality", is_higher_better, patience)
-    watching = replace(job, examples_at=examples_at, evaluate=evaluate, watched=watched)
+    watching = vary(job, examples_at=examples_at, evaluate=evaluate, watched=watched)
     if state.is_done(NUM_STEPS):
         return state
     return fit(watching, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=machine)
@@ -130,7 +129,7 @@ def test_a_last_step_that_is_best_is_saved_once(run, machine, monkeypatch):
 
 
 def test_checkpoints_that_a_job_needs_are_made_and_stay(run, machine):
-    job = replace(build_job(SETTINGS), needed_steps=lambda step: {3, 5, step + 1})
+    job = vary(build_job(SETTINGS), needed_steps=lambda step: {3, 5, step + 1})
     fit(job, SETTINGS, run=run, state=RunState(), num_steps=NUM_STEPS, machine=machine)
     assert steps_of(run) == [3, 5, 15]
 

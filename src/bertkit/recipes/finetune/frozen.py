@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.recipes.finetune.job import FineTuningContext, measure_held_out
+from bertkit.recipes.finetune.job import FineTuningContext, FineTuningJob
+from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import (
     Encoded,
     Logits,
@@ -36,7 +37,7 @@ from bertkit.tasks.batch import (
     pack_sequences,
 )
 from bertkit.training.device import mixed_precision
-from bertkit.training.job import Job, Machine, Scores
+from bertkit.training.job import Machine, Scores
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 FLOAT_BYTES = 4
@@ -188,27 +189,37 @@ def remember_states(run: Path, context: FineTuningContext) -> Iterator[States]:
         remove_folder(folder)
 
 
-def build_feature_job(job: Job[Any], context: FineTuningContext, states: States) -> Job[StateBatch]:
-    """Return the job with steps and evaluations that compute only the head."""
-    model = context.model
-    num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
+class FeatureJob(FineTuningJob):
+    """Training only the head; steps and evaluations compute nothing else."""
 
-    def collate(numbers: Sequence[int]) -> StateBatch:
-        return StateBatch(job.collate(numbers), *states.train.read(numbers))
+    def __init__(
+        self, context: FineTuningContext, settings: FineTuneSettings, states: States
+    ) -> None:
+        super().__init__(context, settings)
+        self.states = states
+        self.num_trained: int = sum(
+            each.numel() for each in self.model.parameters() if each.requires_grad
+        )
 
-    def score(model: FineTunedBert, batch: StateBatch) -> Scores:
-        return context.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
+    def collate(self, examples: Sequence[int]) -> StateBatch:  # type: ignore[override]
+        """Build the batch with its hidden states."""
+        return StateBatch(super().collate(examples), *self.states.train.read(examples))
 
-    return replace(
-        job,
-        collate=collate,
-        score=score,
-        evaluate=lambda: measure_held_out(
-            context, lambda part: head_logits(context, states.dev, part)
-        ),
-        count_operations=lambda batch: 6.0 * num_trained * len(batch.states),
-        batch_tensors=lambda batch: batch_tensors(batch.examples),
-    )
+    def score(self, model: FineTunedBert, batch: StateBatch) -> Scores:  # type: ignore[override]
+        """Return the task's loss of the head's scores."""
+        return self.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
+
+    def held_out_logits(self, part: range) -> Sequence[Logits]:
+        """Compute logits from the hidden states."""
+        return head_logits(self.context, self.states.dev, part)
+
+    def count_operations(self, batch: StateBatch) -> float:  # type: ignore[override]
+        """Return the operations of the head."""
+        return 6.0 * self.num_trained * len(batch.states)
+
+    def batch_tensors(self, batch: StateBatch) -> dict[str, Tensor]:  # type: ignore[override]
+        """Return token ids and labels."""
+        return batch_tensors(batch.examples)
 
 
 @torch.inference_mode()

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
@@ -34,19 +33,15 @@ from bertkit.tasks.batch import (
 )
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
-from bertkit.training.job import Job, Machine, Scores, Watched, save_whole, save_without_weights
+from bertkit.training.job import Job, Machine, Scores, Watched
 
 LAYERS = "encoder.layers."
 EMBEDDINGS = "encoder.embeddings."
 
 
-def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
-    """Return a parameter's factor by name: 1 for the head, times `decay` for each lower layer."""
-
-    def scale(name: str) -> float:
-        return float(decay ** (num_layers + 1 - _height(name, num_layers)))
-
-    return scale
+def scale_by_layer(name: str, decay: float, num_layers: int) -> float:
+    """Return a parameter's factor: 1 for the head, times `decay` for each lower layer."""
+    return float(decay ** (num_layers + 1 - _height(name, num_layers)))
 
 
 def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
@@ -130,39 +125,57 @@ class FineTuningContext(Prepared):
         return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
-def build_job(context: FineTuningContext, settings: FineTuneSettings) -> Job[TaskBatch]:
-    """Build the job for the training loop."""
-    task, model = context.task, context.model
-    order = EpochOrder(len(context.train), settings.batch_size, settings.seed)
+class FineTuningJob(Job[TaskBatch]):
+    """Training all weights that aren't frozen."""
 
-    def collate(numbers: Sequence[int]) -> TaskBatch:
-        return TaskBatch.collate([context.train[number] for number in numbers], numbers)
-
-    def score(model: FineTunedBert, batch: TaskBatch) -> Scores:
-        return task.loss(model.scores(batch.packed), batch)
-
-    def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**context.save_tokenizer(folder), **save_task(folder, task)}
-
-    return Job(
-        model=model,
-        examples_at=lambda step: order.examples(step).tolist(),
-        collate=collate,
-        num_micro_batches=settings.accumulate,
-        score=score,
-        evaluate=lambda: measure_held_out(context, lambda part: held_out_logits(context, part)),
-        count_operations=lambda batch: model.count_operations(batch.packed),
-        save_model=partial(save_whole, model, save_rest),
-        save_architecture=partial(save_without_weights, model, save_rest),
-        batch_tensors=batch_tensors,
-        progress_metrics={task.metric: task.metric},
-        learning_rate_scale=scale_by_layer(settings.layer_decay, model.config.num_hidden_layers),
-        watched=Watched(
-            task.metric if settings.best_by == "metric" else "loss",
+    def __init__(self, context: FineTuningContext, settings: FineTuneSettings) -> None:
+        self.context, self.model, self.task = context, context.model, context.task
+        self.order = EpochOrder(len(context.train), settings.batch_size, settings.seed)
+        self.num_micro_batches = settings.accumulate
+        self.progress_metrics = {self.task.metric: self.task.metric}
+        self.layer_decay = settings.layer_decay
+        self.watched = Watched(
+            self.task.metric if settings.best_by == "metric" else "loss",
             is_higher_better=settings.best_by == "metric",
             patience=settings.patience,
-        ),
-    )
+        )
+
+    def examples_at(self, step: int) -> list[int]:
+        """Return the numbers of a step's examples."""
+        numbers: list[int] = self.order.examples(step).tolist()
+        return numbers
+
+    def collate(self, examples: Sequence[int]) -> TaskBatch:
+        """Build the batch of the examples with these numbers."""
+        return TaskBatch.collate([self.context.train[number] for number in examples], examples)
+
+    def score(self, model: FineTunedBert, batch: TaskBatch) -> Scores:
+        """Return the task's loss."""
+        return self.task.loss(model.scores(batch.packed), batch)
+
+    def held_out_logits(self, part: range) -> Sequence[Logits]:
+        """Compute logits of some held-out examples, without dropout."""
+        return held_out_logits(self.context, part)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return loss and metrics on the held-out examples."""
+        return measure_held_out(self.context, self.held_out_logits)
+
+    def count_operations(self, batch: TaskBatch) -> float:
+        """Return the operations of encoder and head."""
+        return float(self.model.count_operations(batch.packed))
+
+    def batch_tensors(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """Return token ids and labels."""
+        return batch_tensors(batch)
+
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        """Write tokenizer and task."""
+        return {**self.context.save_tokenizer(folder), **save_task(folder, self.task)}
+
+    def learning_rate_scale(self, name: str) -> float:
+        """Return 1 for the head, times `layer_decay` for each lower layer."""
+        return scale_by_layer(name, self.layer_decay, self.model.config.num_hidden_layers)
 
 
 def cut_held_out(context: FineTuningContext) -> list[range]:

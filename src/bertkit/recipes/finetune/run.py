@@ -17,10 +17,10 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.frozen import build_feature_job, remember_states, solve_head
+from bertkit.recipes.finetune.frozen import FeatureJob, remember_states, solve_head
 from bertkit.recipes.finetune.job import (
     FineTuningContext,
-    build_job,
+    FineTuningJob,
     count_epoch_steps,
     decide_steps,
     freeze_parameters,
@@ -40,7 +40,7 @@ from bertkit.recipes.finetune.result import FineTuneResult, SavedFineTuning, fin
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.job import Job, Machine
+from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     complete_record,
     do_in_first_rank,
@@ -208,11 +208,12 @@ def _finetune(
     if context.has_solved_head and state.evaluated_step is None:
         do_in_first_rank(lambda: solve_head(run.folder, context, settings.seed))
     scheduled = settings.model_copy(update={"eval_every": settings.eval_every or interval})
-    job: Job[Any] = build_job(context, scheduled)
     with ExitStack() as cache:
         if settings.features == "bilstm":
             states = cache.enter_context(remember_states(run.folder, context))
-            job = build_feature_job(job, context, states)
+            job: FineTuningJob = FeatureJob(context, scheduled, states)
+        else:
+            job = FineTuningJob(context, scheduled)
         state = train_to_end(run, job, scheduled, record, state, context.machine)
     output = run.folder.parent
     return finish_run(

@@ -1,9 +1,10 @@
 """Measure how fast this machine pre-trains, and where the time of a step goes."""
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -16,7 +17,12 @@ from bertkit.base.errors import SettingsError, is_out_of_memory
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import validate
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.pretrain.job import PretrainingContext, begin_model, build_job, prepare_context
+from bertkit.recipes.pretrain.job import (
+    PretrainingContext,
+    PretrainingJob,
+    begin_model,
+    prepare_context,
+)
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.reports.notebook import Row, Tabular, show_rows
@@ -180,7 +186,7 @@ def measure_settings(context: PretrainingContext, settings: PretrainSettings) ->
     machine = context.machine
     if machine.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(machine.device)
-    job = build_job(context, settings, begin_model(context, settings))
+    job = PretrainingJob(context, settings, begin_model(context, settings))
     replica = Replica.build(job, settings, machine)
     with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
         steps = measure_steps(
@@ -218,7 +224,8 @@ def measure_shares(
 ) -> dict[str, float]:
     """Measure how the time of a step divides among its parts."""
     clock = StepClock(machine.device)
-    watched = replace(job, collate=clock.time(BATCHES, job.collate))
+    watched = copy.copy(job)
+    watched.collate = clock.time(BATCHES, job.collate)  # type: ignore[method-assign]
     scoring, optimizer = replica.scoring, replica.optimizer
     scoring.forward = clock.time(FORWARD, scoring.forward)
     optimizer.step = clock.time(OPTIMIZER, optimizer.step)  # type: ignore[method-assign]

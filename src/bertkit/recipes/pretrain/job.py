@@ -1,17 +1,19 @@
 """The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json
 from bertkit.base.progress import announce
@@ -29,7 +31,7 @@ from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tenso
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Job, Machine, save_whole, save_without_weights
+from bertkit.training.job import Job, Machine, MicroBatch, Scores
 from bertkit.training.run import Run, RunState, keep_precision
 from bertkit.training.step import evaluate_batches
 
@@ -266,52 +268,81 @@ def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScori
     return model
 
 
-def build_job(
-    context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
-) -> Job[WordBatch]:
-    """Build the job for the training loop, with examples of `max_length`."""
-    model.encoder.recomputes = settings.checkpoint_activations
-    tokenizer, objective = context.tokenizer, OBJECTIVES[settings.objective]
-    held_out = held_out_batches(context.shards, tokenizer, settings)
-    save_rest = partial(tokenizer.save, max_length=context.trained_length)
-    return Job(
-        model=model,
-        **plan_examples(context, settings),
-        score=objective.score,
-        evaluate=lambda: evaluate_words(
-            model, held_out, objective, tokenizer, context.machine.device
-        ),
-        count_operations=lambda batch: model.count_operations(batch.packed, len(batch.labels)),
-        save_model=partial(save_whole, model, save_rest),
-        save_architecture=partial(save_without_weights, model, save_rest),
-        batch_tensors=batch_tensors,
-        progress_metrics=objective.progress_metrics,
-        muon_learning_rate=settings.muon_learning_rate if settings.optimizer == "muon" else None,
-        example_names="examples epoch/shard/index",
-        can_replay=True,
-    )
+class PretrainingJob(Job[WordBatch]):
+    """Training on the shards; with a second phase, whose examples are longer."""
 
+    example_names = "examples epoch/shard/index"
+    can_replay = True
 
-def plan_examples(context: PretrainingContext, settings: PretrainSettings) -> dict[str, Any]:
-    """Return the fields of a job that determine the examples of its steps."""
-    shards = context.shards
-    objective = build_objective(shards.train, shards, context.tokenizer, settings)
-    order = ExampleOrder(
-        [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
-    )
-    size = settings.batch_size
-    return {
-        "examples_at": lambda step: range(step * size, (step + 1) * size),
-        "collate": lambda places: objective.batch([order.example(place) for place in places]),
-        "num_micro_batches": settings.accumulate,
-    }
+    def __init__(
+        self, context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
+    ) -> None:
+        model.encoder.recomputes = settings.checkpoint_activations
+        self.context, self.model, self.kind = context, model, OBJECTIVES[settings.objective]
+        self.progress_metrics = self.kind.progress_metrics
+        if settings.optimizer == "muon":
+            self.muon_learning_rate = settings.muon_learning_rate
+        self.held_out = held_out_batches(context.shards, context.tokenizer, settings)
+        self.next_phase: tuple[int, Self] | None = None  # from a step on, with its own step 0
+        self.plan_examples(settings)
+
+    def plan_examples(self, settings: PretrainSettings) -> None:
+        """Plan the examples of all steps."""
+        shards = self.context.shards
+        self.objective = build_objective(shards.train, shards, self.context.tokenizer, settings)
+        lengths = [shard.num_tokens for shard in shards.train]
+        self.order = ExampleOrder(lengths, self.objective.plan, seed=settings.seed)
+        self.batch_size, self.num_micro_batches = settings.batch_size, settings.accumulate
+
+    def lengthen(self, settings: PretrainSettings) -> Self:
+        """Return the job of the steps with long examples."""
+        job = copy.copy(self)
+        job.plan_examples(settings.as_long())
+        return job
+
+    def examples_at(self, step: int) -> range:
+        """Return the places of a step's examples in the order."""
+        return range(step * self.batch_size, (step + 1) * self.batch_size)
+
+    def collate(self, examples: Sequence[int]) -> WordBatch:
+        """Build the examples at some places."""
+        batch: WordBatch = self.objective.batch([self.order.example(each) for each in examples])
+        return batch
+
+    def cut(self, step: int, rank: int, num_ranks: int) -> list[MicroBatch[WordBatch]]:
+        """Make the micro-batches of the phase that a step is in."""
+        if self.next_phase is not None and step >= self.next_phase[0]:
+            first, job = self.next_phase
+            return job.cut(step - first, rank, num_ranks)
+        return super().cut(step, rank, num_ranks)
+
+    def score(self, model: WordScoringBert, batch: WordBatch) -> Scores:
+        """Return the objective's losses."""
+        return self.kind.score(model, batch)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return losses and accuracies on the held-out examples."""
+        tokenizer, device = self.context.tokenizer, self.context.machine.device
+        return evaluate_words(self.model, self.held_out, self.kind, tokenizer, device)
+
+    def count_operations(self, batch: WordBatch) -> float:
+        """Return the operations of encoder and heads."""
+        return float(self.model.count_operations(batch.packed, len(batch.labels)))
+
+    def batch_tensors(self, batch: WordBatch) -> dict[str, Tensor]:
+        """Return the tensors that `bertkit replay` reads."""
+        return batch_tensors(batch)
+
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the tokenizer, with the length that the positions were trained on."""
+        return self.context.tokenizer.save(folder, max_length=self.context.trained_length)
 
 
 @dataclass(frozen=True)
 class Phase:
     """A part of the run, whose examples have one maximum length."""
 
-    job: Job[WordBatch]
+    job: PretrainingJob
     share: float  # of the run's steps
 
 
@@ -319,16 +350,16 @@ def build_phases(
     context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
 ) -> list[Phase]:
     """Build the parts of a run: one, or two with short and then long examples."""
-    job = build_job(context, settings, model)
+    job = PretrainingJob(context, settings, model)
     if settings.long_length is None:
         return [Phase(job, 1.0)]
-    long = replace(job, **plan_examples(context, settings.as_long()))
+    long = job.lengthen(settings)
     return [Phase(job, 1.0 - settings.long_share), Phase(long, settings.long_share)]
 
 
-def join_phases(phases: Sequence[Phase], num_steps: int) -> Job[WordBatch]:
+def join_phases(phases: Sequence[Phase], num_steps: int) -> PretrainingJob:
     """Return the job of a run of so many steps; a run that grows has other phases from then on."""
     first, *others = phases
-    if not others:
-        return first.job
-    return replace(first.job, next_phase=(round(first.share * num_steps), others[0].job))
+    if others:
+        first.job.next_phase = (round(first.share * num_steps), others[0].job)
+    return first.job

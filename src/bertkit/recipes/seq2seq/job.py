@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.progress import announce
@@ -30,7 +30,7 @@ from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
 from bertkit.training.budget import StepPace
-from bertkit.training.job import Job, Machine, Scores, Watched, save_whole, save_without_weights
+from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.settings import NUM_EVALUATIONS as USUAL_EVALUATIONS
 from bertkit.training.step import evaluate_batches
 
@@ -159,29 +159,60 @@ class Seq2SeqContext:
         return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
 
 
-def build_job(context: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
-    """Build a job without `needed_steps`, which follow from its number of steps."""
-    model = context.model
-    order = order_pairs(context.train, settings)
+class Seq2SeqJob(Job[PairBatch]):
+    """Training encoder and decoder on pairs of texts."""
 
-    def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**context.save_tokenizer(folder), **write_seq2seq_file(folder, context.saved)}
+    example_names = "pairs"
 
-    return Job(
-        model=model,
-        examples_at=lambda step: order.examples(step).tolist(),
-        collate=lambda numbers: PairBatch.of(context.train, np.array(numbers)),
-        num_micro_batches=settings.accumulate,
-        score=partial(score, smoothing=settings.label_smoothing),
-        evaluate=lambda: evaluate(context, settings),
-        count_operations=lambda batch: model.count_operations(batch.source, batch.target),
-        save_model=partial(save_whole, model, save_rest),
-        save_architecture=partial(save_without_weights, model, save_rest),
-        batch_tensors=batch_tensors,
-        progress_metrics={"word_accuracy": "next word"},
-        watched=watch(context.kind, settings),
-        example_names="pairs",
-    )
+    def __init__(self, context: Seq2SeqContext, settings: Seq2SeqSettings) -> None:
+        self.context, self.model, self.settings = context, context.model, settings
+        self.progress_metrics = {"word_accuracy": "next word"}
+        self.order = order_pairs(context.train, settings)
+        self.num_micro_batches = settings.accumulate
+        self.watched = watch(context.kind, settings)
+        self.num_steps: int | None = None  # once it is known
+
+    def schedule(self, num_steps: int) -> None:
+        """Set the run's number of steps, which decides when it evaluates and what it averages."""
+        self.settings, self.num_steps = choose_schedule(self.settings, num_steps), num_steps
+
+    def examples_at(self, step: int) -> list[int]:
+        """Return the numbers of a step's pairs."""
+        numbers: list[int] = self.order.examples(step).tolist()
+        return numbers
+
+    def collate(self, examples: Sequence[int]) -> PairBatch:
+        """Build the batch of the pairs with these numbers."""
+        return PairBatch.of(self.context.train, np.array(examples))
+
+    def score(self, model: EncoderDecoderModel, batch: PairBatch) -> Scores:
+        """Return the loss of the target tokens, with label smoothing."""
+        return score(model, batch, self.settings.label_smoothing)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the loss on held-out pairs, and metrics of texts that are generated greedily."""
+        return evaluate(self.context, self.settings)
+
+    def count_operations(self, batch: PairBatch) -> float:
+        """Return the operations of encoder and decoder."""
+        return float(self.model.count_operations(batch.source, batch.target))
+
+    def batch_tensors(self, batch: PairBatch) -> dict[str, Tensor]:
+        """Return the token ids of both sides."""
+        return batch_tensors(batch)
+
+    def save_rest(self, folder: Path) -> dict[str, FileRecord]:
+        """Write tokenizer and settings of generation."""
+        return {
+            **self.context.save_tokenizer(folder),
+            **write_seq2seq_file(folder, self.context.saved),
+        }
+
+    def needed_steps(self, step: int) -> tuple[int, ...]:
+        """Return the steps whose weights are averaged."""
+        if self.num_steps is None:
+            return ()
+        return list_averaged(self.settings, self.num_steps, step)
 
 
 def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:

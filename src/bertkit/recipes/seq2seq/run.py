@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -46,11 +46,9 @@ from bertkit.recipes.seq2seq.examples import (
 )
 from bertkit.recipes.seq2seq.job import (
     Seq2SeqContext,
-    build_job,
-    choose_schedule,
+    Seq2SeqJob,
     count_epochs,
     decide_steps,
-    list_averaged,
     order_pairs,
 )
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings
@@ -369,16 +367,15 @@ def _train(
 ) -> Seq2SeqResult:
     """Train in a folder whose lock this process holds, and write the model beside the run."""
     record, state = start_or_resume(run, wanted)
-    job = build_job(context, settings)
+    job = Seq2SeqJob(context, settings)
     num_steps = record.num_steps
     if not num_steps:
-        order = order_pairs(context.train, settings)
         measure = partial(estimate_evaluation_seconds, context)
-        num_steps = decide_steps(job, order, settings, context.machine, measure)
+        num_steps = decide_steps(job, job.order, settings, context.machine, measure)
     record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
     num_steps = record.num_steps
-    scheduled = choose_schedule(settings, num_steps)
-    job = replace(job, needed_steps=partial(list_averaged, scheduled, num_steps))
+    job.schedule(num_steps)
+    scheduled = job.settings
     state = train_to_end(run, job, scheduled, record, state, context.machine)
     output = run.folder.parent
     return finish_run(

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from bertkit.recipes.finetune.evaluation import (
     measure_baseline,
 )
 from bertkit.recipes.finetune.job import (
-    build_job,
+    FineTuningJob,
     choose_epochs,
     count_epoch_steps,
     decide_steps,
@@ -46,7 +47,7 @@ from bertkit.training.run import Run
 
 
 def test_each_layer_learns_slower_than_the_one_above_it():
-    scale = scale_by_layer(0.5, num_layers=3)
+    scale = partial(scale_by_layer, decay=0.5, num_layers=3)
     assert scale("classifier.weight") == scale("pooler.dense.bias") == 1.0
     assert scale("encoder.layers.2.attention.output.weight") == 0.5
     assert scale("encoder.layers.0.feed_forward.up.bias") == 0.125
@@ -54,7 +55,7 @@ def test_each_layer_learns_slower_than_the_one_above_it():
 
 
 def test_without_decay_all_learn_alike():
-    scale = scale_by_layer(1.0, num_layers=2)
+    scale = partial(scale_by_layer, decay=1.0, num_layers=2)
     assert {scale(name) for name, _ in build_model().named_parameters()} == {1.0}
 
 
@@ -140,8 +141,8 @@ def context(sources):
 
 
 def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(context):
-    whole = build_job(context, QUICK)
-    parted = build_job(context, QUICK.model_copy(update={"accumulate": 3}))
+    whole = FineTuningJob(context, QUICK)
+    parted = FineTuningJob(context, QUICK.model_copy(update={"accumulate": 3}))
     seen = [number for step in range(5) for number in whole.batches_at(step)[0].numbers]
     assert sorted(seen) == list(range(40))
     parts = parted.batches_at(0)
@@ -150,20 +151,20 @@ def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(context)
 
 
 def test_layers_learn_at_the_rates_that_were_asked_for(context):
-    job = build_job(context, QUICK.model_copy(update={"layer_decay": 0.5}))
+    job = FineTuningJob(context, QUICK.model_copy(update={"layer_decay": 0.5}))
     assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
     assert job.learning_rate_scale("classifier.weight") == 1.0
 
 
 def test_what_is_watched(context):
-    watched = build_job(context, QUICK.model_copy(update={"patience": 2})).watched
+    watched = FineTuningJob(context, QUICK.model_copy(update={"patience": 2})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("accuracy", True, 2)
-    watched = build_job(context, QUICK.model_copy(update={"best_by": "loss"})).watched
+    watched = FineTuningJob(context, QUICK.model_copy(update={"best_by": "loss"})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
 
 
 def test_logits_in_parts_give_the_same_metrics_and_answers(context, monkeypatch):
-    whole, final = build_job(context, QUICK).evaluate(), evaluate_model(context)
+    whole, final = FineTuningJob(context, QUICK).evaluate(), evaluate_model(context)
     computed = []
     compute = job.compute_logits
 
@@ -173,7 +174,7 @@ def test_logits_in_parts_give_the_same_metrics_and_answers(context, monkeypatch)
 
     monkeypatch.setattr(job, "compute_logits", note)
     monkeypatch.setattr(logits_module, "MAX_SCORES", 10)  # of two labels and sixteen examples
-    assert build_job(context, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
+    assert FineTuningJob(context, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
     assert computed == [5, 5, 5, 1]
     parted = evaluate_model(context)
     assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
@@ -188,7 +189,7 @@ def test_the_held_out_loss_is_the_mean_over_labels(context):
     expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
     loss, num_labels = sum_loss(context.task, context.dev, logits)
     assert loss / num_labels == pytest.approx(expected, rel=1e-5)
-    found = build_job(context, QUICK).evaluate()
+    found = FineTuningJob(context, QUICK).evaluate()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
     predictions = decode_all(context.task, context.data.dev.examples, context.dev, logits)
     assert (
@@ -214,7 +215,7 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
 
 
 def test_checkpoints_and_dumps_say_which_task_they_are_for(context, tmp_path):
-    job = build_job(context, QUICK)
+    job = FineTuningJob(context, QUICK)
     for name, save in (("model", job.save_model), ("architecture", job.save_architecture)):
         folder = tmp_path / name
         folder.mkdir()
@@ -235,7 +236,7 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     several = dataclasses.replace(sources, train=str(path), dev=str(path))
     context, _ = prepare_context(several, TASK.model_copy(update={"multi_label": True}), QUICK)
-    job = build_job(context, QUICK)
+    job = FineTuningJob(context, QUICK)
     assert job.batches_at(0)[0].labels.shape[1] == 2
     assert np.isfinite(job.evaluate()["loss"])
     baseline = measure_baseline(context)
@@ -309,7 +310,7 @@ def test_no_better_than_the_baseline_is_told(value, baseline, is_told):
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForTokenClassification])
 @pytest.mark.parametrize("freeze", ["none", "encoder"])
 def test_operations_are_those_that_pytorch_counts(context, kind, freeze):
-    (batch,) = build_job(context, QUICK).batches_at(0)
+    (batch,) = FineTuningJob(context, QUICK).batches_at(0)
     # With dropout, attention is matrix products that PyTorch counts.
     changes = {"num_hidden_layers": 2, "attention_probs_dropout_prob": 0.1}
     config = context.model.config.model_copy(update=changes)

@@ -7,7 +7,12 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
-from bertkit.recipes.pretrain.job import Phase, PretrainingContext, find_trained_length
+from bertkit.recipes.pretrain.job import (
+    Phase,
+    PretrainingContext,
+    PretrainingJob,
+    find_trained_length,
+)
 from bertkit.recipes.pretrain.run import decide_steps, describe_run, mix_steps, set_deadline
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
@@ -47,6 +52,21 @@ def test_a_budget_pays_for_the_steps_of_each_phase(shares, expected):
     """Of 100 steps or 20 that fit: 64 short and 7 long ones."""
     phases = [Phase(None, share) for share in shares]
     assert mix_steps(phases, [100, 20][: len(shares)]) == expected
+
+
+def test_the_next_phase_begins_with_its_first_step():
+    class Steps(PretrainingJob):
+        def __init__(self, sign: int, next_phase: tuple | None = None) -> None:
+            self.sign, self.next_phase = sign, next_phase
+
+        def examples_at(self, step: int) -> list[int]:
+            return [self.sign * step]
+
+        def collate(self, examples: list[int]) -> list[int]:
+            return examples
+
+    job = Steps(1, (2, Steps(-1)))
+    assert [job.batches_at(step) for step in range(4)] == [[[0]], [[1]], [[0]], [[-1]]]
 
 
 def test_a_moved_deadline_has_a_new_plan_also_after_a_crash():

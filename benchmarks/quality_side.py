@@ -17,9 +17,11 @@ from torch import nn
 
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.recipes.pretrain.job import PretrainingJob, held_out_batches, prepare_context
+from bertkit.recipes.pretrain.job import held_out_batches
+from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.settings import learning_rate_at
 from bertkit.training.step import derive_seed, evaluate_batches
@@ -36,11 +38,13 @@ def main() -> None:
     name, model_name, minutes, *paths = sys.argv[1:]
     folder, data, foreign = map(Path, paths)
     settings = build_settings(model_name)
-    context = prepare_context(data, settings)
-    batches_at = PretrainingJob(context, settings, BertForPreTraining(context.config)).batches_at
+    recipe = Pretraining(data, settings)
+    recipe.open_data()
+    job = recipe.open(None, Machine.choose(settings))
+    batches_at = job.batches_at
     tests = {
-        "held_out": held_out_batches(context.shards, context.tokenizer, settings),
-        "foreign": held_out_batches(ShardSet.open(foreign), context.tokenizer, settings),
+        "held_out": job.held_out,
+        "foreign": held_out_batches(ShardSet.open(foreign), recipe.tokenizer, settings),
     }
     side = SIDES[name]
     model = side.load(folder)

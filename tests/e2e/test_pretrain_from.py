@@ -12,7 +12,7 @@ from bertkit import BertForMaskedLM, BertForPreTraining, BertModel, Tokenizer
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
-from bertkit.recipes.pretrain.job import begin_model, prepare_context
+from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.log import read_log
 
@@ -121,9 +121,10 @@ def test_a_new_head_for_words_begins_at_their_frequencies(workshop, model, tmp_p
     BertModel.from_pretrained(model).save_pretrained(headless)
     Tokenizer.load(model).save(headless)
     settings = PretrainSettings(start_from=str(headless), new_heads=True, max_length=32, steps=4)
-    context = prepare_context(workshop / "shards", settings)
-    occurrences = torch.from_numpy(context.shards.token_counts.astype("float32")) + 1
-    bias = begin_model(context, settings).masked_lm.bias
+    recipe = Pretraining(workshop / "shards", settings)
+    recipe.open_data()
+    occurrences = torch.from_numpy(recipe.shards.token_counts.astype("float32")) + 1
+    bias = recipe.begin_model().masked_lm.bias
     torch.testing.assert_close(bias.exp(), occurrences / occurrences.sum())
 
 

@@ -11,8 +11,9 @@ from tests.unit.inference.small_causal import save_causal
 
 from bertkit.cli.main import main
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.recipes.pretrain.job import PretrainingJob, begin_model, prepare_context
+from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.training.job import Machine
 
 PAIRS = [
     {"sentence_good": "the cat saw", "sentence_bad": "saw the cat", "linguistics_term": "order"},
@@ -103,8 +104,9 @@ def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, ob
     settings = PretrainSettings(
         start_from=str(output), objective=objective, max_length=32, eval_sequences=100_000, steps=4
     )
-    context = prepare_context(workshop / "shards", settings)
-    expected = PretrainingJob(context, settings, begin_model(context, settings)).evaluate()
+    recipe = Pretraining(workshop / "shards", settings)
+    recipe.open_data()
+    expected = recipe.open(None, Machine.choose(settings)).evaluate()
     assert found["metrics"] == pytest.approx(expected, rel=1e-5)
     out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards")
     assert "bits per character" in out

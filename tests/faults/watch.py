@@ -21,7 +21,7 @@ import torch
 from bertkit.base import storage
 from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.cli.main import main
-from bertkit.recipes.pretrain import job as recipe
+from bertkit.recipes.pretrain import run as recipe
 from bertkit.training import job as job_module
 from bertkit.training import replica
 from bertkit.training import step as step_module

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -127,6 +127,7 @@ class Job(ABC, Generic[AnyBatch]):
     """
 
     model: Any
+    settings: OptimizationSettings
     num_micro_batches: int = 1
     progress_metrics: Mapping[str, str]
     muon_learning_rate: float | None = None
@@ -193,6 +194,11 @@ class Job(ABC, Generic[AnyBatch]):
         """
         del step
         return ()
+
+    def caching(self, folder: Path) -> AbstractContextManager[None]:
+        """Keep in a run's folder what the steps read again and again, within the block."""
+        del folder
+        return nullcontext()
 
     def batches_at(self, step: int) -> list[AnyBatch]:
         """Return all micro-batches of a step."""

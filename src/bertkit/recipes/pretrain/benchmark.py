@@ -17,12 +17,7 @@ from bertkit.base.errors import SettingsError, is_out_of_memory
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import validate
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.pretrain.job import (
-    PretrainingContext,
-    PretrainingJob,
-    begin_model,
-    prepare_context,
-)
+from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.reports.notebook import Row, Tabular, show_rows
@@ -130,15 +125,18 @@ def benchmark(
     ]
     shards = open_random_shards() if data is None else nullcontext(data)
     with joined_ranks() as ranks, shards as folder:
-        contexts = [prepare_context(folder, each) for each in chosen]
-        rows = tuple(map(measure_length, contexts, chosen))
-    context = contexts[0]
+        recipes = [Pretraining(folder, each) for each in chosen]
+        machine = Machine.choose(settings)
+        for recipe in recipes:
+            recipe.open_data()
+        rows = tuple(measure_length(recipe, machine) for recipe in recipes)
+        parameters = recipes[0].begin_model().parameters()
     return PretrainBenchmark(
-        num_parameters=sum(each.numel() for each in begin_model(context, chosen[0]).parameters()),
+        num_parameters=sum(each.numel() for each in parameters),
         batch_size=settings.batch_size,
         num_processes=ranks.count,
-        device=str(context.machine.device),
-        precision=context.machine.precision,
+        device=str(machine.device),
+        precision=machine.precision,
         rows=rows,
     )
 
@@ -167,26 +165,27 @@ def open_random_shards() -> Iterator[Path]:
         yield folder / "shards"
 
 
-def measure_length(context: PretrainingContext, settings: PretrainSettings) -> LengthBenchmark:
+def measure_length(recipe: Pretraining, machine: Machine) -> LengthBenchmark:
     """Measure steps in as few micro-batches as fit into memory."""
     while True:
+        settings = recipe.settings
         try:
-            return measure_settings(context, settings)
+            return measure_recipe(recipe, machine)
         except Exception as error:
             accumulate = 2 * settings.accumulate
             is_alone = current_ranks().count == 1  # others wouldn't know of another attempt
             if not (is_alone and is_out_of_memory(error) and accumulate <= settings.batch_size):
                 raise
         announce(f"length {settings.max_length}: out of memory; trying --accumulate {accumulate}")
-        settings = settings.model_copy(update={"accumulate": accumulate})
+        recipe.settings = settings.model_copy(update={"accumulate": accumulate})
 
 
-def measure_settings(context: PretrainingContext, settings: PretrainSettings) -> LengthBenchmark:
+def measure_recipe(recipe: Pretraining, machine: Machine) -> LengthBenchmark:
     """Measure steps twice: as fast as they are, and then with a clock at their parts."""
-    machine = context.machine
+    settings = recipe.settings
     if machine.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(machine.device)
-    job = PretrainingJob(context, settings, begin_model(context, settings))
+    job = recipe.open(None, machine)
     replica = Replica.build(job, settings, machine)
     with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
         steps = measure_steps(

@@ -3,10 +3,11 @@
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,6 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
@@ -29,10 +29,8 @@ from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.masking import MaskingSettings
 from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tensors
 from bertkit.tasks.objectives.table import OBJECTIVES
-from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, MicroBatch, Scores
-from bertkit.training.run import Run, RunState, keep_precision
 from bertkit.training.step import evaluate_batches
 
 # Held-out examples are planned and masked alike for every run: with a fixed seed, and as in the
@@ -146,41 +144,6 @@ def load_source(
 SCALED_DEVIATION = 0.7
 
 
-@dataclass(frozen=True)
-class PretrainingContext:
-    """The data, sizes and device of a run, before it begins."""
-
-    shards: ShardSet
-    tokenizer: Tokenizer
-    config: BertConfig
-    machine: Machine
-    trained_length: int | None  # of positions, before or in this run; None if unknown
-    source: OpenModel | None = None  # None if weights are random, or the run resumes
-
-
-def prepare_context(
-    data: Path, settings: PretrainSettings, run: Run | None = None
-) -> PretrainingContext:
-    """Open the data, and determine config and device; a run with a checkpoint needs no source."""
-    shards = ShardSet.open(data)
-    tokenizer = shards.load_tokenizer()
-    if not shards.train:
-        raise InputError(f"{data} has no training text; prepare a larger corpus")
-    machine = Machine.choose(keep_precision(settings, run))
-    source, model_max_length = None, None
-    if settings.start_from is None:
-        config = build_config(settings, tokenizer)
-    elif run is not None and (record := run.read_record()) and (last := run.newest_checkpoint()):
-        config = BertConfig.from_dict(record.model, run.folder)
-        model_max_length = read_max_length(last)
-    else:
-        source = open_source(settings.start_from, settings, tokenizer)
-        config = check_config(source.config, settings, source.folder)
-        model_max_length = source.model_max_length
-    trained_length = find_trained_length(settings, model_max_length, config)
-    return PretrainingContext(shards, tokenizer, config, machine, trained_length, source)
-
-
 def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
@@ -238,27 +201,6 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
     return config
 
 
-def build_model(
-    context: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
-) -> WordScoringBert:
-    """Build the model with the weights of the run's checkpoint, or the initial ones."""
-    if not state.step:
-        return begin_model(context, settings)
-    kind = OBJECTIVES[settings.objective].model_kind
-    model = kind.from_pretrained(checkpoint_path(run.folder, state.step))
-    return model.to(context.machine.device)
-
-
-def begin_model(context: PretrainingContext, settings: PretrainSettings) -> WordScoringBert:
-    """Build the model with the weights of the source, or random ones from the seed."""
-    if context.source is None:
-        model = build_new_model(context.config, settings)
-    else:
-        torch.manual_seed(settings.seed)
-        model = load_source(context.source, settings, context.shards.token_counts)
-    return model.to(context.machine.device)
-
-
 def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScoringBert:
     """Build a model with initial weights from the seed, on the CPU."""
     torch.manual_seed(settings.seed)
@@ -269,40 +211,61 @@ def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScori
 
 
 class PretrainingJob(Job[WordBatch]):
-    """Training on the shards; with a second phase, whose examples are longer."""
+    """Training on the shards; in a second phase, if there is one, with longer examples."""
 
+    settings: PretrainSettings
     example_names = "examples epoch/shard/index"
     can_replay = True
 
     def __init__(
-        self, context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
+        self,
+        settings: PretrainSettings,
+        model: WordScoringBert,
+        machine: Machine,
+        shards: ShardSet,
+        tokenizer: Tokenizer,
+        trained_length: int | None,  # of positions, before or in this run; None if unknown
     ) -> None:
         model.encoder.recomputes = settings.checkpoint_activations
-        self.context, self.model, self.kind = context, model, OBJECTIVES[settings.objective]
+        self.model, self.machine = model.to(machine.device), machine
+        self.shards, self.tokenizer, self.trained_length = shards, tokenizer, trained_length
+        self.kind = OBJECTIVES[settings.objective]
         self.progress_metrics = self.kind.progress_metrics
         if settings.optimizer == "muon":
             self.muon_learning_rate = settings.muon_learning_rate
-        self.held_out = held_out_batches(context.shards, context.tokenizer, settings)
-        self.next_phase: tuple[int, Self] | None = None  # from a step on, with its own step 0
+        self.held_out = held_out_batches(shards, tokenizer, settings)
+        self.next_phase: tuple[int, PretrainingJob] | None = (
+            None  # from a step on, with its own step 0
+        )
         self.plan_examples(settings)
 
     def plan_examples(self, settings: PretrainSettings) -> None:
         """Plan the examples of all steps."""
-        shards = self.context.shards
-        self.objective = build_objective(shards.train, shards, self.context.tokenizer, settings)
-        lengths = [shard.num_tokens for shard in shards.train]
+        self.settings, self.num_micro_batches = settings, settings.accumulate
+        self.objective = build_objective(self.shards.train, self.shards, self.tokenizer, settings)
+        lengths = [shard.num_tokens for shard in self.shards.train]
         self.order = ExampleOrder(lengths, self.objective.plan, seed=settings.seed)
-        self.batch_size, self.num_micro_batches = settings.batch_size, settings.accumulate
 
-    def lengthen(self, settings: PretrainSettings) -> Self:
-        """Return the job of the steps with long examples."""
-        job = copy.copy(self)
-        job.plan_examples(settings.as_long())
-        return job
+    @cached_property
+    def phases(self) -> "list[tuple[PretrainingJob, float]]":
+        """The parts of a run, one or two, each with its share of the steps."""
+        settings = self.settings
+        if settings.long_length is None:
+            return [(self, 1.0)]
+        long = copy.copy(self)
+        long.plan_examples(settings.as_long())
+        return [(self, 1.0 - settings.long_share), (long, settings.long_share)]
+
+    def divide(self, num_steps: int) -> None:
+        """Begin the second phase at its step; a run that grows has other phases from then on."""
+        (_, share), *others = self.phases
+        if others:
+            self.next_phase = (round(share * num_steps), others[0][0])
 
     def examples_at(self, step: int) -> range:
         """Return the places of a step's examples in the order."""
-        return range(step * self.batch_size, (step + 1) * self.batch_size)
+        size = self.settings.batch_size
+        return range(step * size, (step + 1) * size)
 
     def collate(self, examples: Sequence[int]) -> WordBatch:
         """Build the examples at some places."""
@@ -322,8 +285,8 @@ class PretrainingJob(Job[WordBatch]):
 
     def evaluate(self) -> dict[str, float]:
         """Return losses and accuracies on the held-out examples."""
-        tokenizer, device = self.context.tokenizer, self.context.machine.device
-        return evaluate_words(self.model, self.held_out, self.kind, tokenizer, device)
+        device = self.machine.device
+        return evaluate_words(self.model, self.held_out, self.kind, self.tokenizer, device)
 
     def count_operations(self, batch: WordBatch) -> float:
         """Return the operations of encoder and heads."""
@@ -335,31 +298,4 @@ class PretrainingJob(Job[WordBatch]):
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer, with the length that the positions were trained on."""
-        return self.context.tokenizer.save(folder, max_length=self.context.trained_length)
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of the run, whose examples have one maximum length."""
-
-    job: PretrainingJob
-    share: float  # of the run's steps
-
-
-def build_phases(
-    context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
-) -> list[Phase]:
-    """Build the parts of a run: one, or two with short and then long examples."""
-    job = PretrainingJob(context, settings, model)
-    if settings.long_length is None:
-        return [Phase(job, 1.0)]
-    long = job.lengthen(settings)
-    return [Phase(job, 1.0 - settings.long_share), Phase(long, settings.long_share)]
-
-
-def join_phases(phases: Sequence[Phase], num_steps: int) -> PretrainingJob:
-    """Return the job of a run of so many steps; a run that grows has other phases from then on."""
-    first, *others = phases
-    if others:
-        first.job.next_phase = (round(first.share * num_steps), others[0].job)
-    return first.job
+        return self.tokenizer.save(folder, max_length=self.trained_length)

@@ -2,35 +2,38 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from bertkit.base.errors import ResumeError, pluralize
+import torch
+
+from bertkit.base.errors import InputError, ResumeError, pluralize
 from bertkit.base.progress import announce
 from bertkit.base.remote_folder import publishes_output
 from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.data.shards import ShardSet
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import WordScoringBert
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.job import (
-    Phase,
-    PretrainingContext,
-    begin_model,
-    build_model,
-    build_phases,
-    join_phases,
-    prepare_context,
+    PretrainingJob,
+    build_config,
+    build_new_model,
+    check_config,
+    find_trained_length,
+    load_source,
+    open_source,
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
+from bertkit.tasks.objectives.table import OBJECTIVES
+from bertkit.tokenization.folder import read_max_length
+from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
 from bertkit.training.log import read_evaluation
-from bertkit.training.run import (
-    Run,
-    RunRecord,
-    RunState,
-    describe_versions,
-    has_same_budget,
-    recognize_source,
-)
+from bertkit.training.recipe import Recipe, train
+from bertkit.training.run import Run, RunRecord, RunState, has_same_budget
 from bertkit.training.settings import DEFAULT_MINUTES
 
 
@@ -63,111 +66,147 @@ class DryRun:
     precision: str
 
 
+class Pretraining(Recipe[PretrainingJob, PretrainResult]):
+    """Training on shards, from random weights or those of a checkpoint."""
+
+    source_setting = "start_from"
+    settings: PretrainSettings
+    config: BertConfig
+    model_max_length: int | None = None  # what the source or the run says; None if unknown
+    source: OpenModel | None = None  # None if weights are random, or the run resumes
+
+    def __init__(self, data: Path, settings: PretrainSettings) -> None:
+        self.data, self.settings, self.inputs = data, settings, [data]
+
+    @cached_property
+    def shards(self) -> ShardSet:
+        """The data."""
+        return ShardSet.open(self.data)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the data."""
+        return self.shards.load_tokenizer()
+
+    def open_data(self, run: Run | None = None) -> None:
+        """Open the data and determine the config; a run with a checkpoint needs no source."""
+        tokenizer, settings = self.tokenizer, self.settings
+        if not self.shards.train:
+            raise InputError(f"{self.data} has no training text; prepare a larger corpus")
+        if settings.start_from is None:
+            self.config = build_config(settings, tokenizer)
+        elif (
+            run is not None and (record := run.read_record()) and (last := run.newest_checkpoint())
+        ):
+            self.config = BertConfig.from_dict(record.model, run.folder)
+            self.model_max_length = read_max_length(last)
+        else:
+            self.source = open_source(settings.start_from, settings, tokenizer)
+            self.config = check_config(self.source.config, settings, self.source.folder)
+            self.model_max_length = self.source.model_max_length
+
+    def describe(self, run: Run) -> RunRecord:
+        """Return all of the run's record but the machine."""
+        self.open_data(run)
+        values = self.settings.model_dump(mode="json", exclude={"new_heads"})  # affects no weight
+        if self.settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't
+            values["start_from"] = str(Path(self.settings.start_from))
+        return RunRecord(
+            settings=values,
+            data_fingerprint=self.shards.fingerprint,
+            model=self.config.to_dict(),
+            num_steps=0,
+            versions={},
+            source={} if self.source is None else self.source.identify(),
+        )
+
+    def open(self, checkpoint: Path | None, machine: Machine) -> PretrainingJob:
+        """Build the model with the weights of the checkpoint, or the initial ones."""
+        if checkpoint is None:
+            model = self.begin_model()
+        else:
+            model = OBJECTIVES[self.settings.objective].model_kind.from_pretrained(checkpoint)
+        length = find_trained_length(self.settings, self.model_max_length, self.config)
+        return PretrainingJob(
+            self.settings, model, machine, self.shards, self.tokenizer, trained_length=length
+        )
+
+    def begin_model(self) -> WordScoringBert:
+        """Build the model with the weights of the source, or random ones from the seed."""
+        if self.source is None:
+            return build_new_model(self.config, self.settings)
+        torch.manual_seed(self.settings.seed)
+        return load_source(self.source, self.settings, self.shards.token_counts)
+
+    def decide_steps(self, job: PretrainingJob, before: RunRecord | None, record: RunRecord) -> int:
+        """Return the number of steps: a resumed run has as many as before, or more."""
+        settings = self.settings
+        if before is not None and has_same_budget(before, record):
+            return record.num_steps
+        if settings.steps is None and settings.tokens is None:
+            announce("measuring a few steps to convert the minutes to steps")
+        phases, shares = zip(*job.phases, strict=True)
+        counts = [count_steps(phase, settings, job.machine) for phase in phases]
+        num_steps = mix_steps(shares, counts)
+        if num_steps < record.num_steps and not settings.deadline:
+            raise ResumeError(
+                f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
+                f" {num_steps:,}; a run's budget can only grow"
+            )
+        return num_steps
+
+    def plan(self, job: PretrainingJob, run: Run, state: RunState, num_steps: int) -> RunState:
+        """Divide the run into phases; a new deadline, or one that was moved, has a new plan."""
+        job.divide(num_steps)
+        seconds = 60.0 * (self.settings.minutes or DEFAULT_MINUTES)
+        if not self.settings.deadline or state.deadline_seconds == seconds:
+            return state
+        num_steps = max(num_steps, state.step + 1)
+        return state.model_copy(update={"deadline_seconds": seconds, "num_steps": num_steps})
+
+    def finish(self, job: PretrainingJob, run: Run, state: RunState) -> PretrainResult:
+        """Return the last checkpoint and its evaluation."""
+        return PretrainResult(
+            checkpoint=checkpoint_path(run.folder, state.step),
+            num_steps=state.step,
+            num_tokens=state.tokens,
+            elapsed_seconds=state.elapsed_seconds,
+            metrics=read_evaluation(run.log_path) or job.evaluate(),
+        )
+
+
+def mix_steps(shares: Sequence[float], counts: Sequence[int]) -> int:
+    """Return how many steps fit in the budget, from the number that would fit of each phase."""
+    return max(
+        1, round(1 / sum(share / count for share, count in zip(shares, counts, strict=True)))
+    )
+
+
 @publishes_output()
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
-    """Pre-train on the shards that `prepare` wrote, or resume the run in `output`.
-
-    A `ResumeError` says that `output` holds something else, such as a run with other settings, data
-    or source, or that another process trains in it; a `StoppedError` that a signal came, and that
-    the same call resumes; a `NonFiniteError` that the loss became infinite and stayed so.
-    """
-    run = Run(output)
-    with open_run(run, inputs=[data]):
-        return _pretrain(run, prepare_context(data, settings, run), settings)
-
-
-def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings) -> PretrainResult:
-    """Start or resume a run whose lock this process holds."""
-    before = run.read_record()
-    wanted = recognize_source(before, describe_run(context, settings), "start_from")
-    record, state = start_or_resume(run, wanted)
-    phases = build_phases(context, settings, build_model(context, settings, run, state))
-    record = decide_steps(before, record, phases, settings, context.machine)
-    record = run.write_record(record)
-    job = join_phases(phases, record.num_steps)
-    if settings.deadline:
-        state = set_deadline(state, settings, record.num_steps)
-    state = train_to_end(run, job, settings, record, state, context.machine)
-    if state.step != record.num_steps:
-        record = record.model_copy(update={"num_steps": state.step})
-        run.write_record(record)
-    return PretrainResult(
-        checkpoint=checkpoint_path(run.folder, state.step),
-        num_steps=record.num_steps,
-        num_tokens=state.tokens,
-        elapsed_seconds=state.elapsed_seconds,
-        metrics=read_evaluation(run.log_path) or job.evaluate(),
-    )
-
-
-def set_deadline(state: RunState, settings: PretrainSettings, num_steps: int) -> RunState:
-    """Return the state with the deadline; a new one, or one that was moved, has a new plan."""
-    seconds = 60.0 * (settings.minutes or DEFAULT_MINUTES)
-    if state.deadline_seconds == seconds:
-        return state
-    num_steps = max(num_steps, state.step + 1)
-    return state.model_copy(update={"deadline_seconds": seconds, "num_steps": num_steps})
-
-
-def describe_run(context: PretrainingContext, settings: PretrainSettings) -> RunRecord:
-    """Return the run's record, without its number of steps."""
-    values = settings.model_dump(mode="json", exclude={"new_heads"})  # affects no weight
-    if settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't
-        values["start_from"] = str(Path(settings.start_from))
-    return RunRecord(
-        settings=values,
-        data_fingerprint=context.shards.fingerprint,
-        model=context.config.to_dict(),
-        num_steps=0,
-        versions=describe_versions(context.machine.device, context.machine.precision),
-        source={} if context.source is None else context.source.identify(),
-    )
-
-
-def decide_steps(
-    before: RunRecord | None,
-    record: RunRecord,
-    phases: Sequence[Phase],
-    settings: PretrainSettings,
-    machine: Machine,
-) -> RunRecord:
-    """Return the record with the number of steps: a resumed run has as many as before, or more."""
-    if before is not None and has_same_budget(before, record):
-        return record
-    if settings.steps is None and settings.tokens is None:
-        announce("measuring a few steps to convert the minutes to steps")
-    num_steps = mix_steps(phases, [count_steps(phase.job, settings, machine) for phase in phases])
-    if num_steps < record.num_steps and not settings.deadline:
-        raise ResumeError(
-            f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
-            f" {num_steps:,}; a run's budget can only grow"
-        )
-    return record.model_copy(update={"num_steps": num_steps})
-
-
-def mix_steps(phases: Sequence[Phase], counts: Sequence[int]) -> int:
-    """Return how many steps fit in the budget, from the number that would fit of each phase."""
-    pairs = zip(phases, counts, strict=True)
-    return max(1, round(1 / sum(phase.share / count for phase, count in pairs)))
+    """Pre-train on the shards that `prepare` wrote, or resume the run in `output`, as `train`."""
+    return train(Pretraining(data, settings), output)
 
 
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     """Measure a few steps and an evaluation, and write nothing."""
-    context = prepare_context(data, settings)
-    model = begin_model(context, settings)
-    phases, machine = build_phases(context, settings, model), context.machine
-    paces = [measure_pace(phase.job, settings, machine) for phase in phases]
+    recipe = Pretraining(data, settings)
+    recipe.open_data()
+    machine = Machine.choose(settings)
+    job = recipe.open(None, machine)
+    phases, shares = zip(*job.phases, strict=True)
+    paces = [measure_pace(phase, settings, machine) for phase in phases]
     counts = [
-        count_steps(phase.job, settings, machine, pace)
+        count_steps(phase, settings, machine, pace)
         for phase, pace in zip(phases, paces, strict=True)
     ]
-    num_steps, pace = mix_steps(phases, counts), paces[0]
+    num_steps, pace = mix_steps(shares, counts), paces[0]
     return DryRun(
-        num_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        num_parameters=sum(parameter.numel() for parameter in job.model.parameters()),
         num_steps=num_steps,
         seconds=sum(
-            phase.share * seconds_of_run(pace, settings, num_steps)
-            for phase, pace in zip(phases, paces, strict=True)
+            share * seconds_of_run(pace, settings, num_steps)
+            for share, pace in zip(shares, paces, strict=True)
         ),
         pace=pace,
         long_pace=paces[1] if paces[1:] else None,

@@ -162,6 +162,7 @@ class Seq2SeqContext:
 class Seq2SeqJob(Job[PairBatch]):
     """Training encoder and decoder on pairs of texts."""
 
+    settings: Seq2SeqSettings
     example_names = "pairs"
 
     def __init__(self, context: Seq2SeqContext, settings: Seq2SeqSettings) -> None:

@@ -14,6 +14,7 @@ from bertkit.recipes.pretrain.benchmark import (
     measure_length,
     open_random_shards,
 )
+from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training import budget
 
@@ -32,29 +33,29 @@ def test_random_text_has_sentences_documents_and_frequent_words(monkeypatch):
 
 
 def test_what_is_too_large_for_memory_is_measured_in_more_parts(monkeypatch, capsys):
-    def measure(_, settings):
-        if settings.accumulate < 4:
+    def measure(recipe, _):
+        if recipe.settings.accumulate < 4:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return settings.accumulate
+        return recipe.settings.accumulate
 
-    monkeypatch.setattr(module, "measure_settings", measure)
+    monkeypatch.setattr(module, "measure_recipe", measure)
     settings = PretrainSettings(batch_size=6, max_length=64)
-    assert measure_length(None, settings) == 4
+    assert measure_length(Pretraining(None, settings), None) == 4
     assert capsys.readouterr().err.splitlines() == [
         "length 64: out of memory; trying --accumulate 2",
         "length 64: out of memory; trying --accumulate 4",
     ]
     with pytest.raises(torch.OutOfMemoryError):  # the command names the flags
-        measure_length(None, PretrainSettings(batch_size=3))
+        measure_length(Pretraining(None, PretrainSettings(batch_size=3)), None)
 
 
 def test_a_bug_is_not_taken_for_a_lack_of_memory(monkeypatch):
     def measure(*_):
         raise RuntimeError("shapes differ")
 
-    monkeypatch.setattr(module, "measure_settings", measure)
+    monkeypatch.setattr(module, "measure_recipe", measure)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        measure_length(None, PretrainSettings())
+        measure_length(Pretraining(None, PretrainSettings()), None)
 
 
 def test_the_clock_adds_up_the_parts_of_each_step(monkeypatch):

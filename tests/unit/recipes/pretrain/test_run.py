@@ -7,16 +7,10 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
-from bertkit.recipes.pretrain.job import (
-    Phase,
-    PretrainingContext,
-    PretrainingJob,
-    find_trained_length,
-)
-from bertkit.recipes.pretrain.run import decide_steps, describe_run, mix_steps, set_deadline
+from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
+from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.job import Machine
-from bertkit.training.run import RunRecord, RunState, keep_versions
+from bertkit.training.run import RunRecord, RunState, describe_versions, keep_versions
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -29,20 +23,21 @@ def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
     )
 
 
-def decide(before: RunRecord | None, **settings) -> RunRecord:
-    """The job is not asked for where the budget is in steps."""
+def decide(before: RunRecord | None, **settings) -> int:
+    """The examples are not asked for where the budget is in steps."""
     wanted = record(threads="1", **settings)
     wanted = wanted if before is None else keep_versions(before, wanted)
-    phases = [Phase(None, 0.75), Phase(None, 0.25)]
-    return decide_steps(before, wanted, phases, PretrainSettings(**settings), None)
+    recipe = Pretraining(None, PretrainSettings(**settings))
+    phases = SimpleNamespace(phases=[(None, 0.75), (None, 0.25)], machine=None)
+    return recipe.decide_steps(phases, before, wanted)
 
 
 def test_a_new_run_gets_the_steps_that_were_asked_for():
-    assert decide(None, steps=40).num_steps == 40
+    assert decide(None, steps=40) == 40
 
 
 def test_an_unfinished_run_may_grow_and_not_shrink():
-    assert decide(record(40, steps=40), steps=60).num_steps == 60
+    assert decide(record(40, steps=40), steps=60) == 60
     with pytest.raises(ResumeError, match=r"has 40 steps, and the new budget is 6; .*only grow"):
         decide(record(40, steps=40), steps=6)
 
@@ -50,8 +45,7 @@ def test_an_unfinished_run_may_grow_and_not_shrink():
 @pytest.mark.parametrize(("shares", "expected"), [((1.0,), 100), ((0.9, 0.1), 71)])
 def test_a_budget_pays_for_the_steps_of_each_phase(shares, expected):
     """Of 100 steps or 20 that fit: 64 short and 7 long ones."""
-    phases = [Phase(None, share) for share in shares]
-    assert mix_steps(phases, [100, 20][: len(shares)]) == expected
+    assert mix_steps(shares, [100, 20][: len(shares)]) == expected
 
 
 def test_the_next_phase_begins_with_its_first_step():
@@ -70,36 +64,37 @@ def test_the_next_phase_begins_with_its_first_step():
 
 
 def test_a_moved_deadline_has_a_new_plan_also_after_a_crash():
-    settings = PretrainSettings(minutes=2.0, deadline=True)
-    new = set_deadline(RunState(), settings, 40)
+    def plan(state: RunState, num_steps: int, minutes: float) -> RunState:
+        recipe = Pretraining(None, PretrainSettings(minutes=minutes, deadline=True))
+        whole = SimpleNamespace(divide=lambda num_steps: None)
+        return recipe.plan(whole, None, state, num_steps)
+
+    new = plan(RunState(), 40, 2.0)
     assert (new.deadline_seconds, new.num_steps) == (120.0, 40)
     done = new.model_copy(update={"step": 55, "num_steps": 55, "evaluated_step": 55})
-    assert set_deadline(done, settings, 40) == done
-    moved = set_deadline(done, settings.model_copy(update={"minutes": 3.0}), 50)
+    assert plan(done, 40, 2.0) == done
+    moved = plan(done, 50, 3.0)
     assert (moved.num_steps, moved.is_done(50)) == (56, False)
 
 
 def test_the_same_budget_in_minutes_is_not_measured_again():
-    assert decide(record(77, minutes=2.0), minutes=2.0).num_steps == 77
+    assert decide(record(77, minutes=2.0), minutes=2.0) == 77
 
 
 def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys):
     def describe(device: str, precision: str) -> RunRecord:
-        shards, config = SimpleNamespace(fingerprint="a"), BertConfig.preset("tiny")
-        machine = Machine(torch.device(device), precision, peak_operations=1.0)
-        materials = PretrainingContext(shards, None, config, machine, trained_length=128)
-        return describe_run(materials, PretrainSettings(steps=40))
+        versions = describe_versions(torch.device(device), precision)
+        return record(40, steps=40).model_copy(update={"versions": versions})
 
-    before = describe("meta", "bf16").model_copy(update={"num_steps": 40})
-    keep_versions(before, describe("cpu", "fp32"))
+    keep_versions(describe("meta", "bf16"), describe("cpu", "fp32"))
     assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 
 def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
-    kept = decide(record(40, steps=40), steps=40)
+    kept = keep_versions(record(40, steps=40), record(threads="1", steps=40))
     assert "threads: '2' → '1'" in capsys.readouterr().err
     assert kept.versions == {"threads": "2"}
-    decide(record(40, threads="1", steps=40), steps=40)
+    keep_versions(record(40, threads="1", steps=40), record(threads="1", steps=40))
     assert capsys.readouterr().err == ""
 
 

@@ -34,7 +34,7 @@ from bertkit.data.order import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from devices import Place
 from finetune_peers import Feature, build_peer_task, load_peer_model
-from finetune_side import gather_materials
+from finetune_side import open_job
 from minilm import find_minilm
 from program import be_quiet, build_parser, write_figures
 from sides import Sides, compare_speeds, describe_speed
@@ -111,7 +111,7 @@ def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[i
 
 def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> list[int]:
     """The example of each sequence, when bertkit and transformers agree on all token ids."""
-    encoded = gather_materials(task_set, folder / "model", FineTuneSettings(device="cpu")).train
+    encoded = open_job(task_set, folder / "model", FineTuneSettings(device="cpu")).train
     ours = [list(sequence.ids) for one in encoded for sequence in one.sequences]
     theirs = [feature["input_ids"] for feature in features]
     if ours != theirs:

@@ -20,12 +20,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, set_seed
 
-from bertkit.recipes.finetune.job import FineTuningContext, FineTuningJob
-from bertkit.recipes.finetune.run import Sources, prepare_context
+from bertkit.recipes.finetune.job import FineTuningJob
+from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.table import TASKS
 from bertkit.training.device import prepare_memory
+from bertkit.training.job import Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from devices import Place
@@ -102,8 +103,7 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
         device=str(place.device),
         precision=place.precision,
     )
-    context = gather_materials(task_set, folder / "model", settings)
-    job, pace = FineTuningJob(context, settings), Pace(place)
+    job, pace = open_job(task_set, folder / "model", settings), Pace(place)
 
     def collate(examples: Sequence[int]) -> TaskBatch:
         pace.wait()
@@ -122,18 +122,16 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     paced.evaluate = lambda: {"loss": 0.0}  # type: ignore[method-assign]
     run = Run(folder / "run")
     run.folder.mkdir()
-    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=context.machine)
+    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=job.machine)
 
 
-def gather_materials(
-    task_set: TaskSet, model: Path, settings: FineTuneSettings
-) -> FineTuningContext:
+def open_job(task_set: TaskSet, model: Path, settings: FineTuneSettings) -> FineTuningJob:
+    """What `bertkit finetune` would train on."""
     sources = Sources(
         task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])
     )
     task_settings = TASKS[task_set.task].settings(**task_set.columns)
-    context, _ = prepare_context(sources, task_settings, settings)
-    return context
+    return FineTuning(sources, task_settings, settings).open(None, Machine.choose(settings))
 
 
 class PacedTrainer(Trainer):  # type: ignore[misc]

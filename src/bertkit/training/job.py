@@ -124,6 +124,8 @@ class Job(ABC, Generic[AnyBatch]):
             if AdamW updates everything.
         lookahead: makes micro-batches ahead, while the loop runs on a GPU.
         can_replay: whether `bertkit replay` computes a dumped step again.
+        source: what identifies the checkpoint of the first weights; empty if they are random, or
+            the run's.
     """
 
     model: Any
@@ -135,6 +137,7 @@ class Job(ABC, Generic[AnyBatch]):
     lookahead: Lookahead | None = None
     example_names: str = "examples"
     can_replay: bool = False
+    source: dict[str, Any]
 
     @abstractmethod
     def examples_at(self, step: int) -> Sequence[Any]:

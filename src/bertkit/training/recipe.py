@@ -9,9 +9,15 @@ from typing import Any, Generic, TypeVar
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.run_folder import RUN_FOLDER, checkpoint_path
 from bertkit.training.job import Job, Machine
-from bertkit.training.lifecycle import FinishedRecord, open_run
+from bertkit.training.lifecycle import (
+    METRICS_FILE,
+    FinishedRecord,
+    drop_checkpoints,
+    drop_left_checkpoints,
+    open_run,
+)
 from bertkit.training.loop import fit
 from bertkit.training.ranks import current_ranks
 from bertkit.training.run import (
@@ -28,7 +34,8 @@ from bertkit.training.settings import OptimizationSettings
 
 AnyJob = TypeVar("AnyJob", bound=Job[Any])
 Result = TypeVar("Result")
-SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
+
+WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # of a config; each checkpoint sets them
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +96,59 @@ class Recipe(ABC, Generic[AnyJob, Result]):
     def load(self, job: AnyJob, run: Run, state: RunState) -> Result:
         """Return in the other ranks what the first one finished."""
         return self.finish(job, run, state)
+
+
+class ModelRecipe(Recipe[AnyJob, Result]):
+    """A recipe whose output is a model's folder, with the run in it and `metrics.json`."""
+
+    settings: Any  # with keep_checkpoints
+    saved_kind: type[FinishedRecord]
+
+    def place_run(self, output: Path) -> Run:
+        """Return the run in the model's folder."""
+        return Run(output / RUN_FOLDER)
+
+    @abstractmethod
+    def recall(self, output: Path, saved: Any) -> Result:
+        """Return the result of a finished run from what it saved."""
+
+    def find_finished(self, run: Run) -> Result | None:
+        """Return the result of a finished run whose files are as they were written."""
+        output = run.folder.parent
+        if not (output / METRICS_FILE).exists():
+            return None
+        saved = self.saved_kind.read(output)
+        saved.check_files(output)
+        if current_ranks().is_first and not self.settings.keep_checkpoints:
+            drop_left_checkpoints(run)
+        announce(f"{output} is already finished; nothing is trained")
+        return self.recall(output, saved)
+
+    def complete(self, record: RunRecord, job: AnyJob) -> RunRecord:
+        """Return the record with the model's sizes and what identifies its source."""
+        config = job.model.config.to_dict()
+        sizes = {name: value for name, value in config.items() if name not in WRITTEN_KEYS}
+        return record.model_copy(update={"model": sizes, "source": job.source})
+
+    def choose_weights(self, job: AnyJob, run: Run, state: RunState) -> AnyJob:
+        """Return the job with the weights that become the model: those of the best step."""
+        return load_checkpoint(job, run, state.model_step)
+
+    @abstractmethod
+    def write_model(self, job: AnyJob, run: Run, state: RunState) -> Result:
+        """Evaluate a job with its final weights and write the folder, `metrics.json` last."""
+
+    def finish(self, job: AnyJob, run: Run, state: RunState) -> Result:
+        """Write the model's folder; then remove the checkpoints, unless they are kept."""
+        result = self.write_model(self.choose_weights(job, run, state), run, state)
+        if not self.settings.keep_checkpoints:
+            drop_checkpoints(run)
+        return result
+
+    def load(self, job: AnyJob, run: Run, state: RunState) -> Result:
+        """Return the result from what the first rank saved."""
+        output = run.folder.parent
+        return self.recall(output, self.saved_kind.read(output))
 
 
 def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:

@@ -5,14 +5,13 @@ import math
 import pytest
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import DamagedFileError, MissingFileError, ResumeError
+from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.training.lifecycle import (
     METRICS_FILE,
     FinishedRecord,
     drop_checkpoints,
     drop_left_checkpoints,
     from_json_numbers,
-    read_finished,
     to_json_numbers,
 )
 from bertkit.training.run import Run, RunRecord
@@ -60,20 +59,6 @@ def test_a_record_of_something_else_is_refused(finished):
     (finished / METRICS_FILE).write_text("{}")
     with pytest.raises(DamagedFileError, match=METRICS_FILE):
         FinishedRecord.read(finished)
-
-
-def test_a_run_is_finished_when_its_metrics_are_there(finished):
-    run = Run(finished / "run")
-    assert read_finished(run, RECORD, FinishedRecord) is None  # a record of no run
-    run.write_record(RECORD)
-    saved = read_finished(
-        run, RECORD.model_copy(update={"model": {"of": "any size"}}), FinishedRecord
-    )
-    assert saved == FinishedRecord.read(finished)
-    with pytest.raises(ResumeError):
-        read_finished(run, RECORD.model_copy(update={"data_fingerprint": "other"}), FinishedRecord)
-    (finished / METRICS_FILE).unlink()
-    assert read_finished(run, RECORD, FinishedRecord) is None
 
 
 @pytest.mark.parametrize(("kept", "is_left"), [(False, False), (True, True)])

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.job import (
-    FineTuningContext,
-    cut_held_out,
-    decode_all,
-    held_out_logits,
-)
+from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.evaluation import Evaluation
@@ -33,52 +28,52 @@ class FinalEvaluation:
     baseline: Metrics  # of always predicting the most frequent label; empty without labels
 
 
-def evaluate_model(context: FineTuningContext) -> FinalEvaluation:
+def evaluate_model(job: FineTuningJob) -> FinalEvaluation:
     """Evaluate a model on the held-out examples."""
-    plain, examples = context.task, context.data.dev.examples
-    with mixed_precision(context.machine.device, context.machine.precision):
-        task, predictions, unscaled = answer_held_out(context)
+    plain, examples = job.task, job.data.dev.examples
+    with mixed_precision(job.machine.device, job.machine.precision):
+        task, predictions, unscaled = answer_held_out(job)
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
-    baseline = measure_baseline(context)
-    warnings = [find_only_label(context.counts["dev"])]
+    baseline = measure_baseline(job)
+    warnings = [find_only_label(job.counts["dev"])]
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
         warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
     return FinalEvaluation(task, predictions, evaluation, before, baseline)
 
 
-def answer_held_out(context: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+def answer_held_out(job: FineTuningJob) -> tuple[Task[Any, Any], list[Any], list[Any]]:
     """Return the task with fitted numbers, its predictions, and those without its temperature."""
-    plain, parts = context.task, cut_held_out(context)
+    plain, parts = job.task, job.cut_held_out()
     # On every n-th example, where the logits of all of them don't fit in memory.
-    chosen = range(0, len(context.dev), len(parts))
-    examples, encoded = _take(context, chosen)
-    known = held_out_logits(context, chosen)
+    chosen = range(0, len(job.dev), len(parts))
+    examples, encoded = _take(job, chosen)
+    known = job.held_out_logits(chosen)
     task = plain.fit_numbers(examples, encoded, known)
     answers, unscaled = [], []
     for part in parts:
-        logits = known if len(parts) == 1 else held_out_logits(context, part)
-        examples, encoded = _take(context, part)
+        logits = known if len(parts) == 1 else job.held_out_logits(part)
+        examples, encoded = _take(job, part)
         answers += decode_all(task, examples, encoded, logits)
         if task.temperature != plain.temperature:
             unscaled += decode_all(plain, examples, encoded, logits)
     return task, answers, unscaled
 
 
-def _take(context: FineTuningContext, part: range) -> tuple[list[Any], list[Encoded]]:
+def _take(job: FineTuningJob, part: range) -> tuple[list[Any], list[Encoded]]:
     """Return some held-out examples and their token ids."""
-    examples, encoded = context.data.dev.examples, context.dev
+    examples, encoded = job.data.dev.examples, job.dev
     return [examples[number] for number in part], [encoded[number] for number in part]
 
 
-def measure_baseline(context: FineTuningContext) -> Metrics:
+def measure_baseline(job: FineTuningJob) -> Metrics:
     """Measure a baseline that ignores the input: it scores labels by their training frequency."""
-    task = context.task
-    if not context.counts["train"].labels:
+    task = job.task
+    if not job.counts["train"].labels:
         return {}
-    odds = _log_odds(task.labels, context.counts["train"])
-    examples, encoded = context.data.dev.examples, context.dev
+    odds = _log_odds(task.labels, job.counts["train"])
+    examples, encoded = job.data.dev.examples, job.dev
     if task.scored == "sequence":  # all texts have the same scores and thus the same prediction
         predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
     else:

@@ -26,8 +26,7 @@ from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.recipes.finetune.job import FineTuningContext, FineTuningJob
-from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.tasks.batch import (
     Encoded,
     Logits,
@@ -173,45 +172,57 @@ class StateBatch:
         )
 
 
-@contextmanager
-def remember_states(run: Path, context: FineTuningContext) -> Iterator[States]:
-    """Compute the hidden states of all examples, in files that are removed at the end."""
-    folder, model = run / STATES_FOLDER, context.model
-    remove_folder(folder)  # left by a killed process
-    make_folder(folder)
-    try:
-        train, dev = (
-            write_states(folder / name, model, encoded, context.machine, summarized=False)
-            for name, encoded in (("train", context.train), ("dev", context.dev))
-        )
-        yield States(train, dev)
-    finally:
-        remove_folder(folder)
-
-
 class FeatureJob(FineTuningJob):
-    """Training only the head; steps and evaluations compute nothing else."""
+    """Training only the head; steps and evaluations within `caching` compute nothing else."""
 
-    def __init__(
-        self, context: FineTuningContext, settings: FineTuneSettings, states: States
-    ) -> None:
-        super().__init__(context, settings)
-        self.states = states
-        self.num_trained: int = sum(
-            each.numel() for each in self.model.parameters() if each.requires_grad
-        )
+    states: States | None = None
+    num_trained: int  # of the model's weights
+
+    @contextmanager
+    def caching(self, folder: Path) -> Iterator[None]:
+        """Compute the hidden states of all examples, in files that are removed at the end."""
+        folder = folder / STATES_FOLDER
+        remove_folder(folder)  # left by a killed process
+        make_folder(folder)
+        try:
+            train, dev = (
+                write_states(folder / name, self.model, encoded, self.machine, summarized=False)
+                for name, encoded in (("train", self.train), ("dev", self.dev))
+            )
+            self.states = States(train, dev)
+            self.num_trained = sum(
+                each.numel() for each in self.model.parameters() if each.requires_grad
+            )
+            yield
+        finally:
+            self.states = None
+            remove_folder(folder)
 
     def collate(self, examples: Sequence[int]) -> StateBatch:  # type: ignore[override]
         """Build the batch with its hidden states."""
+        assert self.states is not None, "steps are taken within caching"
         return StateBatch(super().collate(examples), *self.states.train.read(examples))
 
     def score(self, model: FineTunedBert, batch: StateBatch) -> Scores:  # type: ignore[override]
         """Return the task's loss of the head's scores."""
         return self.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 
-    def held_out_logits(self, part: range) -> Sequence[Logits]:
-        """Compute logits from the hidden states."""
-        return head_logits(self.context, self.states.dev, part)
+    @torch.inference_mode()
+    def held_out_logits(self, part: range) -> list[Logits]:
+        """Compute logits of some held-out examples, from their hidden states if there are any."""
+        if self.states is None:
+            return super().held_out_logits(part)
+        model, device = self.model.eval(), self.machine.device
+        found: list[Logits] = []
+        for start in range(0, len(part), EXAMPLES_AT_ONCE):
+            numbers = part[start : start + EXAMPLES_AT_ONCE]
+            chosen = [self.dev[number] for number in numbers]
+            rows, tokens = self.states.dev.read(numbers)
+            logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
+            is_token = self.task.scored == "token"
+            sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]
+            found += np.split(logits, list(accumulate(sizes))[:-1])
+        return found
 
     def count_operations(self, batch: StateBatch) -> float:  # type: ignore[override]
         """Return the operations of the head."""
@@ -220,22 +231,6 @@ class FeatureJob(FineTuningJob):
     def batch_tensors(self, batch: StateBatch) -> dict[str, Tensor]:  # type: ignore[override]
         """Return token ids and labels."""
         return batch_tensors(batch.examples)
-
-
-@torch.inference_mode()
-def head_logits(context: FineTuningContext, states: StateFile, part: range) -> list[Logits]:
-    """Compute logits of some held-out examples from their hidden states, without dropout."""
-    model, device = context.model.eval(), context.machine.device
-    found: list[Logits] = []
-    for start in range(0, len(part), EXAMPLES_AT_ONCE):
-        numbers = part[start : start + EXAMPLES_AT_ONCE]
-        chosen = [context.dev[number] for number in numbers]
-        rows, tokens = states.read(numbers)
-        logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
-        is_token = context.task.scored == "token"
-        sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]
-        found += np.split(logits, list(accumulate(sizes))[:-1])
-    return found
 
 
 SUMMARIES_FOLDER = "summaries"
@@ -266,11 +261,11 @@ class Solution:
 class HeadSolver:
     """Solves the last linear layer of a head; the seed orders the training examples into folds."""
 
-    def __init__(self, context: FineTuningContext, states: StateFile, seed: int) -> None:
-        self.context, self.states = context, states
-        self.model = context.model
-        self.device = context.machine.device
-        order = np.random.default_rng(seed).permutation(len(context.train)).tolist()
+    def __init__(self, job: FineTuningJob, states: StateFile, seed: int) -> None:
+        self.job, self.states = job, states
+        self.model = job.model
+        self.device = job.machine.device
+        order = np.random.default_rng(seed).permutation(len(job.train)).tolist()
         self.folds = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
         self.parts = self._cut(order)
         self.mean, self.deviation = self._measure_features()
@@ -292,7 +287,7 @@ class HeadSolver:
 
     def _choose_penalty(self) -> float:
         """Return the penalty with the lowest loss of held-out folds."""
-        num_folds = len(self.folds) if len(self.context.train) <= FOLDS_FOR_ALL else 1
+        num_folds = len(self.folds) if len(self.job.train) <= FOLDS_FOR_ALL else 1
         totals = dict.fromkeys(PENALTIES, 0.0)
         with show_progress("solving the head", num_folds * len(PENALTIES)) as bar:
             for held_out in range(num_folds):
@@ -312,13 +307,12 @@ class HeadSolver:
 
     def _cut(self, numbers: Sequence[int]) -> list[Part]:
         """Return parts with the examples of these numbers, of a bounded number of rows each."""
-        context = self.context
         num_rows = len(self.states.find_rows(numbers)) if numbers else 0
         num_parts = math.ceil(num_rows / ROWS_PER_PART)
         parts = []
         for index in range(num_parts):
             if chosen := numbers[index::num_parts]:
-                batch = TaskBatch.collate([context.train[number] for number in chosen], chosen)
+                batch = TaskBatch.collate([self.job.train[number] for number in chosen], chosen)
                 rows = self.states.find_rows(chosen)
                 parts.append(Part(rows, batch.to(self.device)))
         return parts
@@ -362,7 +356,7 @@ class HeadSolver:
         """Return the summed loss of a part."""
         rows = torch.from_numpy(self.states.rows[part.rows]).to(self.device)
         logits = F.linear(rows, *self._unscale(solution))
-        task = self.context.task
+        task = self.job.task
         scores = task.loss(logits[:, 0] if task.scored == "choice" else logits, part.batch)
         return torch.stack(list(scores.losses.values())).sum()
 
@@ -389,17 +383,15 @@ class HeadSolver:
         return mean.float().to(self.device), deviation.float().to(self.device)
 
 
-def solve_head(run: Path, context: FineTuningContext, seed: int) -> None:
+def solve_head(run: Path, job: FineTuningJob, seed: int) -> None:
     """Solve the head's last linear layer, with features in a file that is removed at the end."""
     folder = run / SUMMARIES_FOLDER
     remove_folder(folder)  # left by a killed process
     make_folder(folder)
     try:
-        states = write_states(
-            folder / "train", context.model, context.train, context.machine, summarized=True
-        )
+        states = write_states(folder / "train", job.model, job.train, job.machine, summarized=True)
         started = time.monotonic()
-        penalty = HeadSolver(context, states, seed).solve()
+        penalty = HeadSolver(job, states, seed).solve()
     finally:
         remove_folder(folder)
     announce(

@@ -1,8 +1,7 @@
 """Builds the training loop's job for a task."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,28 +111,31 @@ TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
 EXAMPLES_PER_LOSS = 64
 
 
-@dataclass(frozen=True)
-class FineTuningContext(Prepared):
-    """The prepared data, the model and the device of a run."""
-
-    model: FineTunedBert
-    machine: Machine
-    has_solved_head: bool
-
-    def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write the tokenizer's files, with the maximum length at which transformers truncates."""
-        return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
-
-
 class FineTuningJob(Job[TaskBatch]):
     """Training all weights that aren't frozen."""
 
-    def __init__(self, context: FineTuningContext, settings: FineTuneSettings) -> None:
-        self.context, self.model, self.task = context, context.model, context.task
-        self.order = EpochOrder(len(context.train), settings.batch_size, settings.seed)
+    settings: FineTuneSettings
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        model: FineTunedBert,
+        machine: Machine,
+        settings: FineTuneSettings,
+        *,
+        has_solved_head: bool = False,
+    ) -> None:
+        self.task, self.tokenizer, self.data = prepared.task, prepared.tokenizer, prepared.data
+        self.train, self.dev, self.counts = prepared.train, prepared.dev, prepared.counts
+        self.model, self.machine, self.has_solved_head = model, machine, has_solved_head
+        self.source = {}
+        self.num_epoch_steps = count_epoch_steps(len(self.train), settings)
+        interval = settings.eval_every or self.num_epoch_steps
+        settings = settings.for_solved_head() if has_solved_head else settings
+        self.settings = settings.model_copy(update={"eval_every": interval})
+        self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {self.task.metric: self.task.metric}
-        self.layer_decay = settings.layer_decay
         self.watched = Watched(
             self.task.metric if settings.best_by == "metric" else "loss",
             is_higher_better=settings.best_by == "metric",
@@ -147,19 +149,38 @@ class FineTuningJob(Job[TaskBatch]):
 
     def collate(self, examples: Sequence[int]) -> TaskBatch:
         """Build the batch of the examples with these numbers."""
-        return TaskBatch.collate([self.context.train[number] for number in examples], examples)
+        return TaskBatch.collate([self.train[number] for number in examples], examples)
 
     def score(self, model: FineTunedBert, batch: TaskBatch) -> Scores:
         """Return the task's loss."""
         return self.task.loss(model.scores(batch.packed), batch)
 
-    def held_out_logits(self, part: range) -> Sequence[Logits]:
+    def cut_held_out(self) -> list[range]:
+        """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
+        return cut_by_scores(self.dev, len(self.task.labels), scored=self.task.scored)
+
+    def held_out_logits(self, part: range) -> list[Logits]:
         """Compute logits of some held-out examples, without dropout."""
-        return held_out_logits(self.context, part)
+        model, device = self.model.eval(), self.machine.device
+        return compute_logits(
+            lambda batch: model.scores(batch.to(device)),
+            [self.dev[number] for number in part],
+            scored=self.task.scored,
+            tokens_per_batch=TOKENS_PER_BATCH[device.type],
+        )
 
     def evaluate(self) -> dict[str, float]:
-        """Return loss and metrics on the held-out examples."""
-        return measure_held_out(self.context, self.held_out_logits)
+        """Measure held-out loss and metrics, part by part; only the loss if it isn't finite."""
+        task, examples = self.task, self.data.dev.examples
+        total, count, predictions = 0.0, 0, []
+        for part in self.cut_held_out():
+            encoded, logits = [self.dev[number] for number in part], self.held_out_logits(part)
+            loss, num_targets = sum_loss(task, encoded, logits)
+            total, count = total + loss, count + num_targets
+            if not math.isfinite(total):
+                return {"loss": total}
+            predictions += decode_all(task, [examples[number] for number in part], encoded, logits)
+        return {"loss": total / max(1, count), **task.measure(examples, predictions)}
 
     def count_operations(self, batch: TaskBatch) -> float:
         """Return the operations of encoder and head."""
@@ -169,46 +190,18 @@ class FineTuningJob(Job[TaskBatch]):
         """Return token ids and labels."""
         return batch_tensors(batch)
 
+    def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
+        """Write the tokenizer's files, with the maximum length at which transformers truncates."""
+        return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
+
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write tokenizer and task."""
-        return {**self.context.save_tokenizer(folder), **save_task(folder, self.task)}
+        return {**self.save_tokenizer(folder), **save_task(folder, self.task)}
 
     def learning_rate_scale(self, name: str) -> float:
         """Return 1 for the head, times `layer_decay` for each lower layer."""
-        return scale_by_layer(name, self.layer_decay, self.model.config.num_hidden_layers)
-
-
-def cut_held_out(context: FineTuningContext) -> list[range]:
-    """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
-    task = context.task
-    return cut_by_scores(context.dev, len(task.labels), scored=task.scored)
-
-
-def held_out_logits(context: FineTuningContext, part: range | None = None) -> list[Logits]:
-    """Compute logits of the held-out examples, or of a part of them, without dropout."""
-    model, device = context.model.eval(), context.machine.device
-    return compute_logits(
-        lambda batch: model.scores(batch.to(device)),
-        context.dev if part is None else [context.dev[number] for number in part],
-        scored=context.task.scored,
-        tokens_per_batch=TOKENS_PER_BATCH[device.type],
-    )
-
-
-def measure_held_out(
-    context: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
-) -> dict[str, float]:
-    """Measure loss and metrics of the logits of each part; only the loss if it isn't finite."""
-    task, examples = context.task, context.data.dev.examples
-    total, count, predictions = 0.0, 0, []
-    for part in cut_held_out(context):
-        encoded, logits = [context.dev[number] for number in part], compute(part)
-        loss, num_targets = sum_loss(task, encoded, logits)
-        total, count = total + loss, count + num_targets
-        if not math.isfinite(total):
-            return {"loss": total}
-        predictions += decode_all(task, [examples[number] for number in part], encoded, logits)
-    return {"loss": total / max(1, count), **task.measure(examples, predictions)}
+        num_layers = self.model.config.num_hidden_layers
+        return scale_by_layer(name, self.settings.layer_decay, num_layers)
 
 
 def decode_all(

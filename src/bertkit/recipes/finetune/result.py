@@ -11,10 +11,9 @@ from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.recipes.finetune.card import COUNT_NAMES, PICTURE_FILE, FineTuningFacts, build_card
 from bertkit.recipes.finetune.comparison import Comparison
-from bertkit.recipes.finetune.evaluation import FinalEvaluation, evaluate_model
+from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.job import FineTuningContext, count_epoch_steps
-from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
@@ -34,10 +33,8 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import (
     FinishedRecord,
     MaybeNumber,
-    drop_checkpoints,
     from_json_number,
     from_json_numbers,
-    load_checkpoint,
     to_json_number,
     to_json_numbers,
 )
@@ -133,36 +130,22 @@ class SavedFineTuning(FinishedRecord):
     dev: SetCounts
 
 
-def finish(
-    run: Run, context: FineTuningContext, state: RunState, settings: FineTuneSettings
-) -> FineTuneResult:
-    """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last."""
-    context = load_checkpoint(run, state.model_step, context)
-    final = evaluate_model(context)
-    saved = describe_result(context, final, state, settings)
-    output = run.folder.parent
-    write_model(output, run, context, final, saved)
-    if not settings.keep_checkpoints:
-        drop_checkpoints(run)
-    return FineTuneResult(output, state.step, state.model_step, final.evaluation)
-
-
 def write_model(
     output: Path,
     run: Run,
-    context: FineTuningContext,
+    job: FineTuningJob,
     final: FinalEvaluation,
     saved: SavedFineTuning,
     comparison: Comparison | None = None,
 ) -> None:
-    """Write the model's folder; `metrics.json` comes last. The context has the best weights."""
+    """Write the model's folder; `metrics.json` comes last. The job has the best weights."""
     record = run.read_record()
     assert record is not None
     facts = FineTuningFacts(
         name=output.resolve().name,
         record=record,
         final=final,
-        counts=context.counts,
+        counts=job.counts,
         num_steps=saved.num_steps,
         best_epoch=saved.best_epoch,
         steps_per_epoch=round(saved.best_step / saved.best_epoch) if saved.best_step else 1,
@@ -170,9 +153,9 @@ def write_model(
         comparison=comparison,
     )
     files = {
-        **context.model.save_pretrained(output),
-        **save_modules(output, context),
-        **context.save_tokenizer(output),
+        **job.model.save_pretrained(output),
+        **save_modules(output, job),
+        **job.save_tokenizer(output),
         **save_task(output, final.task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
@@ -181,25 +164,20 @@ def write_model(
         write_picture(output / PICTURE_FILE, matrix)
     history = TrainingHistory.from_rows(read_log(run.log_path))
     write_descriptions(output, build_page(facts, history), build_card(facts))
-    found = list_scorer_files(final.task, context.data.dev.examples, final.predictions)
+    found = list_scorer_files(final.task, job.data.dev.examples, final.predictions)
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)
 
 
-def save_modules(output: Path, context: FineTuningContext) -> dict[str, FileRecord]:
+def save_modules(output: Path, job: FineTuningJob) -> dict[str, FileRecord]:
     """Write the modules by which sentence-transformers computes the logits, if it has them."""
-    model, length = context.model, context.task.settings.max_length
+    model, length = job.model, job.task.settings.max_length
     modules = describe_modules(model.config, dict(model.named_parameters()), length)
     return {} if modules is None else write_sentence_model(output, modules)
 
 
-def describe_result(
-    context: FineTuningContext,
-    final: FinalEvaluation,
-    state: RunState,
-    settings: FineTuneSettings,
-) -> SavedFineTuning:
+def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState) -> SavedFineTuning:
     """Build the content of `metrics.json`."""
     evaluation, best_step = final.evaluation, state.model_step
     return SavedFineTuning(
@@ -215,10 +193,10 @@ def describe_result(
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
-        best_epoch=best_step / count_epoch_steps(len(context.train), settings),
+        best_epoch=best_step / job.num_epoch_steps,
         has_ended_early=state.has_ended_early,
-        train=context.counts["train"],
-        dev=context.counts["dev"],
+        train=job.counts["train"],
+        dev=job.counts["dev"],
     )
 
 

@@ -1,12 +1,11 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,15 +15,10 @@ from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.models.open_model import OpenModel
+from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.frozen import FeatureJob, remember_states, solve_head
-from bertkit.recipes.finetune.job import (
-    FineTuningContext,
-    FineTuningJob,
-    count_epoch_steps,
-    decide_steps,
-    freeze_parameters,
-)
+from bertkit.recipes.finetune.frozen import FeatureJob, solve_head
+from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
 from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
     Prepared,
@@ -36,23 +30,20 @@ from bertkit.recipes.finetune.prepared import (
     prepare,
     read_task,
 )
-from bertkit.recipes.finetune.result import FineTuneResult, SavedFineTuning, finish, load_result
+from bertkit.recipes.finetune.result import (
+    FineTuneResult,
+    SavedFineTuning,
+    describe_result,
+    load_result,
+    write_model,
+)
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import (
-    complete_record,
-    do_in_first_rank,
-    finish_run,
-    load_checkpoint,
-    open_run,
-    read_finished,
-    start_or_resume,
-    train_to_end,
-)
-from bertkit.training.ranks import refuse_ranks
-from bertkit.training.run import Run, RunRecord, keep_precision, recognize_source
+from bertkit.training.ranks import current_ranks, refuse_ranks
+from bertkit.training.recipe import ModelRecipe, train
+from bertkit.training.run import Run, RunRecord, RunState
 
 SEARCH_FOLDER = "search"
 OTHER_KINDS = (
@@ -72,6 +63,84 @@ class Sources:
     revision: str | None = None
 
 
+class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
+    """Training for a task, on labeled examples."""
+
+    saved_kind = SavedFineTuning
+    settings: FineTuneSettings
+
+    def __init__(
+        self,
+        sources: Sources,
+        task_settings: TaskSettings,
+        settings: FineTuneSettings,
+        prepared: Prepared | None = None,  # the data, if it was read before
+    ) -> None:
+        self.sources, self.task_settings, self.settings = sources, task_settings, settings
+        self.prepared = prepared
+        self.inputs = list_paths(sources)
+        self.before: RunRecord | None = None
+
+    def check_output(self, output: Path) -> None:
+        """Refuse the folder of a search."""
+        check_kind(output, RUN_FOLDER)
+
+    @cached_property
+    def tables(self) -> list[RecordTable]:
+        """The training examples and, if given, the held-out ones."""
+        return open_tables(self.sources.train, self.sources.dev, self.settings)
+
+    def describe(self, run: Run) -> RunRecord:
+        """Return settings and data."""
+        self.before = run.read_record()
+        return describe_run(self.sources, self.tables, self.task_settings, self.settings)
+
+    def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
+        """Read data and model."""
+        settings, sources, prepared = self.settings, self.sources, self.prepared
+        if settings.features == "bilstm":
+            refuse_ranks("--features bilstm")
+        if prepared is None:
+            kind = TASKS[sources.task].load()
+            task, data = read_task(kind, self.tables, self.task_settings, settings)
+        else:
+            task, data = prepared.task, prepared.data
+        if checkpoint is None:
+            pretrained = open_pretrained(sources.model, sources.revision, task, settings)
+            source = identify(pretrained)
+        else:
+            pretrained = open_pretrained(checkpoint, None, task, settings)
+            source = {} if self.before is None else self.before.source
+        if prepared is None:
+            prepared = prepare(task, data, pretrained.tokenizer)
+        is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
+        job = build_job(prepared, pretrained, machine, settings, is_sentence_encoder)
+        job.source = source if checkpoint is None else {}
+        return job
+
+    def decide_steps(self, job: FineTuningJob, before: RunRecord | None, record: RunRecord) -> int:
+        """Return the steps of the epochs."""
+        return record.num_steps or decide_steps(
+            job.settings, job.num_epoch_steps, has_solved_head=job.has_solved_head
+        )
+
+    def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
+        """Solve the head before the first step; other ranks get its weights with that step."""
+        if job.has_solved_head and state.evaluated_step is None:
+            current_ranks().from_first(lambda: solve_head(run.folder, job, self.settings.seed))
+        return state
+
+    def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> FineTuneResult:
+        """Write model, card and report."""
+        final, output = evaluate_model(job), run.folder.parent
+        write_model(output, run, job, final, describe_result(job, final, state))
+        return FineTuneResult(output, state.step, state.model_step, final.evaluation)
+
+    def recall(self, output: Path, saved: SavedFineTuning) -> FineTuneResult:
+        """Return the saved result."""
+        return load_result(output, saved)
+
+
 def finetune(
     sources: Sources,
     output: Path,
@@ -79,27 +148,13 @@ def finetune(
     settings: FineTuneSettings,
     prepared: Prepared | None = None,
 ) -> FineTuneResult:
-    """Fine-tune, or resume the run in `output`; a finished model is only reported.
+    """Fine-tune, or resume the run in `output`, as `train`; `prepared` is data read before."""
+    return train(FineTuning(sources, task_settings, settings, prepared), output)
 
-    `prepared` is the data, if it was read before. A `ResumeError` says that `output` holds
-    something else, such as a run with other settings or data, or that another process trains in it;
-    a `StoppedError` that a signal came, and that the same call resumes; a `NonFiniteError` that the
-    loss became infinite and stayed so.
-    """
-    run = Run(output / RUN_FOLDER)
-    inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
-    check = partial(check_kind, kind=RUN_FOLDER)
-    with open_run(run, output, inputs=inputs, check=check):
-        tables = open_tables(sources.train, sources.dev, settings)
-        wanted = describe_run(sources, tables, task_settings, settings)
-        wanted = recognize_source(run.read_record(), wanted, "model")
-        if (saved := read_finished(run, wanted, SavedFineTuning)) is not None:
-            return load_result(output, saved)
-        if settings.features == "bilstm":
-            refuse_ranks("--features bilstm")
-        context, source = prepare_context(sources, task_settings, settings, run, prepared)
-        wanted = complete_record(wanted, context.model.config.to_dict(), context.machine, source)
-        return _finetune(run, context, wanted, settings)
+
+def list_paths(sources: Sources) -> list[str | Path]:
+    """List the files that are read."""
+    return [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
 
 
 def check_kind(output: Path, kind: str) -> None:
@@ -112,7 +167,7 @@ def check_kind(output: Path, kind: str) -> None:
 
 def describe_run(
     sources: Sources,
-    tables: list[RecordTable],
+    tables: Sequence[RecordTable],
     task_settings: TaskSettings,
     settings: FineTuneSettings,
 ) -> RunRecord:
@@ -134,89 +189,27 @@ def describe_run(
     )
 
 
-def prepare_context(
-    sources: Sources,
-    task_settings: TaskSettings,
-    settings: FineTuneSettings,
-    run: Run | None = None,
-    prepared: Prepared | None = None,
-) -> tuple[FineTuningContext, dict[str, Any]]:
-    """Read data and model, the run's if it has a checkpoint; return also its source's identity."""
-    if prepared is None:
-        tables = open_tables(sources.train, sources.dev, settings)
-        task, data = read_task(TASKS[sources.task].load(), tables, task_settings, settings)
-    else:
-        task, data = prepared.task, prepared.data
-    checkpoint = None if run is None else run.newest_checkpoint()
-    if run is not None and checkpoint is not None:
-        pretrained = open_pretrained(checkpoint, None, task, settings)
-        record = run.read_record()
-        source = {} if record is None else record.source
-    else:
-        pretrained = open_pretrained(sources.model, sources.revision, task, settings)
-        source = identify(pretrained)
-    if prepared is None:
-        prepared = prepare(task, data, pretrained.tokenizer)
-    context = build_context(
-        prepared,
-        pretrained,
-        keep_precision(settings, run),
-        is_sentence_encoder=bool(source.get(SENTENCE_ENCODER)),
-    )
-    return context, {} if checkpoint is not None else source
-
-
-def build_context(
+def build_job(
     prepared: Prepared,
     pretrained: OpenModel,
+    machine: Machine,
     settings: FineTuneSettings,
-    *,
     is_sentence_encoder: bool = False,
-) -> FineTuningContext:
+) -> FineTuningJob:
     """Load the model."""
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
-    machine = Machine.choose(settings)
     torch.manual_seed(settings.seed)
     model = load_pretrained(pretrained, choose_kind(prepared.task, pretrained))
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
-    return FineTuningContext(
-        **vars(prepared),
-        model=model.to(machine.device),
-        machine=machine,
+    kind = FeatureJob if settings.features == "bilstm" else FineTuningJob
+    return kind(
+        prepared,
+        model.to(machine.device),
+        machine,
+        settings,
         has_solved_head=settings.features == "linear"
         or (settings.features is None and is_sentence_encoder and prepared.task.reads_texts),
-    )
-
-
-def _finetune(
-    run: Run, context: FineTuningContext, wanted: RunRecord, settings: FineTuneSettings
-) -> FineTuneResult:
-    """Train in a folder whose lock this process holds, and write the model beside the run."""
-    record, state = start_or_resume(run, wanted)
-    interval = count_epoch_steps(len(context.train), settings)
-    if context.has_solved_head:
-        settings = settings.for_solved_head()
-    num_steps = record.num_steps or decide_steps(
-        settings, interval, has_solved_head=context.has_solved_head
-    )
-    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
-    if state.step:
-        context = load_checkpoint(run, state.step, context)
-    if context.has_solved_head and state.evaluated_step is None:
-        do_in_first_rank(lambda: solve_head(run.folder, context, settings.seed))
-    scheduled = settings.model_copy(update={"eval_every": settings.eval_every or interval})
-    with ExitStack() as cache:
-        if settings.features == "bilstm":
-            states = cache.enter_context(remember_states(run.folder, context))
-            job: FineTuningJob = FeatureJob(context, scheduled, states)
-        else:
-            job = FineTuningJob(context, scheduled)
-        state = train_to_end(run, job, scheduled, record, state, context.machine)
-    output = run.folder.parent
-    return finish_run(
-        lambda: finish(run, context, state, settings),
-        lambda: load_result(output, SavedFineTuning.read(output)),
     )

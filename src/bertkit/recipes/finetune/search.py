@@ -37,14 +37,16 @@ from bertkit.recipes.finetune.result import (
 from bertkit.recipes.finetune.run import (
     SEARCH_FOLDER,
     Sources,
-    build_context,
+    build_job,
     check_kind,
     describe_run,
     finetune,
+    list_paths,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
+from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     METRICS_FILE,
     drop_checkpoints,
@@ -106,9 +108,10 @@ def search(
     for trial in plan.trials:
         trial.choose(settings)  # validate all settings now, not after hours of training
     record = Run(plan.folder)
-    inputs = [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
     check = partial(check_kind, kind=SEARCH_FOLDER)
-    with open_run(record, output, inputs=inputs, check=check, describe_stop=lambda: STOPPED):
+    with open_run(
+        record, output, inputs=list_paths(sources), check=check, describe_stop=lambda: STOPPED
+    ):
         plan = replace(plan, settings=keep_precision(settings, record))
         old = record.read_record()
         wanted = recognize_source(old, describe_search(plan, choice), "model")
@@ -239,8 +242,9 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
     run, saved = Run(place / RUN_FOLDER), SavedFineTuning.read(place)
-    context = build_context(prepared, parent, keep_precision(settings, run))
-    write_model(plan.output, run, context, evaluate_model(context), saved, comparison)
+    machine = Machine.choose(keep_precision(settings, run))
+    job = build_job(prepared, parent, machine, settings)
+    write_model(plan.output, run, job, evaluate_model(job), saved, comparison)
 
 
 def read_finished_search(plan: Search) -> FineTuneResult | None:

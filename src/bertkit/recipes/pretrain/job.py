@@ -234,9 +234,7 @@ class PretrainingJob(Job[WordBatch]):
         if settings.optimizer == "muon":
             self.muon_learning_rate = settings.muon_learning_rate
         self.held_out = held_out_batches(shards, tokenizer, settings)
-        self.next_phase: tuple[int, PretrainingJob] | None = (
-            None  # from a step on, with its own step 0
-        )
+        self.next_phase: tuple[int, PretrainingJob] | None = None  # from a step on
         self.plan_examples(settings)
 
     def plan_examples(self, settings: PretrainSettings) -> None:

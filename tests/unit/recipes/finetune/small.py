@@ -6,8 +6,12 @@ from pathlib import Path
 
 from tests.unit.inference.small import save_small
 
+from bertkit.recipes.finetune.job import FineTuningJob
+from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.settings import TaskSettings
+from bertkit.training.job import Machine
 
 FILLERS = ("the", "a", "saw", "lost", "hat")
 TASK = ClassifySettings(max_length=12)
@@ -43,3 +47,10 @@ def write_tables(folder: Path) -> tuple[Path, Path]:
     """Forty examples to learn from and sixteen that are held out."""
     train = write_rows(folder / "train.csv", make_rows(40, 1))
     return train, write_rows(folder / "dev.csv", make_rows(16, 2))
+
+
+def open_job(
+    sources: Sources, task_settings: TaskSettings, settings: FineTuneSettings
+) -> FineTuningJob:
+    """The job of a run that begins."""
+    return FineTuning(sources, task_settings, settings).open(None, Machine.choose(settings))

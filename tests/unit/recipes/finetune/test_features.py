@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.unit.recipes.finetune.small import TASK, save_model
+from tests.unit.recipes.finetune.small import TASK, open_job, save_model
 from transformers import AutoModelForSequenceClassification
 
 from bertkit.base import storage
@@ -16,9 +16,7 @@ from bertkit.inference.predictor import Classifier, EncodedExamples, Predictor
 from bertkit.jobs.inspect import describe
 from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_trials
-from bertkit.recipes.finetune.frozen import head_logits, remember_states
-from bertkit.recipes.finetune.job import held_out_logits
-from bertkit.recipes.finetune.run import Sources, finetune, prepare_context
+from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.tasks.tag import TagSettings
 from bertkit.training import loop
@@ -122,12 +120,11 @@ def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
 
 
 def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path):
-    context, _ = prepare_context(
-        deep_sources, TASK, BILSTM.model_copy(update={"precision": "fp32"})
-    )
-    expected = held_out_logits(context)
-    with remember_states(tmp_path, context) as states:
-        found = head_logits(context, states.dev, range(len(context.dev)))
+    job = open_job(deep_sources, TASK, BILSTM.model_copy(update={"precision": "fp32"}))
+    everything = range(len(job.dev))
+    expected = job.held_out_logits(everything)
+    with job.caching(tmp_path):
+        found = job.held_out_logits(everything)
         assert len(list((tmp_path / "states").iterdir())) == 2
     assert not (tmp_path / "states").exists()
     for ours, whole in zip(found, expected, strict=True):

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
-from tests.unit.recipes.finetune.small import TASK, make_rows, save_model, write_rows
+from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_model, write_rows
 
 from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import frozen
-from bertkit.recipes.finetune import run as finetune_run
 from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
-from bertkit.recipes.finetune.run import Sources, finetune, prepare_context
+from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
 from bertkit.tasks.regress import RegressSettings
+from bertkit.training import recipe as training
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")
 POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
@@ -53,28 +53,26 @@ def save_sentence_files(folder: Path, mode: str) -> None:
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
 
 
-def read_features(context, folder: Path) -> np.ndarray:
+def read_features(job, folder: Path) -> np.ndarray:
     """What the layer reads of the training examples, in their order."""
-    states = write_states(
-        folder / "rows", context.model, context.train, context.machine, summarized=True
-    )
-    return np.concatenate([states.read([number])[0] for number in range(len(context.train))])
+    states = write_states(folder / "rows", job.model, job.train, job.machine, summarized=True)
+    return np.concatenate([states.read([number])[0] for number in range(len(job.train))])
 
 
 @pytest.mark.parametrize("rows_per_part", [65_536, 7])
 def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatch, rows_per_part):
     monkeypatch.setattr(frozen, "ROWS_PER_PART", rows_per_part)
     monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
-    context, _ = prepare_context(sources, TASK, LINEAR)
-    solve_head(tmp_path / "run", context, 0)
-    features = read_features(context, tmp_path)
+    job = open_job(sources, TASK, LINEAR)
+    solve_head(tmp_path / "run", job, 0)
+    features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
-    labels = np.array([one.labels[0] for one in context.train])
+    labels = np.array([one.labels[0] for one in job.train])
     # Two rows of weights that share the penalty are half a row of one logit each.
     peer = LogisticRegression(C=2 / (0.1 * len(labels)), tol=1e-8, max_iter=1000)
     peer.fit(scaled, labels)
     with torch.no_grad():
-        logits = context.model.last_linear(torch.from_numpy(features)).numpy()
+        logits = job.model.last_linear(torch.from_numpy(features)).numpy()
     expected = peer.decision_function(scaled)
     np.testing.assert_allclose(logits[:, 1] - logits[:, 0], expected, atol=0.02, rtol=0.02)
 
@@ -84,23 +82,21 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
     rows = [f"{row.rpartition(',')[0]},{index % 7}" for index, row in enumerate(make_rows(40, 1))]
     table = write_rows(tmp_path / "numbers.csv", rows)
     sources = Sources("regress", str(made / "model"), str(table), str(table))
-    context, _ = prepare_context(sources, RegressSettings(max_length=12), LINEAR)
-    solve_head(tmp_path / "run", context, 0)
-    features = read_features(context, tmp_path)
+    job = open_job(sources, RegressSettings(max_length=12), LINEAR)
+    solve_head(tmp_path / "run", job, 0)
+    features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
-    numbers = np.array([one.labels[0] for one in context.train])
+    numbers = np.array([one.labels[0] for one in job.train])
     peer = Ridge(alpha=0.1 / 2 * len(numbers)).fit(scaled, numbers)
     with torch.no_grad():
-        found = context.model.last_linear(torch.from_numpy(features))[:, 0].numpy()
+        found = job.model.last_linear(torch.from_numpy(features))[:, 0].numpy()
     np.testing.assert_allclose(found, peer.predict(scaled), atol=0.01)
 
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
-    context, _ = prepare_context(sources, TASK, LINEAR)
-    states = write_states(
-        tmp_path / "rows", context.model, context.train, context.machine, summarized=True
-    )
-    labels = np.concatenate([one.labels for one in context.train])
+    job = open_job(sources, TASK, LINEAR)
+    states = write_states(tmp_path / "rows", job.model, job.train, job.machine, summarized=True)
+    labels = np.concatenate([one.labels for one in job.train])
     generator = np.random.default_rng(0)
     noise = generator.normal(size=states.rows.shape).astype(np.float32)
     signal = noise.copy()
@@ -108,16 +104,16 @@ def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_
         signal[states.find_rows([number]), 0] = 20.0 * label
     for rows, is_large in ((noise, True), (signal, False)):
         changed = frozen.StateFile(rows, states.sequences, states.starts, states.first_sequences)
-        penalty = HeadSolver(context, changed, 0).solve()
+        penalty = HeadSolver(job, changed, 0).solve()
         assert (penalty >= 1.0) == is_large
 
 
 def test_features_without_an_end_are_refused(sources, tmp_path):
-    context, _ = prepare_context(sources, TASK, LINEAR)
+    job = open_job(sources, TASK, LINEAR)
     with torch.no_grad():
-        context.model.pooler.dense.weight[0] = torch.nan
+        job.model.pooler.dense.weight[0] = torch.nan
     with pytest.raises(NonFiniteError, match="hidden states aren't finite"):
-        solve_head(tmp_path / "run", context, 0)
+        solve_head(tmp_path / "run", job, 0)
     assert not (tmp_path / "run" / "summaries").exists()
 
 
@@ -154,13 +150,13 @@ def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path
     settings = FineTuneSettings(device="cpu", checkpoint_every=2, keep_checkpoints=True)
     finetune(of_encoder, whole, TASK, settings)
     rates = []
-    train_to_end = finetune_run.train_to_end
+    train_to_end = training.train_to_end
 
-    def note(run, job, settings, *rest):
-        rates.append(settings.learning_rate)
-        return train_to_end(run, job, settings, *rest)
+    def note(job, *rest):
+        rates.append(job.settings.learning_rate)
+        return train_to_end(job, *rest)
 
-    monkeypatch.setattr(finetune_run, "train_to_end", note)
+    monkeypatch.setattr(training, "train_to_end", note)
     shutil.copytree(whole, output)
     for path in output.iterdir():
         if path.is_file():
@@ -180,12 +176,12 @@ def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path
     shutil.rmtree(odd / "1_Pooling")
     save_sentence_files(odd, "mean_sqrt_len_tokens")
     of_odd = Sources("classify", str(odd), sources.train, sources.dev)
-    context, _ = prepare_context(of_odd, TASK, DEFAULT)
-    assert isinstance(context.model, BertForSequenceClassification)
+    job = open_job(of_odd, TASK, DEFAULT)
+    assert isinstance(job.model, BertForSequenceClassification)
     assert "reads [CLS] instead" in capsys.readouterr().err
     bilstm = FineTuneSettings(features="bilstm", device="cpu")
-    prepare_context(of_odd, TASK, bilstm)
+    open_job(of_odd, TASK, bilstm)
     assert "instead" not in capsys.readouterr().err
     task = TASK.model_copy(update={"pooling": "mean"})
     with pytest.raises(SettingsError, match="leave out --pooling mean"):
-        prepare_context(of_odd, task, bilstm)
+        open_job(of_odd, task, bilstm)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.inference.small import build_model
-from tests.unit.recipes.finetune.small import QUICK, TASK, write_rows
+from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, write_rows
 from tests.unit.recipes.stopping import stop_at
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -19,30 +19,30 @@ from bertkit.models.bert.fine_tuning import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from bertkit.recipes.finetune import job
+from bertkit.recipes.finetune import job as job_module
 from bertkit.recipes.finetune.evaluation import (
     compare_to_baseline,
     evaluate_model,
     measure_baseline,
 )
 from bertkit.recipes.finetune.job import (
-    FineTuningJob,
     choose_epochs,
     count_epoch_steps,
     decide_steps,
     decode_all,
     freeze_parameters,
-    held_out_logits,
     scale_by_layer,
     sum_loss,
 )
-from bertkit.recipes.finetune.run import finetune, prepare_context
+from bertkit.recipes.finetune.run import FineTuning, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress import RegressSettings
-from bertkit.training.lifecycle import load_checkpoint
+from bertkit.tasks.task import Evaluation
+from bertkit.training.job import Machine
+from bertkit.training.recipe import load_checkpoint
 from bertkit.training.run import Run
 
 
@@ -135,14 +135,13 @@ def test_the_last_step_of_an_epoch_may_be_smaller():
 
 
 @pytest.fixture
-def context(sources):
-    found, _ = prepare_context(sources, TASK, QUICK)
-    return found
+def job(sources):
+    return open_job(sources, TASK, QUICK)
 
 
-def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(context):
-    whole = FineTuningJob(context, QUICK)
-    parted = FineTuningJob(context, QUICK.model_copy(update={"accumulate": 3}))
+def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(sources):
+    whole = open_job(sources, TASK, QUICK)
+    parted = open_job(sources, TASK, QUICK.model_copy(update={"accumulate": 3}))
     seen = [number for step in range(5) for number in whole.batches_at(step)[0].numbers]
     assert sorted(seen) == list(range(40))
     parts = parted.batches_at(0)
@@ -150,52 +149,49 @@ def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(context)
     assert [n for part in parts for n in part.numbers] == list(whole.batches_at(0)[0].numbers)
 
 
-def test_layers_learn_at_the_rates_that_were_asked_for(context):
-    job = FineTuningJob(context, QUICK.model_copy(update={"layer_decay": 0.5}))
+def test_layers_learn_at_the_rates_that_were_asked_for(sources):
+    job = open_job(sources, TASK, QUICK.model_copy(update={"layer_decay": 0.5}))
     assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
     assert job.learning_rate_scale("classifier.weight") == 1.0
 
 
-def test_what_is_watched(context):
-    watched = FineTuningJob(context, QUICK.model_copy(update={"patience": 2})).watched
+def test_what_is_watched(sources):
+    watched = open_job(sources, TASK, QUICK.model_copy(update={"patience": 2})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("accuracy", True, 2)
-    watched = FineTuningJob(context, QUICK.model_copy(update={"best_by": "loss"})).watched
+    watched = open_job(sources, TASK, QUICK.model_copy(update={"best_by": "loss"})).watched
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
 
 
-def test_logits_in_parts_give_the_same_metrics_and_answers(context, monkeypatch):
-    whole, final = FineTuningJob(context, QUICK).evaluate(), evaluate_model(context)
+def test_logits_in_parts_give_the_same_metrics_and_answers(job, monkeypatch):
+    whole, final = job.evaluate(), evaluate_model(job)
     computed = []
-    compute = job.compute_logits
+    compute = job_module.compute_logits
 
     def note(compute_batch, encoded, **sizes):
         computed.append(len(encoded))
         return compute(compute_batch, encoded, **sizes)
 
-    monkeypatch.setattr(job, "compute_logits", note)
+    monkeypatch.setattr(job_module, "compute_logits", note)
     monkeypatch.setattr(logits_module, "MAX_SCORES", 10)  # of two labels and sixteen examples
-    assert FineTuningJob(context, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
+    assert job.evaluate() == pytest.approx(whole, rel=1e-6)
     assert computed == [5, 5, 5, 1]
-    parted = evaluate_model(context)
+    parted = evaluate_model(job)
     assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
     assert [each.label for each in parted.predictions] == [each.label for each in final.predictions]
     assert parted.baseline == final.baseline
 
 
-def test_the_held_out_loss_is_the_mean_over_labels(context):
-    logits = held_out_logits(context)
+def test_the_held_out_loss_is_the_mean_over_labels(job):
+    logits = job.held_out_logits(range(len(job.dev)))
     log_shares = [row[0] - math.log(np.exp(row[0].astype(float)).sum()) for row in logits]
-    labels = [one.labels[0] for one in context.dev]
+    labels = [one.labels[0] for one in job.dev]
     expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
-    loss, num_labels = sum_loss(context.task, context.dev, logits)
+    loss, num_labels = sum_loss(job.task, job.dev, logits)
     assert loss / num_labels == pytest.approx(expected, rel=1e-5)
-    found = FineTuningJob(context, QUICK).evaluate()
+    found = job.evaluate()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
-    predictions = decode_all(context.task, context.data.dev.examples, context.dev, logits)
-    assert (
-        found["accuracy"]
-        == context.task.measure(context.data.dev.examples, predictions)["accuracy"]
-    )
+    predictions = decode_all(job.task, job.data.dev.examples, job.dev, logits)
+    assert found["accuracy"] == job.task.measure(job.data.dev.examples, predictions)["accuracy"]
 
 
 def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, monkeypatch):
@@ -204,18 +200,19 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
     with pytest.raises(StoppedError):
         finetune(sources, tmp_path / "out", TASK, settings)
     run = Run(tmp_path / "out" / "run")
-    context, source = prepare_context(sources, TASK, settings, run)
-    assert source == {}
-    loaded = load_checkpoint(run, 4, context)
+    checkpoint = run.newest_checkpoint()
+    machine = Machine.choose(settings)
+    job = FineTuning(sources, TASK, settings).open(checkpoint, machine)
+    assert job.source == {}
+    loaded = load_checkpoint(job, run, 4)
     frozen = {name for name, each in loaded.model.named_parameters() if not each.requires_grad}
     assert "encoder.layers.0.attention.output.weight" in frozen
     assert "encoder.layers.1.attention.output.weight" not in frozen
     with pytest.raises(ResumeError, match="is missing; remove"):
-        load_checkpoint(run, 3, context)
+        load_checkpoint(job, run, 3)
 
 
-def test_checkpoints_and_dumps_say_which_task_they_are_for(context, tmp_path):
-    job = FineTuningJob(context, QUICK)
+def test_checkpoints_and_dumps_say_which_task_they_are_for(job, tmp_path):
     for name, save in (("model", job.save_model), ("architecture", job.save_architecture)):
         folder = tmp_path / name
         folder.mkdir()
@@ -226,8 +223,8 @@ def test_checkpoints_and_dumps_say_which_task_they_are_for(context, tmp_path):
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
 
 
-def test_the_baseline_says_the_most_frequent_label(context):
-    assert measure_baseline(context)["accuracy"] == 0.5
+def test_the_baseline_says_the_most_frequent_label(job):
+    assert measure_baseline(job)["accuracy"] == 0.5
 
 
 def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources, tmp_path):
@@ -235,11 +232,10 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     path = tmp_path / "train.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     several = dataclasses.replace(sources, train=str(path), dev=str(path))
-    context, _ = prepare_context(several, TASK.model_copy(update={"multi_label": True}), QUICK)
-    job = FineTuningJob(context, QUICK)
+    job = open_job(several, TASK.model_copy(update={"multi_label": True}), QUICK)
     assert job.batches_at(0)[0].labels.shape[1] == 2
     assert np.isfinite(job.evaluate()["loss"])
-    baseline = measure_baseline(context)
+    baseline = measure_baseline(job)
     assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
     assert baseline["subset_accuracy"] == 0.5
 
@@ -247,43 +243,43 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
 def test_a_number_has_no_baseline(sources, tmp_path):
     path = write_rows(tmp_path / "train.csv", ["the cat,1", "a dog,2.5"])
     numbers = dataclasses.replace(sources, task="regress", train=str(path), dev=str(path))
-    context, _ = prepare_context(numbers, RegressSettings(max_length=12), QUICK)
-    assert measure_baseline(context) == {}
+    job = open_job(numbers, RegressSettings(max_length=12), QUICK)
+    assert measure_baseline(job) == {}
 
 
 def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path, capsys):
-    prepare_context(sources, TASK, QUICK)
+    open_job(sources, TASK, QUICK)
     assert "--dev is the training data" not in capsys.readouterr().err
-    prepare_context(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
+    open_job(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
     copy = tmp_path / "copy.csv"
     copy.write_bytes(Path(sources.train).read_bytes())
-    prepare_context(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
+    open_job(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
 
 
 def test_labels_steer_no_terminal(sources, tmp_path, capsys):
     rows = ['"the cat","x\ny\x1b[31m"', "a dog,good"]
     path = write_rows(tmp_path / "train.csv", rows)
-    prepare_context(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
+    open_job(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
     told = capsys.readouterr().err
     assert "labels: good 1, x y\N{SYMBOL FOR ESCAPE}[31m 1" in told
     assert "\x1b" not in told
 
 
-def test_a_judgment_has_the_finished_task(context):
-    final = evaluate_model(context)
+def test_a_judgment_has_the_finished_task(job):
+    final = evaluate_model(job)
     assert len(final.predictions) == 16
     assert final.task.labels == ("bad", "good")
     has_temperature = "temperature" in final.task.numbers
     assert has_temperature == (final.before is not None)
 
 
-def test_without_a_temperature_there_is_nothing_before_it(context, monkeypatch):
+def test_without_a_temperature_there_is_nothing_before_it(job, monkeypatch):
     def number(name):
         fit = lambda task, *_: dataclasses.replace(task, numbers={name: 0.7})  # noqa: E731
         monkeypatch.setattr(Classify, "fit_numbers", fit)
-        return evaluate_model(context)
+        return evaluate_model(job)
 
     assert number("threshold").before is None
     found = number("temperature")
@@ -309,11 +305,11 @@ def test_no_better_than_the_baseline_is_told(value, baseline, is_told):
 
 @pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForTokenClassification])
 @pytest.mark.parametrize("freeze", ["none", "encoder"])
-def test_operations_are_those_that_pytorch_counts(context, kind, freeze):
-    (batch,) = FineTuningJob(context, QUICK).batches_at(0)
+def test_operations_are_those_that_pytorch_counts(job, kind, freeze):
+    (batch,) = job.batches_at(0)
     # With dropout, attention is matrix products that PyTorch counts.
     changes = {"num_hidden_layers": 2, "attention_probs_dropout_prob": 0.1}
-    config = context.model.config.model_copy(update=changes)
+    config = job.model.config.model_copy(update=changes)
     model = kind(config)
     freeze_parameters(model, freeze, config.num_hidden_layers)
     is_pooled = kind is BertForSequenceClassification

@@ -4,14 +4,14 @@ import shutil
 
 import pytest
 import torch
-from tests.unit.recipes.finetune.small import QUICK, TASK, save_model
+from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, save_model
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering, BertForSequenceClassification
 from bertkit.recipes.finetune.prepared import check_pairs, load_pretrained, open_pretrained
-from bertkit.recipes.finetune.run import Sources, prepare_context
+from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
@@ -124,7 +124,7 @@ def test_pairs_need_a_model_with_two_segments(made, tmp_path, sources):
     moved = dataclasses.replace(sources, model=str(tmp_path / "model"), train=pairs, dev=pairs)
     task = TASK.model_copy(update={"pair_column": "other"})
     with pytest.raises(InputError, match="type_vocab_size must be at least 2 for pairs"):
-        prepare_context(moved, task, QUICK)
+        open_job(moved, task, QUICK)
 
 
 def test_the_files_of_the_parent_are_known_by_their_sha256(made):
@@ -157,6 +157,6 @@ def test_a_result_tells_how_much_its_task_reads(made, tmp_path, told, more):
     Tokenizer.load(made / "model").save(tmp_path / "told", max_length=told)
     settings = validate(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
     sources = Sources("classify", str(tmp_path / "told"), str(made / "train.csv"))
-    context, _ = prepare_context(sources, TASK, settings)
-    context.save_tokenizer(tmp_path / "written")
+    job = open_job(sources, TASK, settings)
+    job.save_tokenizer(tmp_path / "written")
     assert read_max_length(tmp_path / "written") == TASK.max_length

@@ -30,6 +30,7 @@ from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.training import loop
+from bertkit.training import recipe as training
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +135,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
 ):
     output = tmp_path / "model"
     steps = [
-        (result_module, "evaluate_model"),
+        (recipe, "evaluate_model"),
         (result_module, "write_descriptions"),
         (result_module.SavedFineTuning, "write"),
     ]
@@ -150,7 +151,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
 
 
 def test_a_finished_model_is_reported_without_training(whole, sources, monkeypatch, capsys):
-    monkeypatch.setattr(recipe, "prepare_context", None)
+    monkeypatch.setattr(recipe.FineTuning, "open", None)
     before = read_files(whole)
     found = finetune(sources, whole, TASK, QUICK)
     assert "is already finished" in capsys.readouterr().err
@@ -180,7 +181,7 @@ def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path,
     output = tmp_path / "model"
     short = QUICK.model_copy(update={"epochs": 1.0})
     with monkeypatch.context() as patch:
-        patch.setattr(result_module, "drop_checkpoints", interrupt)
+        patch.setattr(training, "drop_checkpoints", interrupt)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, short)
     finetune(sources, output, TASK, short.model_copy(update={"keep_checkpoints": True}))
@@ -244,7 +245,7 @@ def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
     shutil.copytree(made / "model", tmp_path / "model")
     moved = dataclasses.replace(sources, model=str(tmp_path / "model"))
     output = tmp_path / "out"
-    monkeypatch.setattr(recipe, "train_to_end", interrupt)
+    monkeypatch.setattr(training, "train_to_end", interrupt)
     with pytest.raises(StoppedError, match="starts again"):
         finetune(moved, output, TASK, QUICK)
     save_model(tmp_path / "model", initializer_range=0.2)

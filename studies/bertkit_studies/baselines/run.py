@@ -14,7 +14,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Scores, Watched
-from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
+from bertkit.training.lifecycle import open_run, start_or_resume, train_context_to_end
 from bertkit.training.log import read_evaluation
 from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
 from bertkit.training.step import evaluate_batches
@@ -75,7 +75,7 @@ def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResu
     job = BaselineJob(plan, net.to(machine.device), machine)
     num_steps = record.num_steps or count_steps(job, settings, machine)
     record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
-    state = train_to_end(run, job, settings, record, state, machine)
+    state = train_context_to_end(run, job, settings, record, state, machine)
     best_step = state.step if state.best_step is None else state.best_step
     return RecurrentResult(
         checkpoint=checkpoint_path(run.folder, best_step),

@@ -41,8 +41,8 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
+from bertkit.training.lifecycle import ModelRecipe, train
 from bertkit.training.ranks import current_ranks, refuse_ranks
-from bertkit.training.recipe import ModelRecipe, train
 from bertkit.training.run import Run, RunRecord, RunState
 
 SEARCH_FOLDER = "search"

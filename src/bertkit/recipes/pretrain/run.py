@@ -31,8 +31,8 @@ from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Machine
+from bertkit.training.lifecycle import Recipe, train
 from bertkit.training.log import read_evaluation
-from bertkit.training.recipe import Recipe, train
 from bertkit.training.run import Run, RunRecord, RunState, has_same_budget
 from bertkit.training.settings import DEFAULT_MINUTES
 

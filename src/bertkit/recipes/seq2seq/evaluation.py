@@ -34,7 +34,7 @@ from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings, load_addres
 from bertkit.reports.text import format_metric
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.device import mixed_precision
-from bertkit.training.lifecycle import load_checkpoint
+from bertkit.training.lifecycle import load_context
 from bertkit.training.loop import is_better
 from bertkit.training.optimizer import average_weights
 from bertkit.training.run import Run, RunState
@@ -162,7 +162,7 @@ def choose_weights(
 ) -> CheckpointChoice:
     """Select the best step's weights, or the mean of the last ones if available and better."""
     best_step = state.model_step
-    best = load_checkpoint(run, best_step, context)
+    best = load_context(run, best_step, context)
     steps = list_averaged(settings, num_steps, state.step)
     if len(steps) < 2:
         return CheckpointChoice(best, best_step)

@@ -67,7 +67,7 @@ from bertkit.training.lifecycle import (
     read_finished,
     start_or_resume,
     to_json_numbers,
-    train_to_end,
+    train_context_to_end,
 )
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState, keep_precision, recognize_source
@@ -376,7 +376,7 @@ def _train(
     num_steps = record.num_steps
     job.schedule(num_steps)
     scheduled = job.settings
-    state = train_to_end(run, job, scheduled, record, state, context.machine)
+    state = train_context_to_end(run, job, scheduled, record, state, context.machine)
     output = run.folder.parent
     return finish_run(
         lambda: finish(run, context, state, scheduled, num_steps),

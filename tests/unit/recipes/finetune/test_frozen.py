@@ -18,7 +18,7 @@ from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
 from bertkit.tasks.regress import RegressSettings
-from bertkit.training import recipe as training
+from bertkit.training import lifecycle
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")
 POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
@@ -150,13 +150,13 @@ def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path
     settings = FineTuneSettings(device="cpu", checkpoint_every=2, keep_checkpoints=True)
     finetune(of_encoder, whole, TASK, settings)
     rates = []
-    train_to_end = training.train_to_end
+    train_to_end = lifecycle.train_to_end
 
     def note(job, *rest):
         rates.append(job.settings.learning_rate)
         return train_to_end(job, *rest)
 
-    monkeypatch.setattr(training, "train_to_end", note)
+    monkeypatch.setattr(lifecycle, "train_to_end", note)
     shutil.copytree(whole, output)
     for path in output.iterdir():
         if path.is_file():

@@ -42,7 +42,7 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.task import Evaluation
 from bertkit.training.job import Machine
-from bertkit.training.recipe import load_checkpoint
+from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.run import Run
 
 

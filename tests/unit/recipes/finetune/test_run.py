@@ -29,8 +29,7 @@ from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
-from bertkit.training import loop
-from bertkit.training import recipe as training
+from bertkit.training import lifecycle, loop
 
 
 @pytest.fixture(scope="session")
@@ -181,7 +180,7 @@ def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path,
     output = tmp_path / "model"
     short = QUICK.model_copy(update={"epochs": 1.0})
     with monkeypatch.context() as patch:
-        patch.setattr(training, "drop_checkpoints", interrupt)
+        patch.setattr(lifecycle, "drop_checkpoints", interrupt)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, short)
     finetune(sources, output, TASK, short.model_copy(update={"keep_checkpoints": True}))
@@ -245,7 +244,7 @@ def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
     shutil.copytree(made / "model", tmp_path / "model")
     moved = dataclasses.replace(sources, model=str(tmp_path / "model"))
     output = tmp_path / "out"
-    monkeypatch.setattr(training, "train_to_end", interrupt)
+    monkeypatch.setattr(lifecycle, "train_to_end", interrupt)
     with pytest.raises(StoppedError, match="starts again"):
         finetune(moved, output, TASK, QUICK)
     save_model(tmp_path / "model", initializer_range=0.2)

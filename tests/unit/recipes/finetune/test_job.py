@@ -40,7 +40,6 @@ from bertkit.tasks import batch as logits_module
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.task import Evaluation
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.run import Run

@@ -1,20 +1,12 @@
 """Semantic search over files of texts, with an index stored beside them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast, overload
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import (
-    DamagedFileError,
-    InputError,
-    ResumeError,
-    SettingsError,
-    pluralize,
-    storage_errors,
-)
+from bertkit.base.errors import InputError, ResumeError, SettingsError, pluralize, storage_errors
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
 from bertkit.base.progress import announce, show_progress
@@ -26,14 +18,8 @@ from bertkit.inference.embeddings.settings import Similarity
 from bertkit.reports.notebook import ResultList, Tabular
 from bertkit.retrieval.approximate_search import check_approximate
 from bertkit.retrieval.embed import EmbedResult, embed
-from bertkit.retrieval.index_files import (
+from bertkit.retrieval.index_folder import (
     CELLS_FOLDER,
-    StoredTexts,
-    open_vectors,
-    rebuilding_advised,
-    write_texts,
-)
-from bertkit.retrieval.index_record import (
     FILES_WITH_IDS,
     ID_ENDS_FILE,
     IDS_FILE,
@@ -45,7 +31,11 @@ from bertkit.retrieval.index_record import (
     CorpusRecord,
     IndexPlan,
     IndexRecord,
+    StoredTexts,
+    advising,
     make_plan,
+    open_vectors,
+    write_texts,
 )
 from bertkit.retrieval.settings import EmbedSettings, SearchSettings
 from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision, read_record
@@ -72,7 +62,7 @@ def read_embedding(folder: Path) -> dict[str, Any]:
     """Return what the vectors of an index depend on, finished or not; empty if there are none."""
     if (record := IndexRecord.read(folder)) is not None:
         return record.embedding
-    with _advising_to_remove(folder):
+    with advising(f"remove {folder} to start over"):
         state = read_record(folder / VECTORS_FILE)
     return {} if state is None else state.beginning.embedding
 
@@ -138,7 +128,7 @@ def _can_resume(plan: IndexPlan) -> bool:
     """Whether an interrupted build of the same vectors can be resumed."""
     output = plan.folder / VECTORS_FILE
     wanted = VectorsFingerprint(embedding=plan.embedding, input=plan.corpus.identity())
-    with _advising_to_remove(plan.folder):
+    with advising(f"remove {plan.folder} to start over"):
         state = read_record(output)
     if state is None:
         return not plan.settings.rebuild
@@ -159,23 +149,8 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
             "overwrite": True,
         }
     )
-    with _advising_to_remove(plan.folder):
-        return embed(
-            plan.model,
-            plan.corpus,
-            plan.folder / VECTORS_FILE,
-            settings,
-        )
-
-
-@contextmanager
-def _advising_to_remove(folder: Path) -> Iterator[None]:
-    """Replace the advice of `bertkit embed` about damaged files with that for an index."""
-    try:
-        yield
-    except DamagedFileError as error:
-        problem = str(error).partition(";")[0]
-        raise DamagedFileError(f"{problem}; remove {folder} to start over") from None
+    with advising(f"remove {plan.folder} to start over"):
+        return embed(plan.model, plan.corpus, plan.folder / VECTORS_FILE, settings)
 
 
 def _read_rows(plan: IndexPlan) -> Iterator[tuple[int, TextRow]]:
@@ -280,7 +255,7 @@ class SearchIndex:
         elif asked.precision == "auto":
             announce(f"precision {plan.settings.precision}, as the index was made")
         record, vectors = open_vectors(plan, record, similarity)
-        with rebuilding_advised():
+        with advising():
             texts = _open_texts(folder, record, TEXTS_FILE, TEXT_ENDS_FILE)
             has_ids = IDS_FILE in record.files
             ids = _open_texts(folder, record, IDS_FILE, ID_ENDS_FILE) if has_ids else None
@@ -321,7 +296,7 @@ class SearchIndex:
 
     def _find(self, score: float, place: int) -> Hit:
         """Return the hit of a vector."""
-        with rebuilding_advised():
+        with advising():
             row = int(self.rows.read(place, place + 1)[0])
         return Hit(score, row, self.texts[place], None if self.ids is None else self.ids[place])
 

@@ -25,7 +25,7 @@ EXCEPTIONS = {
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named
     ("cli/output.py", "os.open"),
     ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes
-    ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
+    ("retrieval/index_folder.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/frozen.py", "np.memmap"),  # to be read only
     ("recipes/finetune/frozen.py", "shutil.disk_usage"),  # asks
     ("base/remote_folder.py", "shutil.disk_usage"),

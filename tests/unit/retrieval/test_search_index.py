@@ -26,9 +26,9 @@ from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.retrieval import index_files as vectors
+from bertkit.retrieval import index_folder as vectors
 from bertkit.retrieval import search_index as build
-from bertkit.retrieval.index_record import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
+from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_file import (

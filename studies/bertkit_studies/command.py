@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, Group
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.signals import stop_at_once
@@ -35,7 +35,6 @@ DOCSTRING = """{summary}
 
     Args:
         output: Folder for the runs and the report.
-        settings: The settings of the command.
         json: Print the outcome as one JSON object.
     """
 HELP = "Reproduce a published experiment, or train vectors from before BERT to compare it with."
@@ -69,7 +68,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
 
     def run_study(
         *,
-        settings: Annotated[kind, Parameter(name="*")],
+        settings: kind,
         output: Path,
         json: bool = False,
     ) -> None:

@@ -27,7 +27,7 @@ def next_word(
     data: Path | None = None,
     output: Path | None = None,
     top_k: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
-    settings: Annotated[LanguageModelSettings, Parameter(name="*")] = LanguageModelSettings(),  # noqa: B008
+    settings: LanguageModelSettings = LanguageModelSettings(),
     json: bool = False,
 ) -> None:
     """Predict the next word of a text with a recurrent network, for comparison with a BERT.
@@ -48,7 +48,6 @@ def next_word(
         data: Folder that `bertkit prepare` wrote, to train on.
         output: Folder of the run to train.
         top_k: Number of words for each text.
-        settings: The settings of the command.
         json: Print one JSON object per text, or of the training.
     """
     if data is not None and output is not None and not texts:

@@ -30,7 +30,7 @@ def skip_gram(
     *,
     data: Path,
     output: Path,
-    settings: Annotated[SkipGramSettings, Parameter(name="*")] = SkipGramSettings(),  # noqa: B008
+    settings: SkipGramSettings = SkipGramSettings(),
     json: bool = False,
 ) -> None:
     """Train skip-gram word vectors (word2vec), for comparison with those of a BERT.
@@ -51,7 +51,6 @@ def skip_gram(
     Args:
         data: Folder that `bertkit prepare` wrote, to train on.
         output: Folder for the vectors.
-        settings: The settings of the command.
         json: Print one JSON object.
     """
     with stop_at_once(lambda: STOPPED):
@@ -95,7 +94,7 @@ def skip_thought(
     output: Path | None = None,
     file: Path | None = None,
     top_k: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
-    settings: Annotated[SkipThoughtSettings, Parameter(name="*")] = SkipThoughtSettings(),  # noqa: B008
+    settings: SkipThoughtSettings = SkipThoughtSettings(),
     json: bool = False,
 ) -> None:
     """Train skip-thought sentence vectors, or find the sentences nearest to a given one.
@@ -117,7 +116,6 @@ def skip_thought(
         output: Folder of the run to train.
         file: File with one sentence per line, among which the nearest are found.
         top_k: Number of sentences for each text.
-        settings: The settings of the command.
         json: Print one JSON object per text, or of the training.
     """
     if data is not None and output is not None and not texts and file is None:

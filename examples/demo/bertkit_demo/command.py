@@ -3,9 +3,6 @@
 import json as json_module
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from bertkit.base.progress import announce
 from bertkit.cli.output import describe_next
@@ -15,7 +12,7 @@ from bertkit_demo.settings import DemoSettings
 def demo(
     *,
     output: Path = Path("demo"),
-    settings: Annotated[DemoSettings, Parameter(name="*")] = DemoSettings(),  # noqa: B008
+    settings: DemoSettings = DemoSettings(),
     json: bool = False,
 ) -> None:
     """Train a small BERT on the documentation that comes with Python, and write a report.
@@ -32,7 +29,6 @@ def demo(
 
     Args:
         output: Folder for the text, the vocabulary, the shards, the run and report.html.
-        settings: The settings of the command.
         json: Print the result as one JSON object.
     """
     from bertkit_demo.page import describe_result

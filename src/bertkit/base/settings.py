@@ -21,6 +21,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
 
 
+@Parameter(name="*")  # the fields are flags of the command that has such a parameter
 class Settings(BaseModel):
     """Base of all settings: immutable, and a key that it doesn't know is an error.
 

@@ -4,14 +4,12 @@ import json as json_module
 import math
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Model, Words, printable, take_model
+from bertkit.cli.texts import Words, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import AttentionSettings, MatrixSettings
 from bertkit.reports.text import format_percent
@@ -28,8 +26,8 @@ MASKED = "·"
 def attention(
     *texts: Words,
     model: str | None = None,
-    settings: Annotated[AttentionSettings, Parameter(name="*")] = AttentionSettings(),  # noqa: B008
-    loading: Model = LoadingSettings(),  # noqa: B008
+    settings: AttentionSettings = AttentionSettings(),
+    loading: LoadingSettings = LoadingSettings(),
     json: bool = False,
 ) -> None:
     """Compute the attention of one head step by step, with numbers to check by hand.
@@ -59,8 +57,6 @@ def attention(
         texts: A text, or two; the first argument may be the model. Not with matrices.
         model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
             Hub; by default the first argument, or else the model that comes with bertkit.
-        settings: The settings of the command.
-        loading: How the model is loaded.
         json: Print one JSON object with all numbers, or with those of --token.
     """
     check_standard_output()

@@ -20,7 +20,7 @@ def benchmark_pretrain(
     *,
     length: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative=())] = (),
     data: Path | None = None,
-    settings: Annotated[PretrainSettings, Parameter(name="*")] = PretrainSettings(),  # noqa: B008
+    settings: PretrainSettings = PretrainSettings(),
     json: bool = False,
 ) -> None:
     """Measure how fast this machine pre-trains, and where the time goes.
@@ -46,8 +46,6 @@ def benchmark_pretrain(
     Args:
         length: Maximum lengths to measure; by default --max-length.
         data: Folder that `bertkit prepare` wrote; by default random text with 30,522 words.
-        settings: The settings of the command. Those of the budget, of evaluations and of
-            checkpoints have no effect.
         json: Print the result as one JSON object.
     """
     check_standard_output()

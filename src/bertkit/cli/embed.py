@@ -47,8 +47,8 @@ def embed(
     *inputs: Words,
     model: NamedModel = None,
     output: Path | None = None,
-    settings: Annotated[EmbedSettings, Parameter(name="*")] = EmbedSettings(),  # noqa: B008
-    files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
+    settings: EmbedSettings = EmbedSettings(),
+    files: FilesSettings = FilesSettings(),
     json: bool = False,
 ) -> None:
     """Embed each text of a file: row n of the output belongs to row n of the input.
@@ -83,11 +83,8 @@ def embed(
     Args:
         inputs: Files, folders or globs of texts, or - for standard input; of several arguments, the
             first is the model, unless --model names it.
-        model: The model.
         output: File for the vectors: .npy, .parquet or .jsonl; or a folder, for one file per
             input. Without it, they are printed as JSONL, and the summary goes to standard error.
-        settings: The settings of the command.
-        files: Parallel work on many files.
         json: Print the summary as one JSON object.
     """
     model, texts = take_model_and_files(inputs, model)
@@ -145,15 +142,15 @@ def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
 
 
 # `--layers -1 -2` is one flag with two values; there is no flag for an empty list.
-Flags = Parameter(name="*", consume_multiple=True, negative_iterable=())
+Flags = Parameter(consume_multiple=True, negative_iterable=())
 
 
 def features(
     *inputs: Words,
     model: NamedModel = None,
     output: Path | None = None,
-    settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),  # noqa: B008
-    files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
+    settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),
+    files: FilesSettings = FilesSettings(),
     json: bool = False,
 ) -> None:
     """Extract the hidden states of each token (T_i) and one vector of each text (C).
@@ -181,11 +178,8 @@ def features(
     Args:
         inputs: A file of texts, or - for standard input; an argument before it is the model.
             Several files, folders and globs where the output is a folder.
-        model: The model.
         output: File for the features: .jsonl or .parquet; or a folder, for one file per input.
             Without it, they are printed as JSONL, and the summary goes to standard error.
-        settings: The settings of the command.
-        files: Parallel work on many files.
         json: Print the summary as one JSON object.
     """
     if output is None:
@@ -243,7 +237,7 @@ def similarity(
     model: NamedModel = None,
     file: Path | None = None,
     similarity: Similarity | None = None,
-    settings: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
+    settings: EmbedderSettings = EmbedderSettings(),
     json: bool = False,
 ) -> None:
     """Compute the similarity of two texts, or of each pair of several texts.
@@ -261,11 +255,9 @@ def similarity(
     Args:
         texts: Two or more texts; the first argument may be the model; - reads standard input, one
             text per line.
-        model: The model.
         file: File with one text per line.
         similarity: Similarity measure; by default that of the model's folder, else cosine.
             Distances are negated: higher is always more similar.
-        settings: The settings of the command.
         json: Print one JSON object.
     """
     check_standard_output()

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.cli.output import check_standard_output, repeat_flags, suggest
-from bertkit.cli.texts import Encoder, describe_metrics, legible, open_result
+from bertkit.cli.texts import describe_metrics, legible, open_result
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
@@ -34,9 +34,9 @@ def evaluate(
     minimal_pairs: Path | None = None,
     held_out: Path | None = None,
     output: Path | None = None,
-    settings: Annotated[EvaluateSettings, Parameter(name="*")] = EvaluateSettings(),  # noqa: B008
-    columns: Annotated[COLUMNS, Parameter(name="*")] = COLUMNS(),  # noqa: B008
-    loading: Encoder = EngineSettings(),  # noqa: B008
+    settings: EvaluateSettings = EvaluateSettings(),
+    columns: COLUMNS = COLUMNS(),
+    loading: EngineSettings = EngineSettings(),
     json: bool = False,
 ) -> None:
     """Evaluate a fine-tuned model on labeled data, or a pre-trained one on text.
@@ -67,9 +67,6 @@ def evaluate(
         held_out: Folder of `bertkit prepare` with held-out text.
         output: Folder for a report, metrics.json, and the predictions as JSONL and for official
             scorers.
-        settings: The settings of the command.
-        columns: Names of the columns, if they differ from those of the training data.
-        loading: How the model is loaded.
         json: Print one JSON object.
     """
     given = [place for place in (data, minimal_pairs, held_out) if place is not None]

@@ -5,23 +5,13 @@ import sys
 from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import (
-    Encoder,
-    NamedModel,
-    Words,
-    find_size,
-    gather_texts,
-    printable,
-    take_model,
-)
+from bertkit.cli.texts import NamedModel, Words, find_size, gather_texts, printable, take_model
 from bertkit.inference.settings import EngineSettings, FillOptions
 from bertkit.reports.text import format_percent
 
@@ -36,8 +26,8 @@ def fill_mask(
     *texts: Words,
     model: NamedModel = None,
     file: Path | None = None,
-    options: Annotated[FillOptions, Parameter(name="*")] = FillOptions(),  # noqa: B008
-    loading: Encoder = EngineSettings(),  # noqa: B008
+    options: FillOptions = FillOptions(),
+    loading: EngineSettings = EngineSettings(),
     json: bool = False,
 ) -> None:
     """Predict the most probable words for each [MASK] of a text.
@@ -57,10 +47,7 @@ def fill_mask(
     Args:
         texts: Texts with at least one [MASK] each; the first argument may be the model; - reads
             standard input, one text per line.
-        model: The model.
         file: File with one text per line, of any length.
-        options: What is told of each [MASK].
-        loading: How the model is loaded.
         json: Print one JSON object per text.
     """
     check_standard_output()
@@ -95,7 +82,7 @@ def describe(result: "FilledText", *, json: bool) -> str:
 def next_sentence(
     *texts: Words,
     model: NamedModel = None,
-    loading: Encoder = EngineSettings(),  # noqa: B008
+    loading: EngineSettings = EngineSettings(),
     json: bool = False,
 ) -> None:
     """Say whether the second text follows the first (IsNext) or not (NotNext).
@@ -110,8 +97,6 @@ def next_sentence(
 
     Args:
         texts: Two texts; a third argument before them is the model.
-        model: The model.
-        loading: How the model is loaded.
         json: Print one JSON object.
     """
     check_standard_output()

@@ -7,17 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import (
-    Encoder,
-    Model,
     NamedModel,
     Words,
     find_size,
@@ -41,9 +37,9 @@ def generate(
     /,
     *prompts: Words,
     file: Path | None = None,
-    settings: Annotated[GeneratorSettings, Parameter(name="*")] = GeneratorSettings(),  # noqa: B008
+    settings: GeneratorSettings = GeneratorSettings(),
     stream: bool | None = None,
-    loading: Model = LoadingSettings(),  # noqa: B008
+    loading: LoadingSettings = LoadingSettings(),
     json: bool = False,
 ) -> None:
     """Continue a text with a left-to-right model.
@@ -69,10 +65,8 @@ def generate(
         prompts: Texts to continue; an empty one starts from nothing; - reads standard input, one
             text per line.
         file: File with one text per line.
-        settings: Decoding settings.
         stream: Print tokens as they are generated; by default in a terminal, for one text and one
             answer without beams.
-        loading: How the model is loaded.
         json: Print one JSON object per text.
     """
     check_standard_output()
@@ -135,7 +129,7 @@ def score(
     *texts: Words,
     model: NamedModel = None,
     file: Path | None = None,
-    loading: Encoder = EngineSettings(),  # noqa: B008
+    loading: EngineSettings = EngineSettings(),
     json: bool = False,
 ) -> None:
     """Score how likely a language model finds texts, without labels.
@@ -156,9 +150,7 @@ def score(
     Args:
         texts: Texts; the first argument may be the model; - reads standard input, one text per
             line.
-        model: The model.
         file: File with one text per line.
-        loading: How the model is loaded.
         json: Print one JSON object per text, and one for all.
     """
     check_standard_output()

@@ -40,9 +40,7 @@ def inspect(
     hashes: bool = True,
     examples: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     seed: Annotated[int | None, Parameter(validator=Number(gte=0), group=EXAMPLES)] = None,
-    settings: Annotated[ObjectiveSettings, Parameter(name="*", group=EXAMPLES)] = (
-        ObjectiveSettings()  # noqa: B008
-    ),
+    settings: Annotated[ObjectiveSettings, Parameter(group=EXAMPLES)] = (ObjectiveSettings()),
     json: bool = False,
 ) -> None:
     """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
@@ -69,7 +67,6 @@ def inspect(
         examples: Show this many training examples of prepared text.
         seed: Seed of the examples, 0 by default: with the same settings, those that `bertkit
             pretrain` begins with.
-        settings: How examples are made.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -219,7 +216,7 @@ def convert(
     output: Path,
     /,
     *,
-    settings: Annotated[ConvertSettings, Parameter(name="*")] = ConvertSettings(),  # noqa: B008
+    settings: ConvertSettings = ConvertSettings(),
     revision: str | None = None,
     json: bool = False,
 ) -> None:
@@ -239,7 +236,6 @@ def convert(
     Args:
         source: A folder of any format, a run, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: The settings of the command.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -276,7 +272,7 @@ def export(
     /,
     *,
     output: Path,
-    settings: Annotated[ExportSettings, Parameter(name="*")] = ExportSettings(),  # noqa: B008
+    settings: ExportSettings = ExportSettings(),
     revision: str | None = None,
     json: bool = False,
 ) -> None:
@@ -296,7 +292,6 @@ def export(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: The settings of the command.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """

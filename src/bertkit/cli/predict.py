@@ -18,7 +18,6 @@ from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import describe_files, describe_next, suggest
 from bertkit.cli.texts import (
     NO_TEXT,
-    Encoder,
     Words,
     find_source,
     legible,
@@ -59,9 +58,6 @@ FINETUNE_DOCSTRING = """{summary}
         train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
         dev: Held-out examples; without it, a share of the training examples is held out.
         output: Folder for the model.
-        task: Settings of the task.
-        settings: Settings of training.
-        search: Settings of a search over several runs.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -99,7 +95,7 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
         train: Annotated[list[Path], Parameter(consume_multiple=True)],
         dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
         output: Path,
-        settings: Annotated[settings_kind, Parameter(name="*", group=TRAINING)] = settings_kind(),  # noqa: B008
+        settings: Annotated[settings_kind, Parameter(group=TRAINING)] = settings_kind(),
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
@@ -144,13 +140,9 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         train: str,
         dev: str | None = None,
         output: Path,
-        task: Annotated[task_kind, Parameter(name="*", group=TASK)] = task_kind(),  # noqa: B008
-        settings: Annotated[
-            FineTuneSettings, Parameter(name="*", group=TRAINING)
-        ] = FineTuneSettings(),  # noqa: B008
-        search: Annotated[
-            GridSearchSettings, Parameter(name="*", group=SEARCH)
-        ] = GridSearchSettings(),  # noqa: B008
+        task: Annotated[task_kind, Parameter(group=TASK)] = task_kind(),
+        settings: Annotated[FineTuneSettings, Parameter(group=TRAINING)] = FineTuneSettings(),
+        search: Annotated[GridSearchSettings, Parameter(group=SEARCH)] = GridSearchSettings(),
         revision: str | None = None,
         json: bool = False,
     ) -> None:
@@ -226,16 +218,10 @@ DOCSTRING = """{summary}
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
         words: {words}; - reads standard input, by default one text per line.
-        inputs: Further inputs.
         file: File of texts, or of records as for training (labels aren't needed); or
             hub:owner/name. A folder or glob of them where the output is a folder.
         output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
             .parquet; or a folder, for one file per input.
-        files: Parallel work on many files.
-        settings: The settings of the command.
-        answers: What a prediction gives.
-        columns: Names of the columns.
-        loading: How the model is loaded.
         json: Print one JSON object per prediction, with all scores.
     """
 
@@ -243,23 +229,23 @@ DOCSTRING = """{summary}
 def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     """The command of a task: its flags follow from the task's inputs and columns."""
     inputs_kind: Any = entry.inputs
-    as_flags = Parameter(name="*", show=bool(entry.inputs.model_fields))
+    as_flags = Parameter(show=bool(entry.inputs.model_fields))
     answers_kind: Any = entry.answers
-    as_answers = Parameter(name="*", show=bool(entry.answers.model_fields))
+    as_answers = Parameter(show=bool(entry.answers.model_fields))
     columns_kind: Any = choose_columns(entry.settings)
 
     def predict(
         model: str,
         /,
         *words: Words,
-        inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),  # noqa: B008
+        inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),
         file: str | None = None,
         output: Path | None = None,
-        answers: Annotated[answers_kind, as_answers] = answers_kind(),  # noqa: B008
-        settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
-        files: Annotated[FilesSettings, Parameter(name="*")] = FilesSettings(),  # noqa: B008
-        columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
-        loading: Encoder = EngineSettings(),  # noqa: B008
+        answers: Annotated[answers_kind, as_answers] = answers_kind(),
+        settings: PredictSettings = PredictSettings(),
+        files: FilesSettings = FilesSettings(),
+        columns: columns_kind = columns_kind(),
+        loading: EngineSettings = EngineSettings(),
         json: bool = False,
     ) -> None:
         source = find_source(words, file, has_other_inputs=inputs != inputs_kind())

@@ -39,7 +39,7 @@ MAX_NAMED = 3  # of more inputs, such as a shell makes of a glob, their folders 
 def train_tokenizer(
     *inputs: Words,
     output: Path,
-    settings: Annotated[TrainTokenizerSettings, Parameter(name="*")] = TrainTokenizerSettings(),  # noqa: B008
+    settings: TrainTokenizerSettings = TrainTokenizerSettings(),
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
@@ -57,7 +57,6 @@ def train_tokenizer(
     Args:
         inputs: Files, folders or globs; - for standard input.
         output: Folder to write.
-        settings: The settings of the command.
         overwrite: Replace an older tokenizer in that folder.
         json: Print the result as one JSON object.
     """
@@ -111,9 +110,9 @@ def prepare(
     *inputs: Words,
     tokenizer: str,
     output: Path,
-    settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
+    settings: PrepareSettings = PrepareSettings(),
     held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    parts: Annotated[PartsSettings, Parameter(name="*")] = PartsSettings(),  # noqa: B008
+    parts: PartsSettings = PartsSettings(),
     overwrite: bool = False,
     revision: str | None = None,
     json: bool = False,
@@ -148,10 +147,8 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        settings: The settings of the command.
         held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
             on, even if it is in a folder of the other inputs.
-        parts: What does the work.
         overwrite: Replace shards of other inputs or settings.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
@@ -199,7 +196,7 @@ def pretrain(
     *,
     data: Path,
     output: Path | None = None,
-    settings: Annotated[PretrainSettings, Parameter(name="*")] = PretrainSettings(),  # noqa: B008
+    settings: PretrainSettings = PretrainSettings(),
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
@@ -224,7 +221,6 @@ def pretrain(
     Args:
         data: Folder that `bertkit prepare` wrote.
         output: Folder of the run; required unless --dry-run.
-        settings: The settings of the command.
         dry_run: Measure time and memory of a few steps, print them, and write nothing.
         json: Print the result as one JSON object.
     """
@@ -352,7 +348,7 @@ def report(
     /,
     *others: Path,
     output: Path | None = None,
-    settings: Annotated[ReportSettings, Parameter(name="*")] = ReportSettings(),  # noqa: B008
+    settings: ReportSettings = ReportSettings(),
     open_page: Annotated[bool, Parameter(name="--open", negative=())] = False,
     json: bool = False,
 ) -> None:
@@ -375,7 +371,6 @@ def report(
         others: More runs of the same kind, to compare.
         output: File for the page; by default report.html in the run, or for several runs
             comparison.html in the current folder.
-        settings: The settings of the command.
         open_page: Show the page in the browser.
         json: Print the figures of the runs as one JSON object.
     """

@@ -3,9 +3,7 @@
 import json as json_module
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import replace_surrogates
@@ -28,7 +26,7 @@ def search(
     corpus: list[str],
     file: Path | None = None,
     top_k: int = 5,
-    settings: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
+    settings: SearchSettings = SearchSettings(),
     index_folder: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -56,12 +54,10 @@ def search(
     Args:
         queries: Queries; the first argument may be the model; - reads standard input, one query per
             line.
-        model: The model.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
         file: File with one query per line.
         top_k: Number of results per query.
-        settings: The settings of the command.
         index_folder: Folder of the index; by default beside the corpus, or in the common folder of
             several files.
         json: Print one JSON object per query, with whole texts.
@@ -94,7 +90,7 @@ def nearest(
     *words: Words,
     model: NamedModel = None,
     top_k: int = 10,
-    settings: Annotated[WordVectorSettings, Parameter(name="*")] = WordVectorSettings(),  # noqa: B008
+    settings: WordVectorSettings = WordVectorSettings(),
     json: bool = False,
 ) -> None:
     """List the entries of a vocabulary that are nearest to a word by cosine similarity.
@@ -122,9 +118,7 @@ def nearest(
     Args:
         words: Words or entries of the vocabulary; each gets its own list. The first may be the
             model.
-        model: The model.
         top_k: Number of neighbors per word.
-        settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object per word.
     """
     vectors, words = _load_vectors(words, model, settings, "give at least one")
@@ -165,7 +159,7 @@ def analogy(
     model: NamedModel = None,
     minus: list[str] | None = None,
     top_k: int = 10,
-    settings: Annotated[WordVectorSettings, Parameter(name="*")] = WordVectorSettings(),  # noqa: B008
+    settings: WordVectorSettings = WordVectorSettings(),
     json: bool = False,
 ) -> None:
     """Solve a word analogy: kitten + dog - puppy.
@@ -187,10 +181,8 @@ def analogy(
 
     Args:
         words: Words to add; the first argument may be the model.
-        model: The model.
         minus: A word to subtract; repeat the flag for more.
         top_k: Number of entries.
-        settings: Which vectors are compared, and how the model is loaded.
         json: Print one JSON object.
     """
     vectors, words = _load_vectors(words, model, settings, "give at least one to add")

@@ -5,9 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce, show_progress
@@ -39,10 +37,10 @@ SIMILARITY_CHARS = 18
 def summarize(
     *inputs: Words,
     model: NamedModel = None,
-    settings: Annotated[SummarySettings, Parameter(name="*")] = SummarySettings(),  # noqa: B008
-    table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
-    embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
-    decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
+    settings: SummarySettings = SummarySettings(),
+    table: TableSettings = TableSettings(),
+    embedding: EmbedderSettings = EmbedderSettings(),
+    decoding: DecodingOverrides = DecodingOverrides(),
     why: bool = False,
     json: bool = False,
 ) -> None:
@@ -69,11 +67,6 @@ def summarize(
     Args:
         inputs: Files of texts, or - for standard input; of several arguments, the first is the
             model, unless --model names it.
-        model: The model.
-        settings: Length of summaries, and choice of sentences.
-        table: How to read the files.
-        embedding: How an encoder embeds sentences.
-        decoding: Decoding settings of a model of `bertkit finetune summarize`.
         why: Show before each sentence its number in the text, its rank, its score, and its
             similarity to the most similar sentence chosen before it.
         json: Print one JSON object per text, with the same details and character positions.

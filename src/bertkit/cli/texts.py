@@ -19,7 +19,6 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.data.tables.decoder import check_standard_input
-from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.reports.text import format_number, format_percent
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ def refuse_options(_: Any, word: str | None) -> None:
         raise MisspelledOptionError(word)
 
 
-# How a command loads its model: a whole one, or an encoder that an engine computes.
-Model = Annotated[LoadingSettings, Parameter(name="*")]
-Encoder = Annotated[EngineSettings, Parameter(name="*")]
 NamedModel = Annotated[
     str | None,
     Parameter(

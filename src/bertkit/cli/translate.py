@@ -14,7 +14,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.texts import Model, Words, find_source, legible, list_problems, open_result
+from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.settings import LoadingSettings
@@ -39,9 +39,9 @@ def translate(
     reference_column: str | None = None,
     output: Path | None = None,
     overwrite: bool = False,
-    table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
-    decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
-    loading: Model = LoadingSettings(),  # noqa: B008
+    table: TableSettings = TableSettings(),
+    decoding: DecodingOverrides = DecodingOverrides(),
+    loading: LoadingSettings = LoadingSettings(),
     json: bool = False,
 ) -> None:
     """Translate texts with a model of `bertkit finetune translate`.
@@ -74,9 +74,6 @@ def translate(
         output: File for the translations, one line each, or with --json one object each; written
             atomically.
         overwrite: Replace an existing output.
-        table: How to read the file.
-        decoding: Decoding settings.
-        loading: How the model is loaded.
         json: Print one JSON object per text, or one with the metrics.
     """
     source = find_source(texts, file)

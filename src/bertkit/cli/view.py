@@ -14,7 +14,7 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import Model, Words, open_in_browser, printable, take_model
+from bertkit.cli.texts import Words, open_in_browser, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import ViewSettings
 
@@ -35,8 +35,8 @@ def view(
     open: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002 - the flag's name
     svg: Path | None = None,
     png: Path | None = None,
-    settings: Annotated[ViewSettings, Parameter(name="*")] = ViewSettings(),  # noqa: B008
-    loading: Model = LoadingSettings(),  # noqa: B008
+    settings: ViewSettings = ViewSettings(),
+    loading: LoadingSettings = LoadingSettings(),
     json: bool = False,
 ) -> None:
     """Visualize a model's attention for a text: an interactive page, a figure, or numbers.
@@ -79,8 +79,6 @@ def view(
             encoder-decoder, the alignment of both texts, averaged over the layers or heads that
             aren't chosen; with --token, the attention of one head after that token.
         png: The same figure in pixels, at 300 dpi; needs `bertkit[plots]`.
-        settings: The settings of the command.
-        loading: How the model is loaded.
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """

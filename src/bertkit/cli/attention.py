@@ -1,14 +1,14 @@
 """`bertkit attention`: the attention of one head, step by step, as tables."""
 
-import json as json_module
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, format_json
 from bertkit.cli.texts import Words, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import AttentionSettings, MatrixSettings
@@ -63,14 +63,12 @@ def attention(
     title, steps = _compute(texts, model, settings, loading)
     token = None if settings.token is None else steps.find(settings.token)
     if json:
-        print(json_module.dumps(steps.gather_numbers(token), ensure_ascii=False))
+        sys.stdout.write(format_json(steps.gather_numbers(token)))
         return
     if token is not None:
         lines = _list_token(steps, token, settings.top_k)
-    elif title:
-        lines = _list_weights(steps)
     else:
-        lines = _list_steps(steps)
+        lines = _list_weights(steps) if title else _list_steps(steps)
     print(*filter(None, [title]), *lines, sep="\n")
 
 

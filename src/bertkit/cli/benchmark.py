@@ -1,14 +1,12 @@
 """`bertkit benchmark`: how fast this machine computes."""
 
-import json as json_module
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import pluralize
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, print_result
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.text import format_percent
 
@@ -51,8 +49,7 @@ def benchmark_pretrain(
     check_standard_output()
     from bertkit.recipes.pretrain.benchmark import benchmark
 
-    result = benchmark(settings, length, data)
-    print(json_module.dumps(asdict(result)) if json else describe(result))
+    print_result(benchmark(settings, length, data), describe, json=json)
 
 
 def describe(result: "PretrainBenchmark") -> str:

@@ -1,6 +1,5 @@
 """`bertkit embed`: embed a file of texts."""
 
-import json as json_module
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +12,14 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
-from bertkit.cli.output import check_standard_output, describe_files, repeat_flags, suggest
+from bertkit.cli.output import (
+    check_standard_output,
+    describe_files,
+    format_json,
+    print_result,
+    repeat_flags,
+    suggest,
+)
 from bertkit.cli.texts import (
     NamedModel,
     Words,
@@ -92,7 +98,8 @@ def embed(
     from bertkit.retrieval.embed import embed_files, embed_lines
 
     if output is not None and is_folder(output):
-        print(describe_files(embed_files(model, texts, output, settings, files), json=json))
+        made = embed_files(model, texts, output, settings, files)
+        print_result(made, describe_files, json=json)
         _suggest_search(model, texts, settings, json=json)
         return
     check_is_single(files)
@@ -104,10 +111,10 @@ def embed(
         from bertkit.inference.embeddings.embedder import Embedder
 
         opened = open_text_files(texts, settings)
-        embedder = Embedder.load(model, settings)
-        announce(_describe_embedding(embed_lines(embedder, opened, print), json=json))
+        result = embed_lines(Embedder.load(model, settings), opened, print)
+        announce(format_json(result).rstrip() if json else _describe_embedding(result))
     else:
-        print(_describe_embedding(run(model, texts, output, settings), json=json))
+        print_result(run(model, texts, output, settings), _describe_embedding, json=json)
     _suggest_search(model, texts, settings, json=json or output is None)
 
 
@@ -121,12 +128,8 @@ def _suggest_search(
     suggest(*words, json=json or "-" in texts)
 
 
-def _describe_embedding(result: "EmbedResult", *, json: bool) -> str:
-    """Format the summary as JSON or text."""
-    if json:
-        return json_module.dumps(
-            {**asdict(result), "output": result.output and show(result.output)}
-        )
+def _describe_embedding(result: "EmbedResult") -> str:
+    """Describe what was embedded, and the problems of the texts."""
     counts = result.counts
     rate = f"{result.tokens_per_second:,.0f} per second"
     place = show(result.output) if result.output else "standard output"
@@ -195,29 +198,32 @@ def features(
     )
 
     if output is not None and is_many:
-        print(describe_files(extract_files(model, named, output, settings, files), json=json))
+        made = extract_files(model, named, output, settings, files)
+        print_result(made, describe_files, json=json)
         return
     check_is_single(files)
     [texts] = named
 
     if output is None:
-        stream = FeatureStream(model, texts, settings)
-        announce(_describe_features(print_features(stream, print), json=json))
+        result = print_features(FeatureStream(model, texts, settings), print)
+        facts = format_json(_list_facts(result)).rstrip()
+        announce(facts if json else _describe_features(result))
         return
     check = partial(check_output, texts, settings=settings)
     with open_output(output, "writing features into", inputs=[texts], check=check) as place:
-        stream = FeatureStream(model, texts, settings)
-        print(_describe_features(write_features(stream, place), json=json))
+        result = write_features(FeatureStream(model, texts, settings), place)
+        print_result(result, _describe_features, json=json, facts=_list_facts(result))
     suggest("similarity", *name_again(model), "The cat slept.", "A cat was asleep.", json=json)
 
 
-def _describe_features(result: "FeaturesResult", *, json: bool) -> str:
-    """Format the summary as JSON or text."""
-    output, identity = result.output, result.identity
-    if json:
-        shown = {**asdict(result), "output": output and str(output)}
-        return json_module.dumps(shown | {"tokens_per_second": result.tokens_per_second})
-    counts = result.counts
+def _list_facts(result: "FeaturesResult") -> dict[str, object]:
+    """Return a result as JSON."""
+    return {**asdict(result), "tokens_per_second": result.tokens_per_second}
+
+
+def _describe_features(result: "FeaturesResult") -> str:
+    """Describe what was extracted, and the problems of the texts."""
+    output, identity, counts = result.output, result.identity, result.counts
     layers = "layer " + ", ".join(map(str, identity["layers"]))
     line = (
         f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
@@ -275,11 +281,12 @@ def similarity(
     vectors = embedder(given)
     chosen = similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(chosen, vectors, vectors).tolist()
-    if json:
-        found = {"similarity": chosen, "texts": given, "scores": scores}
-        print(json_module.dumps(found, ensure_ascii=False))
-    elif len(given) == 2:
-        print(format_number(scores[0][1]))
-    else:
-        for row in scores:
-            print(" ".join(f"{format_number(score):>7}" for score in row))
+    facts = {"similarity": chosen, "texts": given, "scores": scores}
+    print_result(scores, describe_scores, json=json, facts=facts)
+
+
+def describe_scores(scores: list[list[float]]) -> str:
+    """Show the similarity of two texts, or a table of all."""
+    if len(scores) == 2:
+        return format_number(scores[0][1])
+    return "\n".join(" ".join(f"{format_number(one):>7}" for one in row) for row in scores)

@@ -1,17 +1,21 @@
 """`bertkit fill-mask`: predict the words at each [MASK]."""
 
-import json as json_module
 import sys
-from dataclasses import asdict
-from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, pluralize
-from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
-from bertkit.cli.texts import NamedModel, Words, find_size, gather_texts, printable, take_model
+from bertkit.cli.output import check_standard_output, print_result
+from bertkit.cli.texts import (
+    NamedModel,
+    Words,
+    find_size,
+    gather_texts,
+    printable,
+    stream_results,
+    take_model,
+)
 from bertkit.inference.settings import EngineSettings, FillOptions
 from bertkit.reports.text import format_percent
 
@@ -54,21 +58,15 @@ def fill_mask(
     model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
-    from bertkit.inference.pipeline import NamedInput
 
     fill = FillMask.load(model, loading).with_options(options)
-    filled = fill.stream(starmap(NamedInput, named))
     size, is_watched = find_size(texts, file), sys.stdout.isatty()
-    with show_progress("Filling", size, is_bytes=True, is_hidden=is_watched) as progress:
-        for result in filled:
-            sys.stdout.write(describe(result, json=json))
-            progress.advance(len(result.text.encode(errors="replace")) + 1)
+    for result in stream_results(fill, named, "Filling", size, is_hidden=is_watched):
+        print_result(result, describe, json=json)
 
 
-def describe(result: "FilledText", *, json: bool) -> str:
-    """Format a result as text or JSON."""
-    if json:
-        return json_module.dumps(asdict(result), ensure_ascii=False) + "\n"
+def describe(result: "FilledText") -> str:
+    """Describe the words of each [MASK]."""
     lines = [result.text]
     for number, candidates in enumerate(result.blanks, start=1):
         if len(result.blanks) > 1:
@@ -76,7 +74,7 @@ def describe(result: "FilledText", *, json: bool) -> str:
         lines += [
             f"  {format_percent(one.probability):>7} {printable(one.token)}" for one in candidates
         ]
-    return "".join(f"{line}\n" for line in lines)
+    return "\n".join(lines)
 
 
 def next_sentence(
@@ -108,12 +106,12 @@ def next_sentence(
     first, second = replace_surrogates(texts)
     predictor = NextSentence.load(model, loading)
     probability = predictor((first, second))
-    if json:
-        found = {"first": first, "second": second, "is_next": probability}
-        print(json_module.dumps(found, ensure_ascii=False))
-    else:
-        print(describe_relation(probability))
-        print(describe_accuracy(predictor.loaded.opened))
+    print_result(
+        probability,
+        lambda _: f"{describe_relation(probability)}\n{describe_accuracy(predictor.loaded.opened)}",
+        json=json,
+        facts={"first": first, "second": second, "is_next": probability},
+    )
 
 
 def describe_relation(probability: float) -> str:

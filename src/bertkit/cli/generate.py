@@ -1,18 +1,16 @@
 """`bertkit generate`: continue texts with a left-to-right model."""
 
-import json as json_module
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from itertools import chain, starmap
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.base.progress import show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, print_result
 from bertkit.cli.texts import (
     NamedModel,
     Words,
@@ -21,6 +19,7 @@ from bertkit.cli.texts import (
     legible,
     printable,
     shorten,
+    stream_results,
     take_model,
 )
 from bertkit.inference.decoding.settings import check_seed
@@ -78,7 +77,6 @@ def generate(
         )
     check_seed(settings, settings.seed)
     from bertkit.inference.generation.generator import Generator
-    from bertkit.inference.pipeline import NamedInput
 
     prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)
@@ -86,13 +84,10 @@ def generate(
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
         write_live(generator, prompts[0])
         return
-    results = generator.stream(starmap(NamedInput, named))
     is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
-    total = find_size(prompts, file)
-    with show_progress("Writing", total, is_bytes=True, is_hidden=is_watched) as progress:
-        for result in results:
-            sys.stdout.write(describe_continuation(result, json=json))
-            progress.advance(len(result.prompt.encode(errors="replace")) + 1)
+    size = find_size(prompts, file)
+    for result in stream_results(generator, named, "Writing", size, is_hidden=is_watched):
+        print_result(result, describe_continuation, json=json)
 
 
 def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
@@ -112,14 +107,12 @@ def write_live(generator: "Generator", prompt: str) -> None:
     sys.stdout.write("\n")
 
 
-def describe_continuation(result: "ContinuedText", *, json: bool) -> str:
-    """Format a result as text or JSON."""
-    if json:
-        return json_module.dumps(asdict(result), ensure_ascii=False, allow_nan=False) + "\n"
+def describe_continuation(result: "ContinuedText") -> str:
+    """Describe the text, or each of several answers to its beginning."""
     if len(result.answers) == 1:
-        return f"{legible(result.text)}\n"
+        return legible(result.text)
     lines = [result.prompt, *(f"  {one.score:6.2f} {one.text.strip()}" for one in result.answers)]
-    return "".join(f"{legible(line)}\n" for line in lines)
+    return legible("\n".join(lines))
 
 
 SHOWN_CHARS = 60  # of a text
@@ -156,40 +149,59 @@ def score(
     check_standard_output()
     model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
-    from bertkit.inference.pipeline import NamedInput
     from bertkit.inference.text_scorer import TextScorer
-    from bertkit.tasks.metrics.texts import find_perplexity
 
     scorer = TextScorer.load(model, loading)
-    logs, num_tokens, num_unknown = [], 0, 0
-    with show_progress("Scoring", find_size(texts, file), is_bytes=True) as progress:
-        for result in scorer.stream(starmap(NamedInput, named)):
-            sys.stdout.write(describe_score(result, json=json))
-            logs.append(result.log_probability)
-            num_tokens += result.num_tokens
-            num_unknown += result.num_unknown
-            progress.advance(len(result.text.encode(errors="replace")) + 1)
-    total = math.fsum(logs)
-    whole = find_perplexity(-total / num_tokens)
-    if json:
-        counts = {"texts": len(logs), "num_tokens": num_tokens, "num_unknown": num_unknown}
-        facts = {**counts, "log_probability": total, "perplexity": whole}
-        print(json_module.dumps(facts, allow_nan=False))
-    elif len(logs) > 1 or num_unknown:
-        unknown = f", {num_unknown:,} of them unknown" if num_unknown else ""
-        print(
-            f"{format_score(total, whole)} all {pluralize(len(logs), 'text')},"
-            f" {pluralize(num_tokens, 'token')}{unknown}"
+    scores = AllScores()
+    for result in stream_results(scorer, named, "Scoring", find_size(texts, file)):
+        facts = {**asdict(result), "perplexity": result.perplexity}
+        print_result(result, describe_score, json=json, facts=facts)
+        scores.add(result)
+    if json or len(scores.logs) > 1 or scores.num_unknown:
+        print_result(scores, AllScores.describe, json=json, facts=scores.gather())
+
+
+@dataclass
+class AllScores:
+    """The scores of all texts together."""
+
+    logs: list[float] = field(default_factory=list)
+    num_tokens: int = 0
+    num_unknown: int = 0
+
+    def add(self, result: "TextScore") -> None:
+        """Add those of a text."""
+        self.logs.append(result.log_probability)
+        self.num_tokens += result.num_tokens
+        self.num_unknown += result.num_unknown
+
+    def gather(self) -> dict[str, float]:
+        """Return the counts, the log probability and the perplexity."""
+        from bertkit.tasks.metrics.texts import find_perplexity
+
+        total = math.fsum(self.logs)
+        return {
+            "texts": len(self.logs),
+            "num_tokens": self.num_tokens,
+            "num_unknown": self.num_unknown,
+            "log_probability": total,
+            "perplexity": find_perplexity(-total / self.num_tokens),
+        }
+
+    def describe(self) -> str:
+        """Describe them as the last line of a table."""
+        facts = self.gather()
+        unknown = f", {self.num_unknown:,} of them unknown" if self.num_unknown else ""
+        return (
+            f"{format_score(facts['log_probability'], facts['perplexity'])} all"
+            f" {pluralize(len(self.logs), 'text')}, {pluralize(self.num_tokens, 'token')}{unknown}"
         )
 
 
-def describe_score(result: "TextScore", *, json: bool) -> str:
-    """Format a result as a line of text or JSON."""
-    if json:
-        facts = {**asdict(result), "perplexity": result.perplexity}
-        return json_module.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n"
+def describe_score(result: "TextScore") -> str:
+    """Describe a score as a line of a table."""
     shown = shorten(printable(result.text), SHOWN_CHARS)
-    return f"{format_score(result.log_probability, result.perplexity)} {shown}\n"
+    return f"{format_score(result.log_probability, result.perplexity)} {shown}"
 
 
 def format_score(log_probability: float, perplexity: float) -> str:

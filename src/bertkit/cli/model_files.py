@@ -1,6 +1,5 @@
 """`bertkit inspect`: describe a checkpoint."""
 
-import json as json_module
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -11,17 +10,16 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.cli.output import check_standard_output, suggest
+from bertkit.cli.output import check_standard_output, print_result, suggest
 from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
 from bertkit.reports.text import format_percent, show
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 
 if TYPE_CHECKING:
-    from bertkit.jobs.convert import ConvertResult
-    from bertkit.jobs.export import ExportResult
+    from bertkit.jobs.convert import WrittenFolder
     from bertkit.jobs.inspect import ModelDescription
-    from bertkit.jobs.training_examples import ExampleCounts
+    from bertkit.jobs.training_examples import ExampleCounts, ShownExamples
     from bertkit.training.device import DeviceReport
 
 EXAMPLES = Group("Training examples", sort_key=2)
@@ -71,43 +69,36 @@ def inspect(
     """
     check_standard_output()
     if examples is not None:
-        _show_examples(Path(source), examples, settings, seed or 0, json=json)
+        from bertkit.jobs.training_examples import show_examples
+
+        shown = show_examples(Path(source), examples, settings, seed or 0)
+        print_result(shown, lambda shown: "\n".join(_list_examples(shown)), json=json)
         return
     if given := [*sorted(settings.model_fields_set), *([] if seed is None else ["seed"])]:
         raise SettingsError(f"{given[0]} is of examples; give --examples as well")
     from bertkit.jobs.inspect import describe
 
     description = describe(source, revision=revision, hashes=hashes)
-    if json:
-        values = asdict(description) | {
-            "folder": str(description.folder),
-            "num_parameters": description.num_parameters,
-        }
-        print(json_module.dumps(values))
-        return
-    for title, text in _list_rows(description):
-        print(f"{title:<{TITLE_WIDTH}}{printable(text)}")
+    facts = asdict(description) | {"num_parameters": description.num_parameters}
+    print_result(description, describe_model, json=json, facts=facts)
 
 
-def _show_examples(
-    folder: Path, num_examples: int, settings: ObjectiveSettings, seed: int, *, json: bool
-) -> None:
-    """Print training examples, and counts of all that were looked at."""
-    from bertkit.jobs.training_examples import show_examples
+def describe_model(description: "ModelDescription") -> str:
+    """Describe a model in a table of two columns."""
+    rows = _list_rows(description)
+    return "\n".join(f"{title:<{TITLE_WIDTH}}{printable(text)}" for title, text in rows)
 
-    examples, counts = show_examples(folder, num_examples, settings, seed)
-    if json:
-        found = [asdict(example) for example in examples]
-        print(json_module.dumps({"examples": found, "counts": asdict(counts)}, ensure_ascii=False))
-        return
-    for number, example in enumerate(examples, start=1):
+
+def _list_examples(shown: "ShownExamples") -> Iterator[str]:
+    """Yield training examples, and counts of all that were looked at."""
+    for number, example in enumerate(shown.examples, start=1):
         relation = {None: "", True: ": IsNext", False: ": NotNext"}[example.is_next]
-        print(f"example {number}{relation}")
+        yield f"example {number}{relation}"
         for name, segment in zip("AB", example.segments, strict=True):
             words = [text if label is None else f"{text}→{label}" for text, label in segment]
             text = printable(" ".join(words))
-            print(textwrap.fill(text, TEXT_WIDTH, initial_indent=f"  {name}  ", **WRAPPED))
-    print(*_list_counts(counts), sep="\n")
+            yield textwrap.fill(text, TEXT_WIDTH, initial_indent=f"  {name}  ", **WRAPPED)
+    yield from _list_counts(shown.counts)
 
 
 def _list_counts(counts: "ExampleCounts") -> Iterator[str]:
@@ -246,25 +237,23 @@ def convert(
     lines = [f"{result.architecture} ({heads}), {result.num_parameters:,} parameters as {dtypes},"]
     if dropped := ", ".join(result.dropped):
         lines.append(f"dropped, because they are copies or not weights: {dropped}")
-    _show_folder(result, lines, json=json)
+    _print_folder(result, lines, json=json)
     suggest("inspect", output, json=json)
 
 
-def _show_folder(
-    result: "ConvertResult | ExportResult", lines: Sequence[str], *, json: bool
-) -> None:
-    """Print what a written folder has: lines of which the first goes on with its size, or JSON."""
-    if json:
-        files = {
-            name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
-            for name, record in result.files.items()
-        }
-        print(json_module.dumps(vars(result) | {"folder": str(result.folder), "files": files}))
-        return
-    size = f"{pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
-    print(f"{result.folder}: {lines[0]} {size}", *lines[1:], sep="\n")
-    for note in result.notes:
-        print(f"note: {note}")
+def _print_folder(result: "WrittenFolder", lines: Sequence[str], *, json: bool) -> None:
+    """Print what a written folder has; the first of the lines goes on with its size."""
+
+    def describe(result: "WrittenFolder") -> str:
+        size = f"{pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
+        notes = (f"note: {note}" for note in result.notes)
+        return "\n".join([f"{result.folder}: {lines[0]} {size}", *lines[1:], *notes])
+
+    files = {
+        name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+        for name, record in result.files.items()
+    }
+    print_result(result, describe, json=json, facts=vars(result) | {"files": files})
 
 
 def export(
@@ -299,7 +288,7 @@ def export(
 
     result = run(model, output, settings, revision=revision)
     line = f"{result.target}, {settings.precision}; outputs {', '.join(result.outputs)};"
-    _show_folder(result, [line], json=json)
+    _print_folder(result, [line], json=json)
     suggest("inspect", output, json=json)
 
 
@@ -323,10 +312,10 @@ def devices(*, json: bool = False) -> None:
     from bertkit.training.device import describe_devices
 
     for report in describe_devices():
-        print(json_module.dumps(asdict(report)) if json else describe(report))
+        print_result(report, describe_device, json=json)
 
 
-def describe(report: "DeviceReport") -> str:
+def describe_device(report: "DeviceReport") -> str:
     """Format a device as lines of text."""
     threads = f", {pluralize(report.num_threads, 'thread')}" if report.num_threads else ""
     features = ", ".join(report.features) or "no instructions for bf16 or int8"

@@ -11,14 +11,15 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from bertkit.base.errors import SettingsError, StorageError, pluralize
+from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
@@ -171,24 +172,41 @@ def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
         raise SettingsError(f"--run-on {parts.run_on} divides the parts itself; leave out --shard")
 
 
-def describe_missing(output: Path, num_parts: int, num_missing: int, *, json: bool) -> str:
-    """Describe how many parts of a shared output other processes still have to make."""
+def format_json(facts: object) -> str:
+    """Format facts, or the fields of a result, as a line of JSON; what isn't finite is null."""
+    values = with_nulls(facts)
+    text = json_module.dumps(values, ensure_ascii=False, allow_nan=False, default=_to_plain)
+    return f"{text}\n"
+
+
+def _to_plain(value: Any) -> object:
+    """Return a path or a result as JSON has it."""
+    return show(value) if isinstance(value, Path) else with_nulls(asdict(value))
+
+
+def print_result(
+    result: Any, describe: Callable[[Any], str], *, json: bool, facts: object = None
+) -> None:
+    """Print a result as its description, or as JSON: its facts, by default all its fields."""
     if json:
-        facts = {"output": show(output), "num_parts": num_parts, "num_missing": num_missing}
-        return json_module.dumps(facts)
+        sys.stdout.write(format_json(result if facts is None else facts))
+    else:
+        sys.stdout.write(f"{describe(result)}\n")
+
+
+def describe_missing(output: Path, num_parts: int, num_missing: int) -> str:
+    """Describe how many parts of a shared output other processes still have to make."""
     return (
         f"{show(output)}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
         " shards, or the same command without --shard, which does the rest"
     )
 
 
-def describe_files(result: FilesResult, *, json: bool) -> str:
-    """Describe outputs of many files as JSON or text."""
-    if json:
-        return json_module.dumps({**asdict(result), "output": show(result.output)})
+def describe_files(result: FilesResult) -> str:
+    """Describe outputs of many files."""
     if result.num_missing:
-        missing = describe_missing(result.output, result.num_files, result.num_missing, json=False)
-        return "; ".join((f"{result.num_made:,} made now", missing))
+        missing = describe_missing(result.output, result.num_files, result.num_missing)
+        return f"{result.num_made:,} made now; {missing}"
     num_before = result.num_files - result.num_made
     done = f"{show(result.output)}: {pluralize(result.num_files, 'file')}"
     done += f", {num_before:,} of them done before" if num_before else ""

@@ -1,12 +1,9 @@
 """`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
 
-import json as json_module
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import islice
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +12,7 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import describe_files, describe_next, suggest
+from bertkit.cli.output import describe_files, describe_next, print_result, suggest
 from bertkit.cli.texts import (
     NO_TEXT,
     Words,
@@ -103,19 +100,22 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
 
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
         result = train_seq2seq(files, output, settings)
-        print(describe_pairs(result, json=json))
+        print_result(result, describe_pairs, json=json, facts=list_pair_facts(result))
 
     finetune_pairs.__doc__ = kind.help
     return finetune_pairs
 
 
-def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
-    """Describe the result as JSON or text."""
+def list_pair_facts(result: "Seq2SeqResult") -> dict[str, Any]:
+    """Return a result as JSON."""
     saved = result.saved
-    if json:
-        found = {"output": str(result.output), "metrics": saved.metrics}
-        told = {"signatures": saved.signatures, "warnings": saved.warnings}
-        return json_module.dumps({**found, **told})
+    told = {name: getattr(saved, name) for name in ("metrics", "signatures", "warnings")}
+    return {"output": result.output, **told}
+
+
+def describe_pairs(result: "Seq2SeqResult") -> str:
+    """Describe a model that writes: its training, its metrics and the command that tries it."""
+    saved = result.saved
     shown = ", ".join(
         f"{name} {format_metric(name, value)}"
         for name, value in saved.metrics.items()
@@ -155,7 +155,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             result = finetune(sources, output, task, settings)
         else:
             result = run_search(sources, output, task, settings, search)
-        print(describe(result, json=json))
+        print_result(result, describe, json=json, facts=list_facts(result))
         suggest(name, output, *shlex.split(entry.inputs.example), json=json)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
@@ -164,21 +164,18 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
     return finetune_task
 
 
-def describe(result: "FineTuneResult", *, json: bool) -> str:
-    """Describe the result as JSON or text."""
+def list_facts(result: "FineTuneResult") -> dict[str, Any]:
+    """Return a result as JSON."""
+    evaluation, comparison = result.evaluation, result.comparison
+    facts = {name: getattr(evaluation, name) for name in ("metrics", "calibration", "warnings")}
+    searched = {} if comparison is None else {"search": comparison.to_json()}
+    return {"output": result.output, **facts, **searched}
+
+
+def describe(result: "FineTuneResult") -> str:
+    """Describe a fine-tuned model: the best step, its metrics, and warnings."""
     metrics, comparison = result.evaluation.metrics, result.comparison
     calibration = result.evaluation.calibration
-    if json:
-        defined = {name: value if isfinite(value) else None for name, value in metrics.items()}
-        found: dict[str, Any] = {
-            "output": str(result.output),
-            "metrics": defined,
-            "calibration": None if calibration is None else asdict(calibration),
-            "warnings": result.evaluation.warnings,
-        }
-        if comparison is not None:
-            found["search"] = comparison.to_json()
-        return json_module.dumps(found)
     shown = ", ".join(
         f"{show(name, SHOWN_COLUMNS)} {format_metric(name, value)}"
         for name, value in islice(metrics.items(), SHOWN_METRICS)
@@ -265,7 +262,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         if output is not None and source is not None and is_folder(output):
             named = columns.model_dump(exclude_unset=True)
             one = PredictedFile(name, model, loading, answers, settings, named)
-            print(describe_files(predict_files(one, [source], output, files), json=json))
+            made = predict_files(one, [source], output, files)
+            print_result(made, describe_files, json=json)
             return
         check_is_single(files)
 

@@ -1,15 +1,13 @@
 """`bertkit pretrain`: pre-train a BERT."""
 
-import json as json_module
 import math
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
@@ -18,6 +16,7 @@ from bertkit.cli.output import (
     check_standard_output,
     describe_missing,
     describe_next,
+    print_result,
     repeat_flags,
     suggest,
 )
@@ -29,7 +28,10 @@ from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
+    from bertkit.recipes.prepare.run import PrepareResult
     from bertkit.recipes.pretrain.replay import Replay
+    from bertkit.recipes.pretrain.run import DryRun, PretrainResult
+    from bertkit.recipes.report.run import ReportResult
     from bertkit.recipes.train_tokenizer import TrainTokenizerResult
 
 
@@ -64,27 +66,23 @@ def train_tokenizer(
     from bertkit.recipes.train_tokenizer import train_tokenizer as run
 
     result = run(inputs, output, settings, overwrite=overwrite)
-    if json:
-        facts = {
-            "output": str(output),
-            "fingerprint": result.tokenizer.fingerprint,
-            **summarize(result),
-            "read_report": result.report.to_json(),
-            "elapsed_seconds": result.elapsed_seconds,
-        }
-        print(json_module.dumps(facts))
-        return
-    print("\n".join(describe_result(result, settings)))
-    shards = output.parent / "shards"
+    facts = {
+        "output": output,
+        "fingerprint": result.tokenizer.fingerprint,
+        **summarize(result),
+        "read_report": result.report.to_json(),
+        "elapsed_seconds": result.elapsed_seconds,
+    }
+    print_result(result, partial(describe_vocabulary, settings), json=json, facts=facts)
     folders = sorted({text.rpartition("/")[0] or "." for text in inputs})
     texts = inputs if len(inputs) <= MAX_NAMED else folders
-    reading = repeat_flags(settings, ReaderSettings)
-    words = ["prepare", *texts, "--tokenizer", output, *reading, "--output", shards]
-    suggest(*words, json="-" in inputs)  # what was read there is gone
+    words = ["prepare", *texts, "--tokenizer", output, *repeat_flags(settings, ReaderSettings)]
+    is_gone = "-" in inputs  # what was read there
+    suggest(*words, "--output", output.parent / "shards", json=json or is_gone)
 
 
-def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:
-    """List the lines of the summary."""
+def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenizerResult") -> str:
+    """Describe a vocabulary, and what it lacks of what was asked for."""
     words, num_entries = result.word_counts, result.tokenizer.vocab_size
     summary = (
         f"{pluralize(num_entries, 'entry', 'entries')} from"
@@ -103,7 +101,7 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
             f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
             f" {settings.max_distinct_words:,} distinct words."
         )
-    return lines + [f"In the input: {line}" for line in result.report.summary_lines()]
+    return "\n".join([*lines, *(f"In the input: {line}" for line in result.report.summary_lines())])
 
 
 def prepare(
@@ -163,33 +161,35 @@ def prepare(
         check_share(parts, overwrite=overwrite)
         share = prepare_share(*what, parts, held_out_inputs=held_out_inputs)
         if share.num_missing:
-            print(describe_missing(output, share.num_units, share.num_missing, json=json))
+            counts = {"num_parts": share.num_units, "num_missing": share.num_missing}
+            lines = partial(describe_missing, output, share.num_units)
+            print_result(share.num_missing, lines, json=json, facts={"output": output, **counts})
             return
     result = run(
         *what, held_out_inputs=held_out_inputs, workers=parts, overwrite=overwrite, waits=is_share
     )
-    manifest = result.manifest
-    if json:
-        values = manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
-        values |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
-        print(json_module.dumps(values))
-        return
-    for name, counts in (("train", manifest.train), ("held-out", manifest.held_out)):
-        print(
-            f"{name:>8}: {pluralize(counts.documents, 'document'):>20}"
-            f" {pluralize(counts.sentences, 'sentence'):>22}"
-            f" {pluralize(counts.tokens, 'token'):>22}"
-        )
-    for line in result.report:
-        print(f"    note: {line}")
-    megabytes = manifest.raw_bytes / 1e6
-    if result.was_done:
-        print(f"{show(output)} is already done: {megabytes:,.2f} MB of text")
-    else:
-        rate = result.bytes_per_second / 1e6
-        print(f"{megabytes:,.2f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")
+    facts = result.manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
+    facts |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
+    print_result(result, partial(describe_shards, output), json=json, facts=facts)
     run_folder = output.parent / "run"
     suggest("pretrain", "--data", output, "--minutes", 10, "--output", run_folder, json=json)
+
+
+def describe_shards(output: Path, result: "PrepareResult") -> str:
+    """Describe what was prepared: its counts, its problems and the speed."""
+    manifest = result.manifest
+    lines = [
+        f"{name:>8}: {pluralize(counts.documents, 'document'):>20}"
+        f" {pluralize(counts.sentences, 'sentence'):>22}"
+        f" {pluralize(counts.tokens, 'token'):>22}"
+        for name, counts in (("train", manifest.train), ("held-out", manifest.held_out))
+    ]
+    lines += [f"    note: {line}" for line in result.report]
+    text = f"{manifest.raw_bytes / 1e6:,.2f} MB of text"
+    if result.was_done:
+        return "\n".join([*lines, f"{show(output)} is already done: {text}"])
+    rate = result.bytes_per_second / 1e6
+    return "\n".join([*lines, f"{text} in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s"])
 
 
 def pretrain(
@@ -225,21 +225,26 @@ def pretrain(
         json: Print the result as one JSON object.
     """
     if dry_run:
-        _show_dry_run(data, settings, json=json)
+        check_standard_output()
+        from bertkit.recipes.pretrain.run import dry_run as measure
+
+        name = settings.model or settings.start_from
+        print_result(measure(data, settings), partial(describe_estimate, name), json=json)
         return
     if output is None:
         raise SettingsError("--output is missing: name a folder for the run")
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
         from bertkit.recipes.pretrain.run import pretrain as run
 
-    result = run(data, output, settings)
-    if json:
-        print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
-        return
     trial = ("fill-mask", show(output), "She opened the [MASK].")
     if settings.objective == "causal":
         trial = ("generate", show(output), "She opened the")
-    print(
+    print_result(run(data, output, settings), partial(describe_run, trial), json=json)
+
+
+def describe_run(trial: tuple[str, ...], result: "PretrainResult") -> str:
+    """Describe a finished run, and the command that tries its model."""
+    return (
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
@@ -247,23 +252,15 @@ def pretrain(
     )
 
 
-def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None:
-    from bertkit.recipes.pretrain.run import dry_run
-
-    check_standard_output()
-    estimate = dry_run(data, settings)
-    if json:
-        print(json_module.dumps(asdict(estimate)))
-        return
-    pace, name = estimate.pace, settings.model or settings.start_from
-    share = ""
+def describe_estimate(name: str | None, estimate: "DryRun") -> str:
+    """Describe what a run will take."""
+    pace, share, long = estimate.pace, "", ""
     if estimate.share_of_peak is not None:
         share = format_percent(estimate.share_of_peak)
         share = f", {share} of the speed of a matrix product on this machine"
-    long = ""
     if estimate.long_pace is not None:
         long = f"a step with --long-length: {estimate.long_pace.step_seconds:.3f} s\n"
-    print(
+    return (
         f"{name}: {estimate.num_parameters:,} parameters on {estimate.device},"
         f" {estimate.precision}\n"
         f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
@@ -300,15 +297,11 @@ def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
     check_standard_output()
     from bertkit.recipes.pretrain.replay import replay as run
 
-    result = run(dump, fp64=fp64)
-    if json:
-        print(json_module.dumps(with_nulls(asdict(result)), allow_nan=False))
-        return
-    print("\n".join(describe_replay(result, fp64=fp64)))
+    print_result(run(dump, fp64=fp64), partial(describe_replay, fp64), json=json)
 
 
-def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
-    """List the lines of the report."""
+def describe_replay(fp64: bool, result: "Replay") -> str:
+    """Describe the step, what isn't finite in it, and its texts."""
     metrics = ", ".join(f"{name} {value:g}" for name, value in result.metrics.items())
     lines = [f"step {result.step:,}{' in 64 bits' * fp64}: {metrics}"]
     if not fp64:
@@ -329,9 +322,10 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
         more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
         lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
     lines.append("examples, as epoch/shard/index and masked text:")
-    return lines + [
+    lines += [
         f"  {example.name}  {shorten(example.text, MOST_CHARACTERS)}" for example in result.examples
     ]
+    return "\n".join(lines)
 
 
 def _compare(result: "Replay") -> str:
@@ -374,17 +368,19 @@ def report(
         open_page: Show the page in the browser.
         json: Print the figures of the runs as one JSON object.
     """
-    from bertkit.recipes.report.page import summarize
     from bertkit.recipes.report.run import report as write
     from bertkit.recipes.report.run import summarize_run
 
     result = write((run, *others), output, settings)
     if open_page:
         open_in_browser(result.report)
-    if json:
-        runs = [summarize_run(facts) for facts in result.runs]
-        print(json_module.dumps({"report": str(result.report), "runs": runs}))
-        return
-    for facts in result.runs:
-        print(legible(f"{facts.path}: {summarize(facts)}"))
-    print(legible(f"Report: {result.report.resolve()}"))
+    facts = {"report": result.report, "runs": [summarize_run(facts) for facts in result.runs]}
+    print_result(result, describe_report, json=json, facts=facts)
+
+
+def describe_report(result: "ReportResult") -> str:
+    """Summarize the runs of a report, and say where it is."""
+    from bertkit.recipes.report.page import summarize
+
+    runs = [f"{facts.path}: {summarize(facts)}" for facts in result.runs]
+    return legible("\n".join([*runs, f"Report: {result.report.resolve()}"]))

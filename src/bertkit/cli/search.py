@@ -1,13 +1,12 @@
 """`bertkit search`: semantic search over files of texts."""
 
-import json as json_module
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, print_result
 from bertkit.cli.texts import NamedModel, Words, gather_texts, printable, shorten, take_model
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.reports.text import format_number
@@ -71,19 +70,18 @@ def search(
 
     index = SearchIndex.open(model, corpus, settings, index_folder=index_folder)
     for query, hits in zip(texts, index.search(texts, top_k), strict=True):
-        if json:
-            found = {"query": query, "hits": [asdict(hit) for hit in hits]}
-            print(json_module.dumps(found, ensure_ascii=False))
-        else:
-            _show(query, hits)
+        facts = {"query": query, "hits": list(hits)}
+        print_result(hits, partial(describe_hits, query), json=json, facts=facts)
 
 
-def _show(query: str, hits: "list[Hit]") -> None:
-    print(printable(query))
+def describe_hits(query: str, hits: "list[Hit]") -> str:
+    """List the hits of a query."""
+    lines = [printable(query)]
     for hit in hits:
         shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
         name = f"row {hit.row}" if hit.id is None else printable(hit.id)
-        print(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
+        lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
+    return "\n".join(lines)
 
 
 def nearest(
@@ -124,7 +122,7 @@ def nearest(
     vectors, words = _load_vectors(words, model, settings, "give at least one")
     found = [vectors.nearest(word, top_k=top_k) for word in words]
     for neighborhood in found:
-        _show_neighborhood(neighborhood, json=json)
+        print_result(neighborhood, describe_neighbors, json=json)
 
 
 def _load_vectors(
@@ -140,18 +138,20 @@ def _load_vectors(
     return WordVectors.load(model, settings), replace_surrogates(words)
 
 
-def _show_neighborhood(found: "Neighbors", *, json: bool) -> None:
-    """Print the neighbors of a word or a sum of words."""
-    if json:
-        print(json_module.dumps(asdict(found), ensure_ascii=False))
-        return
+def describe_neighbors(found: "Neighbors") -> str:
+    """List the neighbors of a word or a sum of words."""
     named = [("+", word) for word in found.plus] + [("-", word) for word in found.minus]
-    print(" ".join(f"{sign} {printable(word.word)}" for sign, word in named).removeprefix("+ "))
-    for _, word in named:
-        if len(word.pieces) > 1:
-            print(f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}")
-    for neighbor in found.neighbors:
-        print(f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}")
+    lines = [" ".join(f"{sign} {printable(word.word)}" for sign, word in named).removeprefix("+ ")]
+    lines += [
+        f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}"
+        for _, word in named
+        if len(word.pieces) > 1
+    ]
+    lines += [
+        f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}"
+        for neighbor in found.neighbors
+    ]
+    return "\n".join(lines)
 
 
 def analogy(
@@ -187,4 +187,4 @@ def analogy(
     """
     vectors, words = _load_vectors(words, model, settings, "give at least one to add")
     without = replace_surrogates(minus or ())
-    _show_neighborhood(vectors.nearest(words, without, top_k=top_k), json=json)
+    print_result(vectors.nearest(words, without, top_k=top_k), describe_neighbors, json=json)

@@ -1,15 +1,15 @@
 """`bertkit summarize`: summarize texts."""
 
-import json as json_module
 import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce, show_progress
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, print_result
 from bertkit.cli.texts import NamedModel, Words, legible, list_problems, take_model_and_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
@@ -81,12 +81,12 @@ def summarize(
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
             file, row = texts.places.popleft()
-            if json:
-                sys.stdout.write(format_json(summary, file, row))
-            else:
-                place = file if row is None else f"{file}, row {row + 1}"
-                heading = "" if len(files) == 1 and row is None else f"{place}\n"
-                sys.stdout.write(legible(heading + describe(summary, why=why)))
+            place = file if row is None else f"{file}, row {row + 1}"
+            heading = "" if len(files) == 1 and row is None else f"{place}\n"
+            facts = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
+            facts.pop("text", None)
+            lines = partial(describe, heading, why)
+            print_result(summary, lines, json=json, facts=facts)
             bar.advance(1)
     problems = list_problems(counts, PROBLEMS, num_undecodable=texts.num_undecodable)
     if problems or counts.texts > 1:
@@ -133,19 +133,13 @@ def stream_summaries(
     return summarizer.stream(texts, counts=counts), counts
 
 
-def format_json(summary: "ExtractiveSummary | GeneratedText", file: str, row: int | None) -> str:
-    """Format a summary as a line of JSON."""
-    found = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
-    found.pop("text", None)
-    return json_module.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
-    """Format a summary as text: one sentence per line, or the generated summaries, best first."""
+def describe(heading: str, why: bool, summary: "ExtractiveSummary | GeneratedText") -> str:
+    """Show a summary: a sentence a line, or the generated summaries, best first."""
     from bertkit.inference.generation.extractive import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
-        return "".join(f"{one.text}\n" for one in (summary, *summary.others))
+        written = [one.text for one in (summary, *summary.others)]
+        return legible(heading + "\n".join(written))
     lines = []
     for sentence in summary.sentences:
         reasons = f"{sentence.number:6,} {sentence.rank:4,}. {format_number(sentence.score):>8}"
@@ -154,4 +148,4 @@ def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
         else:
             reasons += f"{format_number(sentence.similarity):>8} to {sentence.similar_to:<6,}"
         lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
-    return "".join(f"{line}\n" for line in lines)
+    return legible(heading + "\n".join(lines))

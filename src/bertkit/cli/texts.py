@@ -3,19 +3,20 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 from bertkit.base.files import BYTE_ORDER_MARK
 from bertkit.base.output import open_output
-from bertkit.base.progress import announce
+from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.data.tables.decoder import check_standard_input
@@ -23,6 +24,9 @@ from bertkit.reports.text import format_number, format_percent
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
+    from bertkit.inference.pipeline import Pipeline
+
+Result = TypeVar("Result")
 
 LIMIT_BYTES = 4 << 20  # of a line
 NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
@@ -72,6 +76,30 @@ def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]
             yield from _read_lines(stream, str(file))
     if not texts and file is None and is_fed():
         yield from _read_lines(sys.stdin.buffer, "standard input")
+
+
+def stream_results(
+    pipeline: "Pipeline[str, Result]",
+    named: Iterable[tuple[str, str]],
+    activity: str,
+    num_bytes: int | None,
+    *,
+    is_hidden: bool = False,
+) -> "Iterator[Result]":
+    """Yield the result of each text, with a progress bar over their bytes."""
+    from bertkit.inference.pipeline import NamedInput
+
+    sizes: deque[int] = deque()
+
+    def read() -> Iterator[NamedInput]:
+        for name, text in named:
+            sizes.append(len(text.encode(errors="replace")) + 1)
+            yield NamedInput(name, text)
+
+    with show_progress(activity, num_bytes, is_bytes=True, is_hidden=is_hidden) as progress:
+        for result in pipeline.stream(read()):
+            yield result
+            progress.advance(sizes.popleft())
 
 
 def find_source(

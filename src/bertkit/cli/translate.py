@@ -1,10 +1,8 @@
 """`bertkit translate`: translate texts."""
 
-import json as json_module
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +12,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.settings import replace_surrogates
+from bertkit.cli.output import format_json, print_result
 from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
@@ -21,7 +20,7 @@ from bertkit.inference.settings import LoadingSettings
 from bertkit.reports.text import format_metric
 
 if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.evaluation import GeneratedTexts
+    from bertkit.recipes.seq2seq.evaluation import GeneratedTexts, Scoring
 
 PROBLEMS = {
     "empty": "empty",
@@ -105,16 +104,20 @@ def translate(
         if right is not None:
             with show_bar(work) as progress:
                 scoring = score_texts("translate", work.read(progress), right)
-            if json:
-                print(json_module.dumps(asdict(scoring)))
-            else:
-                for name, value in scoring.metrics.items():
-                    signature = scoring.signatures.get(name, "")
-                    print(f"{name} {format_metric(name, value)}\t{signature}".rstrip())
+            print_result(scoring, describe_scores, json=json)
         else:
             write(work, place, json=json)
     if summary := describe_counts(work, is_file=source is not None):
         announce(summary)
+
+
+def describe_scores(scoring: "Scoring") -> str:
+    """List the metrics, with their signatures."""
+    lines = (
+        f"{name} {format_metric(name, value)}\t{scoring.signatures.get(name, '')}".rstrip()
+        for name, value in scoring.metrics.items()
+    )
+    return "\n".join(lines)
 
 
 def check_scoring(
@@ -162,7 +165,7 @@ def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -
     """Yield `num_answers` lines for each text, the best first; empty where it has fewer."""
     for answer in work.read(progress):
         if json:
-            yield json_module.dumps(asdict(answer), ensure_ascii=False, allow_nan=False) + "\n"
+            yield format_json(answer)
         else:
             written = [one.text for one in (answer, *answer.others)]
             missing = [""] * (work.generator.options.num_answers - len(written))

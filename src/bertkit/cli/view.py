@@ -1,6 +1,6 @@
 """`bertkit view`: visualize attention as a page, a figure or numbers."""
 
-import json as json_module
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +13,7 @@ from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
+from bertkit.cli.output import check_standard_output, format_json
 from bertkit.cli.texts import Words, open_in_browser, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import ViewSettings
@@ -106,7 +106,7 @@ def view(
     if open and output is not None:
         open_in_browser(output)
     if json:
-        print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
+        sys.stdout.write(format_json(gather_numbers(seen)))
 
 
 @contextmanager

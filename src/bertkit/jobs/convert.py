@@ -159,17 +159,11 @@ def _read_recast(
     return recast
 
 
-@dataclass(frozen=True)
-class ConvertResult:
-    """The result of a conversion."""
+@dataclass(frozen=True, kw_only=True)
+class WrittenFolder:
+    """A model's folder that a command wrote."""
 
     folder: Path
-    format: str  # of the source, a key of `FORMATS`
-    architecture: str  # the model's class
-    heads: tuple[str, ...]  # found and kept
-    num_parameters: int  # tied parameters count once
-    dtypes: dict[str, int]  # number of written tensors by dtype
-    dropped: tuple[str, ...]  # tensors of the source that are copies or not weights
     notes: tuple[str, ...]  # further remarks for the user
     files: dict[str, FileRecord]  # by name
 
@@ -177,6 +171,18 @@ class ConvertResult:
     def size_bytes(self) -> int:
         """The total size of all files."""
         return sum(record.size_bytes for record in self.files.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertResult(WrittenFolder):
+    """The result of a conversion."""
+
+    format: str  # of the source, a key of `FORMATS`
+    architecture: str  # the model's class
+    heads: tuple[str, ...]  # found and kept
+    num_parameters: int  # tied parameters count once
+    dtypes: dict[str, int]  # number of written tensors by dtype
+    dropped: tuple[str, ...]  # tensors of the source that are copies or not weights
 
 
 def convert(

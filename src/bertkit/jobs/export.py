@@ -5,7 +5,6 @@ from pathlib import Path
 
 import torch
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_folder, write_json
 from bertkit.base.output import open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -13,27 +12,19 @@ from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.export import EXPORTERS
 from bertkit.inference.onnx.models import find_kind
-from bertkit.jobs.convert import check_output, write_companions
+from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.weights import describe_config
 from bertkit.models.open_model import OpenModel
 
 
-@dataclass(frozen=True)
-class ExportResult:
+@dataclass(frozen=True, kw_only=True)
+class ExportResult(WrittenFolder):
     """The result of an export."""
 
-    folder: Path
     target: str  # a key of `EXPORTERS`
     outputs: tuple[str, ...]  # of the exported model
-    notes: tuple[str, ...]  # further remarks for the user
-    files: dict[str, FileRecord]  # by name
-
-    @property
-    def size_bytes(self) -> int:
-        """The total size of all files."""
-        return sum(record.size_bytes for record in self.files.values())
 
 
 def export(

@@ -52,9 +52,17 @@ class ExampleCounts:
         return self.masked + self.random + self.kept
 
 
+@dataclass(frozen=True)
+class ShownExamples:
+    """The first examples of a run, and counts of all that were looked at."""
+
+    examples: list[TrainingExample]
+    counts: ExampleCounts
+
+
 def show_examples(
     folder: Path, num_examples: int, settings: ObjectiveSettings, seed: int
-) -> tuple[list[TrainingExample], ExampleCounts]:
+) -> ShownExamples:
     """Return the first examples of a run on these shards, and counts of up to `MAX_COUNTED`.
 
     Raises:
@@ -75,7 +83,7 @@ def show_examples(
     order = ExampleOrder(sizes, objective.plan, seed)
     batch = objective.batch(list(islice(order.first_epoch(), MAX_COUNTED)))
     examples = read_batch(batch, tokenizer)
-    return examples[:num_examples], count_examples(examples, tokenizer)
+    return ShownExamples(examples[:num_examples], count_examples(examples, tokenizer))
 
 
 def read_batch(batch: MaskedBatch, tokenizer: Tokenizer) -> list[TrainingExample]:

@@ -13,7 +13,8 @@ from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.cli.main import build_app, list_commands, list_flags, main
-from bertkit.cli.predict import describe, describe_pairs
+from bertkit.cli.output import format_json
+from bertkit.cli.predict import describe, describe_pairs, list_facts, list_pair_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
@@ -34,7 +35,7 @@ RESULT = SimpleNamespace(
 
 
 def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
-    assert describe(RESULT, json=False).splitlines() == [
+    assert describe(RESULT).splitlines() == [
         "out: best after step 1,200 of 3,000: pearson not defined, mse 0.250",
         "WARNING: every prediction is 'x'",
     ]
@@ -43,19 +44,19 @@ def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
 def test_a_label_steers_no_terminal():
     found = Evaluation({"f1 a\nb\x1b[31m": 1.0})
     result = SimpleNamespace(**{**vars(RESULT), "evaluation": found})
-    (line,) = describe(result, json=False).splitlines()
+    (line,) = describe(result).splitlines()
     assert line.endswith("f1 a b␛[31m 100.0 %")
 
 
 def test_metrics_of_many_labels_stay_a_line():
     metrics = {"accuracy": 0.5, **{f"f1 {number} {'x' * 99}": 0.25 for number in range(100)}}
     found = SimpleNamespace(**{**vars(RESULT), "evaluation": Evaluation(metrics)})
-    (line,) = describe(found, json=False).splitlines()
+    (line,) = describe(found).splitlines()
     assert line.endswith(f"f1 10 {'x' * 33}… 25.0 % and 89 more in metrics.json")
 
 
 def test_what_is_not_defined_is_null_in_json():
-    assert json.loads(describe(RESULT, json=True)) == {
+    assert json.loads(format_json(list_facts(RESULT))) == {
         "output": "out",
         "metrics": {"pearson": None, "mse": 0.25},
         "calibration": None,
@@ -67,8 +68,8 @@ def test_what_is_odd_about_pairs_is_told_to_people_and_programs():
     names = {"kind": "translate", "metrics": {"bleu": 0.0}, "signatures": {"bleu": "nrefs:1"}}
     counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu is uninformative here",)}
     result = SimpleNamespace(output=Path("out"), saved=SimpleNamespace(**names, **counts))
-    assert "bleu is uninformative here" in describe_pairs(result, json=False).splitlines()
-    assert json.loads(describe_pairs(result, json=True)) == {
+    assert "bleu is uninformative here" in describe_pairs(result).splitlines()
+    assert json.loads(format_json(list_pair_facts(result))) == {
         "output": "out",
         "metrics": {"bleu": 0.0},
         "signatures": {"bleu": "nrefs:1"},

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from bertkit.cli.model_files import describe
+from bertkit.cli.model_files import describe_device
 from bertkit.training import device as module
 from bertkit.training import processor
 from bertkit.training.device import (
@@ -168,7 +168,7 @@ def test_the_processor_is_measured(monkeypatch):
 
 
 def test_lines_say_what_auto_takes():
-    lines = describe(GPU).splitlines()
+    lines = describe_device(GPU).splitlines()
     assert lines[0] == "cuda:0 (default): NVIDIA X"
     assert lines[1] == "  compute capability 9.0"
     assert lines[2] == "  fp32    50,000 GFLOP/s"
@@ -182,5 +182,5 @@ def test_lines_say_what_auto_takes():
 def test_a_choice_that_measures_wrong_is_doubted(taken, gain, advised):
     doubt = doubt_choice(taken, gain)
     assert (f"--precision {advised} " in doubt) if advised else not doubt
-    line = describe(dataclasses.replace(GPU, doubt=doubt)).splitlines()[-1]
+    line = describe_device(dataclasses.replace(GPU, doubt=doubt)).splitlines()[-1]
     assert (line.strip() == doubt) == bool(advised)

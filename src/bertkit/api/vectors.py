@@ -1,6 +1,7 @@
 """Functions of vectors: embed, compare and search texts."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -35,7 +36,7 @@ from bertkit.interpret.settings import ViewSettings
 from bertkit.jobs.predict import answer_file
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.evaluate.held_out import HeldOutResult, evaluate_held_out
-from bertkit.recipes.evaluate.run import EvaluatedModel, EvaluateResult
+from bertkit.recipes.evaluate.run import EvaluateResult
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.notebook import ResultList
@@ -376,8 +377,10 @@ def evaluate(
         raise SettingsError("give one of: labeled data, minimal_pairs, held_out")
     loading = select(EngineSettings, call)
     if data is not None:
-        named, rows = EvaluatedModel(model, loading), cast("Table", hold_rows(data))
-        return run_evaluate(named, rows, select(EvaluateSettings, call), select(COLUMNS, call))
+        load = partial(take_object, Predictor, model, loading)
+        rows, chosen = cast("Table", hold_rows(data)), select(EvaluateSettings, call)
+        name = None if isinstance(model, Predictor) else str(model)
+        return run_evaluate(load, rows, chosen, select(COLUMNS, call), name)
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if call.minimal_pairs is not None:

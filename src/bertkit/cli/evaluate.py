@@ -1,8 +1,7 @@
 """`bertkit evaluate`: evaluate a model on labeled data, minimal pairs or held-out text."""
 
-import json as json_module
 import shlex
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,8 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
-from bertkit.cli.output import check_standard_output, repeat_flags, suggest
+from bertkit.base.settings import Settings
+from bertkit.cli.output import check_standard_output, print_result, repeat_flags, suggest
 from bertkit.cli.texts import describe_metrics, legible, open_result
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
@@ -72,52 +72,60 @@ def evaluate(
     given = [place for place in (data, minimal_pairs, held_out) if place is not None]
     if len(given) != 1:
         raise SettingsError("give one of: labeled data, --minimal-pairs, --held-out")
-    if data is None:
-        if output is not None or settings.overwrite:
-            raise SettingsError("--output and --overwrite are for labeled data; see --json")
-        check_standard_output()
-        if minimal_pairs is not None:
-            from bertkit.inference.text_scorer import TextScorer, judge_pairs
-
-            scorer = TextScorer.load(model, loading)
-            print(describe_pairs(judge_pairs(scorer, minimal_pairs, settings), json=json))
-        if held_out is not None:
-            from bertkit.recipes.evaluate.held_out import evaluate_held_out
-
-            if (loading.engine, loading.precision) != ("auto", "auto"):
-                raise SettingsError(
-                    "--held-out is evaluated as in training: no engine, no precision"
-                )
-            found = evaluate_held_out(model, held_out, loading.device, revision=loading.revision)
-            print(describe_held_out(found, json=json))
+    if data is not None:
+        evaluate_rows(model, data, output, settings, columns, loading, json=json)
         return
+    if output is not None or settings.overwrite:
+        raise SettingsError("--output and --overwrite are for labeled data; see --json")
+    check_standard_output()
+    if minimal_pairs is not None:
+        from bertkit.inference.text_scorer import TextScorer, judge_pairs
+
+        pairs = judge_pairs(TextScorer.load(model, loading), minimal_pairs, settings)
+        facts = {name: value for name, value in vars(pairs).items() if name != "outcomes"}
+        print_result(pairs, describe_pairs, json=json, facts=facts)
+    if held_out is not None:
+        from bertkit.recipes.evaluate.held_out import evaluate_held_out
+
+        if (loading.engine, loading.precision) != ("auto", "auto"):
+            raise SettingsError("--held-out is evaluated as in training: no engine, no precision")
+        found = evaluate_held_out(model, held_out, loading.device, revision=loading.revision)
+        print_result(found, describe_held_out, json=json)
+
+
+def evaluate_rows(
+    model: str,
+    data: str,
+    output: Path | None,
+    settings: EvaluateSettings,
+    columns: Settings,
+    loading: EngineSettings,
+    *,
+    json: bool,
+) -> None:
+    """Evaluate a fine-tuned model on labeled data, and print the result or write its folder."""
+    from bertkit.inference.predictor import Predictor
     from bertkit.recipes.evaluate.held_out import render
-    from bertkit.recipes.evaluate.run import (
-        EvaluatedModel,
-        check_output,
-        summarize,
-        write_evaluation,
-    )
+    from bertkit.recipes.evaluate.run import check_output, summarize, write_evaluation
     from bertkit.recipes.evaluate.run import evaluate as run
 
+    overwrite = settings.overwrite
     with open_result(
-        output,
-        "evaluating into",
-        data,
-        check_output,
-        overwrite=settings.overwrite,
-        is_workplace=True,
+        output, "evaluating into", data, check_output, overwrite=overwrite, is_workplace=True
     ) as place:
-        result = run(EvaluatedModel(model, loading), data, settings, columns)
+        load = partial(Predictor[Any, Any, Any].load, model, loading)
+        result = run(load, data, settings, columns, model)
         for line in result.data_problems:
             announce(legible(line))
         if place is not None:
             write_evaluation(place, result)
             announce(f"{place}: wrote the report and the predictions")
-    if json:
-        print(json_module.dumps(summarize(result), ensure_ascii=False))
-    else:
-        print(*map(legible, render(result)), sep="\n")
+    print_result(
+        result,
+        lambda result: "\n".join(map(legible, render(result))),
+        json=json,
+        facts=summarize(result),
+    )
     if output is None:
         reading = [*repeat_flags(settings, RecordSettings), *repeat_flags(columns, COLUMNS)]
         words = ["evaluate", model, data, *reading, "--output", "evaluation"]
@@ -127,11 +135,8 @@ def evaluate(
         suggest(result.task.name, model, *shlex.split(example), json=json)
 
 
-def describe_pairs(result: "PairsResult", *, json: bool) -> str:
-    """Format the accuracy of minimal pairs as JSON, or as a table by phenomenon."""
-    if json:
-        content = {name: value for name, value in asdict(result).items() if name != "outcomes"}
-        return json_module.dumps(content, ensure_ascii=False)
+def describe_pairs(result: "PairsResult") -> str:
+    """Describe the accuracy on minimal pairs in a table by phenomenon; announce problems."""
     for problem in result.problems:
         announce(legible(problem))
     width = max(map(len, ["all", *result.phenomena]))
@@ -147,10 +152,8 @@ def describe_pairs(result: "PairsResult", *, json: bool) -> str:
     return "\n".join([*rows, describe_row("all", result.whole)])
 
 
-def describe_held_out(result: "HeldOutResult", *, json: bool) -> str:
-    """Format the metrics of held-out text as JSON or text."""
-    if json:
-        return json_module.dumps(asdict(result))
+def describe_held_out(result: "HeldOutResult") -> str:
+    """Describe the metrics of held-out text."""
     name = "clm" if result.objective == "causal" else "mlm"
     counted = {
         "document": result.num_documents,

@@ -1,6 +1,7 @@
 """Evaluate a fine-tuned model on labeled data."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
 from bertkit.inference.predictor import PredictionCounts, Predictor
-from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.finetune.examples import (
     ExampleSet,
     SetCounts,
@@ -37,20 +37,6 @@ from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
 from bertkit.training.lifecycle import METRICS_FILE
-
-
-@dataclass(frozen=True)
-class EvaluatedModel:
-    """The model to evaluate, and how to load it."""
-
-    model: str | Path | Predictor[Any, Any, Any]
-    loading: EngineSettings = field(default_factory=EngineSettings)
-
-    def load(self) -> Predictor[Any, Any, Any]:
-        """Load the model, unless it is; errors as in `Predictor.load`."""
-        if isinstance(self.model, Predictor):
-            return self.model
-        return Predictor.load(self.model, self.loading)
 
 
 @dataclass(frozen=True)
@@ -80,25 +66,29 @@ class EvaluateResult:
 
 
 def evaluate(
-    model: EvaluatedModel, source: Table, settings: EvaluateSettings, columns: Settings
+    load: Callable[[], Predictor[Any, Any, Any]],
+    source: Table,
+    settings: EvaluateSettings,
+    columns: Settings,
+    name: str | None = None,
 ) -> EvaluateResult:
     """Evaluate a model on a labeled file, a GLUE folder, or a data set of the Hub.
 
-    `columns` are column names that override the model's own settings. It is an `InputError` if
-    columns are missing, too many rows are broken, or most of the labels are unknown to the model.
+    The model is loaded once the file is known; its name is shown, by default its task. `columns`
+    are column names that override the model's own settings. It is an `InputError` if columns are
+    missing, too many rows are broken, or most of the labels are unknown to the model.
     """
     table = open_records(source, settings, split=settings.split)
     if table.identity() is None:
         raise InputError("standard input can't be evaluated; write it to a file first")
-    predictor = model.load()
+    predictor = load()
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))
     counted, predictions = predict_all(predictor, found.examples)
     counts = count_set(task, found, counted)
     check_labels(task, found, counts)
     evaluation = task.score(found.examples, predictions).evaluate()
-    name = task.name if isinstance(model.model, Predictor) else str(model.model)
-    return EvaluateResult(name, task, found, counts, predictions, evaluation)
+    return EvaluateResult(name or task.name, task, found, counts, predictions, evaluation)
 
 
 def predict_all(

@@ -14,7 +14,7 @@ from tests.e2e.small import pretrain_words
 import bertkit
 from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Tokenizer
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.cli.fill_mask import describe_relation
+from bertkit.cli.language import describe_relation
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.job import held_out_batches

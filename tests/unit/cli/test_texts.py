@@ -11,7 +11,7 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.cli import texts as module
-from bertkit.cli.fill_mask import describe_accuracy, describe_relation
+from bertkit.cli.language import describe_accuracy, describe_relation
 from bertkit.cli.main import main
 from bertkit.cli.texts import take_model
 from bertkit.inference import stream

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -260,12 +259,14 @@ def summarize(
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
             file, row = texts.places.popleft()
-            place = file if row is None else f"{file}, row {row + 1}"
-            heading = "" if len(files) == 1 and row is None else f"{place}\n"
-            facts = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
-            facts.pop("text", None)
-            lines = partial(describe_summary, heading, why)
-            print_result(summary, lines, json=json, facts=facts)
+            if json:
+                facts = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
+                facts.pop("text", None)
+                sys.stdout.write(format_json(facts))
+            else:
+                place = file if row is None else f"{file}, row {row + 1}"
+                heading = "" if len(files) == 1 and row is None else f"{place}\n"
+                sys.stdout.write(legible(heading + describe_summary(summary, why=why)))
             bar.advance(1)
     problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
     if problems or counts.texts > 1:
@@ -312,13 +313,12 @@ def stream_summaries(
     return summarizer.stream(texts, counts=counts), counts
 
 
-def describe_summary(heading: str, why: bool, summary: "ExtractiveSummary | GeneratedText") -> str:
+def describe_summary(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
     """Show a summary: a sentence a line, or the generated summaries, best first."""
     from bertkit.inference.generation.extractive import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
-        written = [one.text for one in (summary, *summary.others)]
-        return legible(heading + "\n".join(written))
+        return "".join(f"{one.text}\n" for one in (summary, *summary.others))
     lines = []
     for sentence in summary.sentences:
         reasons = f"{sentence.number:6,} {sentence.rank:4,}. {format_number(sentence.score):>8}"
@@ -327,4 +327,4 @@ def describe_summary(heading: str, why: bool, summary: "ExtractiveSummary | Gene
         else:
             reasons += f"{format_number(sentence.similarity):>8} to {sentence.similar_to:<6,}"
         lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
-    return legible(heading + "\n".join(lines))
+    return "".join(f"{line}\n" for line in lines)

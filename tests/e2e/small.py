@@ -3,6 +3,10 @@
 import random
 from pathlib import Path
 
+import pytest
+
+from bertkit.cli.main import main
+
 SUBJECTS = ("the cat", "a dog", "my sister", "the old captain", "her friend", "the doctor")
 VERBS = ("saw", "found", "followed", "remembered", "painted", "lost")
 OBJECTS = ("the red house", "a small boat", "the garden", "an open door", "his hat", "the river")
@@ -31,6 +35,14 @@ def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) ->
         f" --eval-sequences 32 --device cpu"
     )
     return [*words.split(), *objective, *more]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    """What a command prints and says, but for the line of where and how it computes."""
+    capsys.readouterr()
+    assert main([*map(str, words)]) == code
+    captured = capsys.readouterr()
+    return captured.out, without_precision(captured.err)
 
 
 def without_precision(error: str) -> str:

@@ -7,9 +7,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.e2e.small import without_precision
-
-from bertkit.cli.main import main
+from tests.e2e.small import run
 
 TEXTS = ["the cat saw a dog .", "", "zebra", "the dog lost the hat " * 9]
 
@@ -19,13 +17,6 @@ def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("".join(f"{text}\n" for text in TEXTS))
     return path
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
-    capsys.readouterr()
-    assert main([*map(str, words)]) == code
-    captured = capsys.readouterr()
-    return captured.out, without_precision(captured.err)
 
 
 def test_features_go_to_standard_output_and_their_summary_beside(model, texts, capsys):

@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from tests.e2e.small import without_precision
+from tests.e2e.small import run
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 
@@ -17,13 +17,6 @@ def causal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "causal"
     save_causal(folder)
     return str(folder)
-
-
-def run(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main([*map(str, words)]) == code
-    captured = capsys.readouterr()
-    return captured.out, without_precision(captured.err)
 
 
 def test_a_text_is_gone_on_with(causal, capsys):

@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.e2e.small import pretrain_words
+from tests.e2e.small import pretrain_words, run
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 
-from bertkit.cli.main import main
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -26,12 +25,6 @@ PAIRS = [
 def model(request, tmp_path):
     request.param(tmp_path / "model")
     return tmp_path / "model"
-
-
-def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
-    assert main([str(word) for word in words]) == code
-    captured = capsys.readouterr()
-    return captured.out, captured.err
 
 
 def write_pairs(path: Path, pairs: list[dict[str, str]]) -> Path:

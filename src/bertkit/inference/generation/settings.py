@@ -64,11 +64,6 @@ class SummarySettings(Settings):
         " model was trained on.",
     )
 
-    @property
-    def has_length(self) -> bool:
-        """Whether a summary length is set."""
-        return any(getattr(self, name) is not None for name in LENGTHS)
-
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:
         given = [name for name in LENGTHS if getattr(self, name) is not None]

@@ -179,5 +179,3 @@ def test_any_encoder_does(tmp_path, pooling):
 def test_lengths_exclude_each_other():
     with pytest.raises(ValueError, match="sentences and words exclude each other"):
         SummarySettings(sentences=2, words=9)
-    assert not SummarySettings().has_length
-    assert SummarySettings(share=0.5).has_length

@@ -6,6 +6,7 @@ import sys
 from subprocess import run
 
 import pytest
+from tests.unit.inference.small_task import save_classifier
 from tests.unit.recipes.finetune.small import FILLERS, save_model
 
 from bertkit.cli.main import main
@@ -122,14 +123,9 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert [[*json.loads(line)] for line in lines] == [["place", *answer] for answer in answers]
 
 
-def test_answers_go_through_a_pipe(tmp_path, workshop):
+def test_answers_go_through_a_pipe(tmp_path):
     """Only standard output has answers, in order, and a reader may stop."""
-    data, model = write_data(tmp_path, "classify"), tmp_path / "model"
-    words = (
-        f"finetune classify --model {workshop}/model --train {data} --output {model} --epochs 1"
-        " --device cpu --max-length 20"
-    )
-    assert main(words.split()) == 0
+    model = save_classifier(tmp_path / "model")
     texts = "".join(f"{text}\n" for text, _ in make_texts())
     done = run(
         [sys.executable, "-m", "bertkit", "classify", str(model), "--device", "cpu"],
@@ -140,26 +136,3 @@ def test_answers_go_through_a_pipe(tmp_path, workshop):
     )
     assert [line.split("\t")[2] for line in done.stdout.splitlines()] == texts.splitlines()
     assert done.stderr.splitlines()[1].startswith(f"{NUM_ROWS} answered")
-
-
-def test_a_table_comes_back_with_its_predictions(workshop, tmp_path, capsys):
-    data, model = write_data(tmp_path, "classify"), tmp_path / "model"
-    assert main([
-        "finetune", "classify", "--model", f"{workshop}/model", "--train", str(data), "--output",
-        str(model), "--epochs", "1", "--device", "cpu", "--max-length", "20",
-    ]) == 0  # fmt: skip
-    (tmp_path / "in.csv").write_text("nr;text;label\n17;the cat saw;x\n18;a dog;x\n")
-    out = tmp_path / "out.csv"
-    words = ["classify", str(model), "--file", str(tmp_path / "in.csv")]
-    assert main([*words, "--output", str(out)]) == 0
-    header, first, _ = out.read_text().splitlines()
-    assert header.startswith("nr,text,label,predicted_label,predicted_probability,predicted_prob")
-    assert first.startswith("17,the cat saw,x,")
-    kept = ["--keep-columns", "nr", "--output", str(out), "--overwrite"]
-    assert main([*words, *kept]) == 0
-    assert out.read_text().startswith("nr,label,probability,probability_")
-    capsys.readouterr()
-    assert main([*words, "--json", "--id-column", "nr"]) == 0
-    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["17", "18"]
-    assert main([*words, "--id-column", "no"]) == 2
-    assert "has no column no; it has nr, text, label" in capsys.readouterr().err

@@ -295,6 +295,21 @@ def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
             assert float(row[f"probability_{name}"]) == pytest.approx(probability, abs=1e-6)
 
 
+def test_a_table_comes_back_with_its_predictions(run, model, tmp_path):
+    (tmp_path / "in.csv").write_text("nr;text;label\n17;the cat saw;x\n18;a dog;x\n")
+    words, out = ("classify", model, "--file", tmp_path / "in.csv"), tmp_path / "out.csv"
+    run(*words, "--output", out)
+    header, first, _ = out.read_text().splitlines()
+    assert header.startswith("nr,text,label,predicted_label,predicted_probability,predicted_prob")
+    assert first.startswith("17,the cat saw,x,")
+    run(*words, "--keep-columns", "nr", "--output", out, "--overwrite")
+    assert out.read_text().startswith("nr,label,probability,probability_")
+    found = run(*words, "--json", "--id-column", "nr")
+    assert [row["id"] for row in read_json_lines(found.out)] == ["17", "18"]
+    message = "has no column no; it has nr, text, label"
+    assert message in run(*words, "--id-column", "no", exit_code=2).err
+
+
 def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, tmp_path):
     path = write_csv("texts.csv", ["text", "pair"], ROWS)
     before = path.read_bytes()

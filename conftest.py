@@ -4,12 +4,11 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
 
 import hypothesis
 import jaxtyping
 import pytest
-from beartype import beartype
+from tests import shape_checks
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
@@ -17,16 +16,10 @@ PROCESSORS = Path(__file__).parent / "tests" / "processors"
 CHOSEN = "BERTKIT_TEST_PROCESSOR"
 
 
-def check_types(function: Any) -> Any:
-    """beartype, except where `Self` stands: it takes that in whole classes only."""
-    is_checked = Self not in getattr(function, "__annotations__", {}).values()
-    return beartype(function) if is_checked else function
-
-
 # Shapes and types in annotations are checked in tests only: as decorators they would break
 # torch.compile. The hook has to be there before anything imports these rooms.
 jaxtyping.install_import_hook(
-    ["bertkit.nn", "bertkit.models", "bertkit_studies.recurrent"], f"{__name__}.check_types"
+    ["bertkit.nn", "bertkit.models", "bertkit_studies.recurrent"], "tests.shape_checks.check_types"
 )
 
 # a slow machine is no failure: neither a deadline nor a limit to how long drawing takes
@@ -68,6 +61,13 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no real text: {SHARED_DATA.name} isn't beside the project")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def _shapes_are_checked_again() -> Iterator[None]:
+    """The next test is checked from its beginning, whatever this one went through."""
+    yield
+    shape_checks.start_again()
 
 
 @pytest.fixture(autouse=True)

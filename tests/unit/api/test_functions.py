@@ -7,7 +7,6 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
-from tests.unit.inference.small import save_small
 
 import bertkit
 from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
@@ -39,13 +38,6 @@ FUNCTIONS = {
 }
 ROWS = [("the cat saw", "x"), ("a dog saw", "y")] * 12
 BRIEF = {"epochs": 2, "batch_size": 4, "max_length": 12, "learning_rate": 1e-3}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "small"
-    save_small(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ import inspect
 
 import pandas as pd
 import pytest
-from tests.unit.inference.small import save_small
-from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_rewriter import save_rewriter
 
 import bertkit
@@ -37,20 +35,6 @@ NOT_IN_PYTHON = {
     "translate": {"file", "output", "overwrite", "references", "reference_column"},
     "view": {"open", "output", "overwrite", "png", "svg"},
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "small"
-    save_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def writer(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("writer") / "gpt"
-    save_causal(folder)
-    return folder
 
 
 def test_a_function_takes_the_flags_of_its_command():
@@ -96,16 +80,16 @@ def test_a_loaded_model_refuses_options_of_loading(model):
         bertkit.score("the cat", model=scorer, precision="bf16")
 
 
-def test_generate_takes_the_settings_of_the_command(writer):
-    one = bertkit.generate("the cat", model=writer, max_tokens=3, num_answers=2, beams=2)
+def test_generate_takes_the_settings_of_the_command(causal_folder):
+    one = bertkit.generate("the cat", model=causal_folder, max_tokens=3, num_answers=2, beams=2)
     assert one.text.startswith("the cat")
     assert len(one.answers) == 2
-    loaded = Generator.load(writer)
+    loaded = Generator.load(causal_folder)
     assert bertkit.generate(["the cat"], model=loaded, max_tokens=3)[0].prompt == "the cat"
     with pytest.raises(SettingsError, match="generate has no setting beam"):
-        bertkit.generate("the cat", model=writer, beam=2)
+        bertkit.generate("the cat", model=causal_folder, beam=2)
     with pytest.raises(SettingsError, match="seed"):
-        bertkit.generate("the cat", model=writer, seed=2)
+        bertkit.generate("the cat", model=causal_folder, seed=2)
 
 
 def test_translate_and_summarize_write(tmp_path):

@@ -1,27 +1,24 @@
 """The functions of a model's folder: describe it, export it, report how it was trained."""
 
 import pytest
-from tests.unit.inference.small import save_small
 from tests.unit.recipes.report.small import eval_row, train_row, write_run
 
 import bertkit
 from bertkit.base.errors import SettingsError
 
 
-def test_inspect_describes(tmp_path):
-    save_small(tmp_path / "m")
-    described = bertkit.inspect(tmp_path / "m", hashes=False)
+def test_inspect_describes(model):
+    described = bertkit.inspect(model, hashes=False)
     assert described.heads
     assert all(file.sha256 is None for file in described.files)
 
 
-def test_export_takes_the_settings_of_the_command(tmp_path):
+def test_export_takes_the_settings_of_the_command(model, tmp_path):
     pytest.importorskip("onnx")
-    save_small(tmp_path / "m")
-    found = bertkit.export(tmp_path / "m", output=tmp_path / "out", encoder_only=True)
+    found = bertkit.export(model, output=tmp_path / "out", encoder_only=True)
     assert found.folder == tmp_path / "out"
     with pytest.raises(SettingsError, match="export has no setting encoder"):
-        bertkit.export(tmp_path / "m", output=tmp_path / "other", encoder=True)
+        bertkit.export(model, output=tmp_path / "other", encoder=True)
 
 
 def test_report_takes_one_run_or_several(tmp_path):

@@ -1,0 +1,9 @@
+"""What the functions are called with."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def model(small_folder):
+    """The folder of a BERT for pre-training."""
+    return small_folder

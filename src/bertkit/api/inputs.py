@@ -33,36 +33,32 @@ def hold_rows(table: Table | None) -> Table | None:
     return list(table) if isinstance(table, Iterator) else table
 
 
-def list_texts(rows: Table, column: str | None) -> list[str]:
-    """Return the texts of rows from Python, by default those of the column `text`."""
-    table = open_records(rows, split="texts")
-    wanted = column or DEFAULT_FIELD
+def list_rows(
+    rows: Table, column: str | None, id_column: str | None = None
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the text of each row from Python, by default of the column `text`, and its id."""
+    table, wanted = open_records(rows, split="texts"), column or DEFAULT_FIELD
     if table.columns is not None and wanted not in table.columns:
         raise InputError(
             f"the texts have no column {wanted}; name one with text_column:"
             f" {', '.join(table.columns)}"
         )
-    report, texts = RowReport(table.name), []
+    report = RowReport(table.name)
     for record in table.records(report):
         text = record.values.get(wanted)
         if not isinstance(text, str):
             raise InputError(f"{record.place} has no text in {wanted}")
-        texts.append(text)
+        if id_column is not None and record.values.get(id_column) is None:
+            known = ", ".join(table.columns or ())
+            raise InputError(f"{record.place} has no id in {id_column}; columns: {known}")
+        yield text, None if id_column is None else str(record.values[id_column])
     if report.num_broken:
         raise InputError(report.first_broken[0])
-    return texts
 
 
-def list_ids(rows: Table, column: str) -> list[str]:
-    """Return the ids of rows from Python."""
-    table = open_records(rows, split="texts")
-    ids = []
-    for record in table.records(RowReport(table.name)):
-        if record.values.get(column) is None:
-            known = ", ".join(table.columns or ())
-            raise InputError(f"{record.place} has no id in {column}; columns: {known}")
-        ids.append(str(record.values[column]))
-    return ids
+def list_texts(rows: Table, column: str | None) -> list[str]:
+    """Return the texts of rows from Python."""
+    return [text for text, _ in list_rows(rows, column)]
 
 
 def read_texts(texts: Table, reading: TableSettings) -> list[str]:

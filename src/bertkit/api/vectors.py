@@ -10,8 +10,7 @@ from pydantic import SkipValidation
 from bertkit.api.inputs import (
     SeveralTexts,
     hold_rows,
-    list_ids,
-    list_texts,
+    list_rows,
     name_files,
     read_texts,
     take_texts,
@@ -207,7 +206,7 @@ def search(
         chosen = chosen.model_copy(update={"revision": None})
         found = _open_index(folder, names, chosen, call.index_folder).search(asked, call.top_k)
     else:
-        rows = _number_rows(cast("Table", hold_rows(corpus)), chosen)
+        rows = _number_rows(corpus, chosen)
         embedder = take_object(Embedder, call.model, select(EmbedderSettings, chosen))
         found = _search_rows(embedder, asked, rows, chosen, call.top_k)
     return found[0] if isinstance(queries, str) else found
@@ -228,12 +227,10 @@ def _open_index(
 
 def _number_rows(table: Table, settings: SearchSettings) -> list[Hit]:
     """Return the rows with text as hits without a score; announce how many have none."""
-    texts, ids = list_texts(table, settings.text_column), None
-    if settings.id_column is not None:
-        ids = list_ids(table, settings.id_column)
+    texts = list(list_rows(table, settings.text_column, settings.id_column))
     rows = [
-        Hit(0.0, row, text, None if ids is None else ids[row])
-        for row, text in enumerate(texts)
+        Hit(0.0, row, text, name)
+        for row, (text, name) in enumerate(texts)
         if text.replace("\0", "").strip()
     ]
     if num_blank := len(texts) - len(rows):

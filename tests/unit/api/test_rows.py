@@ -11,7 +11,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_ids, list_texts, name_files
+from bertkit.api.inputs import list_rows, list_texts, name_files
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
@@ -149,7 +149,7 @@ NUMBERS = [
 def test_decimals_are_numbers_in_every_kind_of_rows(rows):
     found = read(rows)
     assert repr(found) == repr(NUMBERS)
-    assert list_ids(rows, "id") == [str(10**30), "7", "-8"]
+    assert [name for _, name in list_rows(rows, None, "id")] == [str(10**30), "7", "-8"]
     parse = RegressExample.build_parser(
         RegressSettings(label_column="score"), open_records(rows), needs_answer=True
     )

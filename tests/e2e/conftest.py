@@ -1,7 +1,7 @@
 """What the commands make of a small corpus, made once for all tests."""
 
 import pytest
-from tests.e2e.small import pretrain_words, write_corpus
+from tests.e2e.small import make_workshop, pretrain_words, write_corpus
 from tests.unit.inference.small import save_small
 
 from bertkit.cli.main import main
@@ -12,24 +12,7 @@ def workshop(tmp_path_factory):
     """A folder with a corpus, a tokenizer and shards."""
     folder = tmp_path_factory.mktemp("workshop")
     write_corpus(folder / "corpus.txt", 300)
-    assert (
-        main(
-            f"train-tokenizer {folder}/corpus.txt --vocab-size 120"
-            f" --output {folder}/tokenizer".split()
-        )
-        == 0
-    )
-    assert (
-        main(
-            f"prepare {folder}/corpus.txt --tokenizer {folder}/tokenizer --output {folder}/shards"
-            " --held-out 0.1 --workers 1".split()
-        )
-        == 0
-    )
-    (folder / "nano.json").write_text(
-        '{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,'
-        ' "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64}'
-    )
+    make_workshop(folder, "corpus.txt", vocab_size=120)
     return folder
 
 

@@ -26,6 +26,18 @@ def write_corpus(path: Path, num_documents: int, seed: int = 0) -> None:
     path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
 
 
+def make_workshop(folder: Path, corpus: str, *, vocab_size: int, held_out: float = 0.1) -> None:
+    """Make a tokenizer and shards of a corpus in the folder, and write the sizes of a model."""
+    train = f"train-tokenizer {folder}/{corpus} --vocab-size {vocab_size}"
+    prepare = f"prepare {folder}/{corpus} --tokenizer {folder}/tokenizer --held-out {held_out}"
+    assert main(f"{train} --output {folder}/tokenizer".split()) == 0
+    assert main(f"{prepare} --output {folder}/shards --workers 1".split()) == 0
+    (folder / "nano.json").write_text(
+        '{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,'
+        ' "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64}'
+    )
+
+
 def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) -> list[str]:
     """The command line of a small run, by default of both objectives of BERT."""
     objective = [] if {"--objective", "--from"} & {*more} else ["--objective", "bert"]

@@ -6,18 +6,18 @@ killed.
 
 import multiprocessing
 import os
-import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.watch import Errand, Place, carry_out
+from tests.faults.watch import Errand, Fault, Place, carry_out
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.files import read_json
-from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.checkpoints.run_folder import MANIFEST, list_checkpoints
+from bertkit.recipes.train_tokenizer import FACTS_FILE
 from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.run import LOG_FILE
 
@@ -37,7 +37,7 @@ PROCESSES.set_forkserver_preload(
         "bertkit.cli.main",
         "bertkit.cli.pretrain",
         "bertkit.recipes.prepare.run",
-        "tests.faults.command_child",
+        "tests.faults.watch",
         "rouge_score.rouge_scorer",
         "sacrebleu.metrics",
         "bertkit.cli.vectors",
@@ -89,14 +89,15 @@ class Ending:
 
 def send(
     words: Sequence[str],
-    run: Path,
-    signals: Mapping[Place, Sequence[signal.Signals]] | None = None,
-    bugs: Sequence[str] = (),
+    output: Path,
+    signals: Mapping[Place, Sequence[Fault]] | None = None,
+    changes: Sequence[str] = (),
 ) -> Ending:
     """Run a command in a child and wait for its end."""
-    trace, messages = (run.with_name(run.name + suffix) for suffix in (".trace", ".messages"))
-    code = run_child(carry_out, Errand(words, run, trace, messages, signals or {}, bugs))
-    return Ending(code, read_trace(trace), messages.read_text(encoding="utf-8"))
+    errand = Errand(words, output, signals or {}, changes)
+    code = run_child(carry_out, errand)
+    messages = errand.messages.read_text(encoding="utf-8")
+    return Ending(code, read_trace(errand.trace), messages)
 
 
 def run_child(work: Callable[[Any], Any], errand: Any) -> int:
@@ -124,17 +125,43 @@ def list_places(places: Sequence[Place], point: str) -> list[Place]:
     return [place for place in places if place.point == point]
 
 
-def list_differences(expected: Path, found: Path) -> list[str]:
-    """In what two finished runs differ that may not; clocks may."""
-    pairs = {
-        "names": (list_names(expected), list_names(found)),
-        "record": tuple((run / "settings.json").read_bytes() for run in (expected, found)),
-        "log": tuple(rows_without_clock(run / LOG_FILE) for run in (expected, found)),
-        "state": (state_without_clock(expected), state_without_clock(found)),
+def list_differences(expected: Path, found: Path, free: Collection[str] = ()) -> list[str]:
+    """The files of two outputs that are missing, too many, or not as they must be.
+
+    Names in `free` are those of files of which only that they are there counts.
+    """
+    one, other = read_output(expected), read_output(found)
+    return sorted(one.keys() ^ other.keys()) + sorted(
+        name
+        for name in one.keys() & other.keys()
+        if one[name] != other[name] and Path(name).name not in free
+    )
+
+
+def read_output(folder: Path) -> dict[str, Any]:
+    """All that a command wrote, but for clocks, locks and what TensorBoard writes."""
+    return {
+        str(path.relative_to(folder)): read_without_clock(path)
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.name != FACTS_FILE
+        and not (path.name == MANIFEST and (path.parent / "run_state.json").exists())
+        and not path.name.endswith(".lock")
+        and "tensorboard" not in path.parts
     }
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        pairs[name] = tuple((newest(run) / name).read_bytes() for run in (expected, found))
-    return [name for name, (one, other) in pairs.items() if one != other]
+
+
+def read_without_clock(path: Path) -> Any:
+    """What two runs that do the same share of a file."""
+    if path.name == LOG_FILE:
+        return rows_without_clock(path)
+    if path.name == "run_state.json":
+        return leave_out_clock(read_json(path))
+    return path.read_bytes()
+
+
+def leave_out_clock(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
 
 
 def newest(run: Path) -> Path:
@@ -142,21 +169,6 @@ def newest(run: Path) -> Path:
     return list_checkpoints(run)[-1]
 
 
-def list_names(run: Path) -> set[Path]:
-    """All that is in a run's folder, but for what TensorBoard writes."""
-    names = {path.relative_to(run) for path in run.rglob("*")}
-    return {name for name in names if name.parts[0] != "tensorboard"}
-
-
 def rows_without_clock(log: Path) -> list[dict[str, Any]]:
     """A run's log, without what no two runs share."""
-    return [
-        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(log)
-    ]
-
-
-def state_without_clock(run: Path) -> dict[str, Any]:
-    """The run's state in the last checkpoint, without what no two runs share."""
-    state = read_json(newest(run) / "run_state.json")
-    return {name: value for name, value in state.items() if name not in CLOCK_FIELDS}
+    return list(map(leave_out_clock, read_log(log)))

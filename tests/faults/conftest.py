@@ -1,10 +1,8 @@
 """Shards, and a run that nothing disturbed, made once for all tests of faults."""
 
 import pytest
-from tests.e2e.small import write_corpus
+from tests.e2e.small import make_workshop, write_corpus
 from tests.faults.children import SEED, Workshop, send
-
-from bertkit.cli.main import main
 
 
 def pytest_report_collectionfinish() -> str:
@@ -18,14 +16,7 @@ def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     (folder / "books").mkdir()  # what is held out follows from this name too
     write_corpus(folder / "books" / "corpus.txt", 60)
-    tokenizer = f"train-tokenizer {folder}/books --vocab-size 200 --output {folder}/tokenizer"
-    assert main(tokenizer.split()) == 0
-    shards = f"prepare {folder}/books --tokenizer {folder}/tokenizer --output {folder}/shards"
-    assert main(f"{shards} --held-out 0.1 --workers 1".split()) == 0
-    (folder / "nano.json").write_text(
-        '{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,'
-        ' "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64}'
-    )
+    make_workshop(folder, "books", vocab_size=200)
     return Workshop(folder)
 
 

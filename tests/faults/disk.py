@@ -7,14 +7,18 @@ those of different folders in any, and of content nothing, all, or some of its p
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from bertkit.base import storage
+from bertkit.base.errors import BertkitError
 from bertkit.base.files import DurableFile
 
 PAGE_BYTES = 4096
@@ -32,7 +36,20 @@ OPERATIONS = (
     "sync_folder",
 )
 
+SYNCING_OPERATIONS = ("sync", "sync_folder")
+
 Tree = dict[str, "bytes | Tree"]
+
+
+def stand_in(put: Callable[[ModuleType, str, Any], None], operate: Callable[..., Any]) -> None:
+    """Replace the functions of `storage`, which has no hooks for tests.
+
+    Args:
+        put: replaces a function of a module.
+        operate: is called in place of each, with its name, the original and the arguments.
+    """
+    for name in OPERATIONS:
+        put(storage, name, partial(operate, name, getattr(storage, name)))
 
 
 @dataclass(frozen=True)
@@ -67,30 +84,25 @@ class Recorder:
         self.kill_after: tuple[str, str] | None = None
         self._is_dead = False
         self._opened: set[int] = set()
-        self.originals = {name: getattr(storage, name) for name in OPERATIONS}
-        for name in OPERATIONS:
-            monkeypatch.setattr(storage, name, self._stand_in(name))
+        stand_in(monkeypatch.setattr, self._operate)
 
-    def _stand_in(self, name: str) -> Callable[..., Any]:
-        def operate(*arguments: Any) -> Any:
-            if self._is_dead:
-                raise KilledError
-            result = None
-            if name not in {"sync", "sync_folder"}:  # what isn't lost needn't be waited for
-                result = self.originals[name](*arguments)
-            if name == "write":
-                arguments = (arguments[0], bytes(arguments[1][:result]))
-            descriptor = result if name in OPENING_OPERATIONS else None
-            self._opened |= {descriptor} - {None}
-            self._opened -= {arguments[0]} if name == "close" else set()
-            self.operations.append(Operation(name, arguments, descriptor))
-            if self.kill_after is not None and self.kill_after[0] == name:
-                self._is_dead = str(arguments[-1]).endswith(self.kill_after[1])
-            if self._is_dead:
-                raise KilledError
-            return result
-
-        return operate
+    def _operate(self, name: str, original: Callable[..., Any], *arguments: Any) -> Any:
+        if self._is_dead:
+            raise KilledError
+        result = None
+        if name not in SYNCING_OPERATIONS:  # what isn't lost needn't be waited for
+            result = original(*arguments)
+        if name == "write":
+            arguments = (arguments[0], bytes(arguments[1][:result]))
+        descriptor = result if name in OPENING_OPERATIONS else None
+        self._opened |= {descriptor} - {None}
+        self._opened -= {arguments[0]} if name == "close" else set()
+        self.operations.append(Operation(name, arguments, descriptor))
+        if self.kill_after is not None and self.kill_after[0] == name:
+            self._is_dead = str(arguments[-1]).endswith(self.kill_after[1])
+        if self._is_dead:
+            raise KilledError
+        return result
 
     def restart(self) -> None:
         """A new process: files that the killed one had opened are closed."""
@@ -278,6 +290,37 @@ def list_outcomes(
             if key not in seen:
                 seen.add(key)
                 yield num_done, tree
+
+
+def check_states(
+    operations: list[Operation],
+    root: Path,
+    check: Callable[[int, Tree, Path], Any],
+    promise: Callable[[int], Any] = lambda num_done: 0,
+    since: int = 0,
+) -> list[Any]:
+    """Check all that a power cut may leave of `root`; what each check found.
+
+    Args:
+        operations: all that was done since the folder `root` was empty.
+        root: the folder.
+        check: is given the number of operations done, what is left, and a folder that has it.
+        promise: as `list_outcomes` has it.
+        since: states after fewer operations are left out.
+    """
+    folder, results = root.with_name("found"), []
+    for num_done, tree in list_outcomes(operations, root, promise=promise):
+        if num_done < since:
+            continue
+        write_tree(tree, folder)
+        try:
+            results.append(check(num_done, tree, folder))
+        except (AssertionError, BertkitError) as error:
+            error.add_note(f"after {num_done} operations: {operations[:num_done][-3:]!r:.600}")
+            raise
+        finally:
+            shutil.rmtree(folder)
+    return results
 
 
 def freeze(tree: Tree) -> Any:

@@ -6,7 +6,7 @@ import select
 import signal
 import sys
 
-from tests.faults.watch import Errand, Watch, put_messages, run_watched
+from tests.faults.watch import Errand, Fault, Watch, put_messages, run_watched
 
 READ_BYTES = 1 << 16
 PANEL = b"left"  # a word of it
@@ -25,7 +25,7 @@ class TerminalWatch(Watch):
         super().__init__(errand)
         self._reached, self._closed = reached, closed
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: Fault) -> None:
         assert number is signal.SIGHUP
         os.close(self._reached)
         os.read(self._closed, 1)

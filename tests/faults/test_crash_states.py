@@ -1,10 +1,10 @@
 """A power cut after any operation, whatever of it reached the disk: the next start goes on."""
 
 import os
-import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -13,8 +13,10 @@ import torch
 from tests.faults.children import rows_without_clock
 from tests.faults.disk import (
     KilledError,
+    Operation,
     Recorder,
     Tree,
+    check_states,
     list_outcomes,
     read_tree,
     rename_before_syncing,
@@ -23,15 +25,21 @@ from tests.faults.disk import (
 from tests.unit.training import jobs
 
 from bertkit.base import files, storage
-from bertkit.base.errors import BertkitError, StoppedError
+from bertkit.base.errors import BertkitError, MissingFileError, StoppedError
 from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints import run_folder
-from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
+from bertkit.checkpoints.run_folder import (
+    CHECKPOINTS,
+    checkpoint_path,
+    list_checkpoints,
+    verify_checkpoint,
+)
 from bertkit.training import log as log_module
+from bertkit.training.job import Watched
 from bertkit.training.lifecycle import open_run
 from bertkit.training.loop import Machine, fit
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import LoopSettings, TrainingSettings
 
 SETTINGS = TrainingSettings(
     batch_size=6, learning_rate=0.02, eval_every=4, checkpoint_every=3, keep=2
@@ -151,9 +159,8 @@ def tell(
     return story
 
 
-def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:
+def check_state(story: Story, num_done: int, _: Tree, folder: Path) -> int:
     """Start on what a power cut left; returns the step from which training would go on."""
-    write_tree(tree, folder)
     run = Run(folder / "run")
     assert not run.is_foreign
     with open_run(run):
@@ -186,25 +193,15 @@ def check_litter(run: Path, checkpoints: list[tuple[int, Tree]]) -> None:
         assert (step_of(path), read_tree(path)) in checkpoints
 
 
-def enumerate_states(story: Story, tmp_path: Path, *, since: int = 0) -> Iterator[int]:
+def enumerate_states(story: Story, since: int = 0) -> list[int]:
     """Check all states after at least so many operations."""
-    folder = tmp_path / "found"
-    operations = story.recorder.operations
-    for num_done, tree in list_outcomes(operations, story.root, promise=story.promise):
-        if num_done < since:
-            continue
-        try:
-            yield check_state(story, num_done, tree, folder)
-        except (AssertionError, BertkitError) as error:
-            error.add_note(f"after {num_done} operations: {operations[:num_done][-3:]!r:.600}")
-            raise
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    check = partial(check_state, story)
+    return check_states(story.recorder.operations, story.root, check, story.promise, since)
 
 
 def test_after_any_power_cut_the_newest_whole_checkpoint_loads(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch)
-    steps = list(enumerate_states(story, tmp_path))
+    steps = enumerate_states(story)
     assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14]
     assert [number for _, number in story.finished] == [1, 2, 3, 4, 5]
     assert set(steps) == {0, 3, 6, 9, 12, 14}
@@ -226,7 +223,7 @@ KILLS = [
 
 def test_nor_does_a_power_cut_after_processes_that_were_killed_lose_one(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch, killed_after=KILLS)
-    steps = list(enumerate_states(story, tmp_path))
+    steps = enumerate_states(story)
     assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14]
     assert [number for _, number in story.finished] == [1, 3, 4, 5]
     assert set(steps) == {0, 3, 6, 9, 12, 14}
@@ -237,7 +234,7 @@ def test_nor_does_one_while_the_last_checkpoint_is_saved_again(tmp_path, monkeyp
     """A run that is stopped in its last evaluation saves that step twice, without and with it."""
     story = tell(tmp_path, monkeypatch, stop_at_evaluation=5)
     assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14, 14]
-    assert set(enumerate_states(story, tmp_path, since=story.finished[-2][0])) == {14}
+    assert set(enumerate_states(story, since=story.finished[-2][0])) == {14}
 
 
 def test_from_what_a_power_cut_left_training_goes_on_to_the_same_bits(tmp_path, monkeypatch):
@@ -283,4 +280,79 @@ def make_folders_without_syncing(patches: pytest.MonkeyPatch) -> None:
 def test_a_planted_bug_is_found(tmp_path, monkeypatch, bug):
     story = tell(tmp_path, monkeypatch, bug=bug)
     with pytest.raises((AssertionError, BertkitError)):
-        list(enumerate_states(story, tmp_path))
+        enumerate_states(story)
+
+
+WATCHING = LoopSettings(batch_size=4, learning_rate=0.02, eval_every=1, checkpoint_every=9, keep=1)
+CURVE = (0.0, 0.2, 0.6, 0.5, 0.4)  # before the first step and after each; ends early at the last
+MOST_STEPS = 6
+
+
+def train_watched(folder: Path) -> RunState:
+    """Begin or go on, as a recipe does."""
+    run = Run(folder)
+    with open_run(run):
+        state = run.newest_state()
+        run.rotate(WATCHING.keep, state.best_step)
+        job = jobs.build_job(WATCHING)
+        if state.step:
+            jobs.load_weights(job, run, state)
+        steps = iter(range(state.step + (state.evaluated_step is not None), MOST_STEPS + 1))
+
+        def evaluate() -> dict[str, float]:
+            return {**job.evaluate(), "quality": CURVE[next(steps)]}
+
+        run.write_record(RECORD)
+        if state.is_done(MOST_STEPS):
+            return state
+        watching = jobs.vary(job, evaluate=evaluate, watched=Watched("quality", True, patience=2))
+        return fit(watching, WATCHING, run=run, state=state, num_steps=MOST_STEPS, machine=MACHINE)
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    """A function that trains on a recorded disk; the disk's folder, and what was done to it."""
+
+    def record() -> tuple[list[Operation], Path]:
+        root = tmp_path / "disk"
+        root.mkdir()
+        with monkeypatch.context() as patches:
+            recorder = Recorder(patches)
+            train_watched(root / "run")
+        return recorder.operations, root
+
+    return record
+
+
+def check_best(_: int, __: Tree, folder: Path) -> tuple[int, int | None]:
+    """The newest state is of a run whose best checkpoint is whole; returns both steps."""
+    run = Run(folder / "run")
+    state = run.newest_state()
+    if state.best_step is not None:
+        verify_checkpoint(checkpoint_path(run.folder, state.best_step))
+    return state.step, state.best_step
+
+
+def test_after_any_power_cut_the_best_checkpoint_is_whole(record):
+    found = check_states(*record(), check_best)
+    assert set(found) == {(0, None), (1, 1), (2, 2), (4, 2)}
+    assert len(found) > 50
+
+
+def test_from_what_a_power_cut_left_the_run_ends_at_the_same_step(record):
+    numbers = count()
+
+    def finish_some(_: int, __: Tree, folder: Path) -> None:
+        if next(numbers) % 20 == 0:
+            state = train_watched(folder / "run")
+            assert (state.step, state.best_step, state.has_ended_early) == (4, 2, True)
+            assert [step_of(path) for path in list_checkpoints(folder / "run")] == [2, 4]
+
+    check_states(*record(), finish_some)
+
+
+def test_a_rotation_that_forgets_the_best_is_found(record, monkeypatch):
+    rotate = Run.rotate
+    monkeypatch.setattr(Run, "rotate", lambda run, keep, also: rotate(run, keep))
+    with pytest.raises(MissingFileError, match="step-00000002"):
+        check_states(*record(), check_best)

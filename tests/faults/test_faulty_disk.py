@@ -11,10 +11,9 @@ from typing import Any, Self
 
 import pytest
 import torch
-from tests.faults.disk import OPERATIONS, Tree, read_tree
+from tests.faults.disk import OPERATIONS, Tree, read_tree, stand_in
 from tests.letters import letters_tokenizer, write_letters
 
-from bertkit.base import storage
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.output import LOCK_FILE
@@ -59,23 +58,19 @@ class Fault:
     def install(self, patches: pytest.MonkeyPatch, at: int | None) -> None:
         """Let it happen at operation number `at`, or never, and note the operations' names."""
         self.names = []
-        for name in OPERATIONS:
-            patches.setattr(storage, name, self._stand_in(name, getattr(storage, name), at))
+        stand_in(patches.setattr, partial(self._operate, at))
 
-    def _stand_in(
-        self, name: str, original: Callable[..., Any], at: int | None
-    ) -> Callable[..., Any]:
-        def operate(*arguments: Any) -> Any:
-            number = len(self.names)
-            self.names.append(name)
-            if at is not None and (number == at or (self.lasts and number > at)):
-                if name == "close":  # the system closes even where it complains
-                    original(*arguments)
-                    return self.happen(lambda *_: None, arguments)
-                return self.happen(original, arguments)
+    def _operate(
+        self, at: int | None, name: str, original: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        number = len(self.names)
+        self.names.append(name)
+        if at is None or number < at or (number > at and not self.lasts):
             return original(*arguments)
-
-        return operate
+        if name == "close":  # the system closes even where it complains
+            original(*arguments)
+            return self.happen(lambda *_: None, arguments)
+        return self.happen(original, arguments)
 
 
 def refuse(code: int) -> Callable[..., Any]:

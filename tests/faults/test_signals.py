@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -22,10 +23,19 @@ from tests.faults.children import (
     list_differences,
     list_places,
     newest,
+    read_trace,
     rows_without_clock,
+    run_child,
     send,
 )
-from tests.faults.watch import Place
+from tests.faults.terminal import (
+    PANEL,
+    run_in_terminal,
+    run_onto_full_disk,
+    run_under_nohup,
+    run_without_reader,
+)
+from tests.faults.watch import Errand, Place
 
 from bertkit.training.run import LOG_FILE
 
@@ -195,3 +205,33 @@ def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
     assert last.startswith("bertkit: stopped after step ")
     assert last.endswith(" of 1,000,000 with a checkpoint; the same command resumes from there")
     assert newest(run).name == f"step-{int(last.split()[4].replace(',', '')):08}"
+
+
+BEFORE_AN_UPDATE = Place(10, "before the update", 0)
+
+
+@pytest.fixture
+def errand(workshop, tmp_path):
+    return Errand(
+        workshop.words(tmp_path / "run"), tmp_path / "run", {BEFORE_AN_UPDATE: [signal.SIGHUP]}
+    )
+
+
+@pytest.mark.parametrize(("work", "code"), [(run_without_reader, 0), (run_onto_full_disk, 2)])
+def test_training_whose_messages_go_nowhere_is_finished(undisturbed, errand, work, code):
+    assert run_child(work, replace(errand, signals={})) == code
+    assert list_differences(undisturbed[0], errand.output) == []
+
+
+def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, errand):
+    assert run_child(run_in_terminal, errand) == 75
+    assert PANEL in errand.messages.read_bytes()
+    assert newest(errand.output).name == f"step-{BEFORE_AN_UPDATE.step:08}"
+    assert max(place.step for place in read_trace(errand.trace)) == BEFORE_AN_UPDATE.step
+    assert send(workshop.words(errand.output), errand.output).code == 0
+    assert list_differences(undisturbed[0], errand.output) == []
+
+
+def test_under_nohup_a_closed_terminal_is_nothing(errand):
+    assert run_child(run_under_nohup, errand) == 0
+    assert newest(errand.output).name == f"step-{NUM_STEPS:08}"

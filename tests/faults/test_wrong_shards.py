@@ -117,12 +117,14 @@ OTHER_TOKENIZER: list[tuple[Change, type[BertkitError], str]] = [
 ]
 
 
-def check(
-    folder: Path, other: Path, tmp_path: Path, change: Change, kind: type[BertkitError], said: str
-) -> None:
+@pytest.mark.parametrize(
+    ("change", "kind", "said", "other"),
+    [*((*case, 1) for case in CASES), *((*case, 2) for case in OTHER_TOKENIZER)],
+)
+def test_wrong_shards_are_named_before_a_run_begins(originals, tmp_path, change, kind, said, other):
     data = tmp_path / "shards"
-    shutil.copytree(folder, data)
-    change(data, other)
+    shutil.copytree(originals[0], data)
+    change(data, originals[other])
     with pytest.raises(kind) as caught:
         pretrain(data, tmp_path / "run", PretrainSettings(steps=1))
     message = str(caught.value)
@@ -130,13 +132,3 @@ def check(
     assert str(data) in message
     assert len(message.splitlines()) == 1
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(("change", "kind", "said"), CASES)
-def test_wrong_shards_are_named_before_a_run_begins(originals, tmp_path, change, kind, said):
-    check(originals[0], originals[1], tmp_path, change, kind, said)
-
-
-@pytest.mark.parametrize(("change", "kind", "said"), OTHER_TOKENIZER)
-def test_shards_of_another_tokenizer_are_named(originals, tmp_path, change, kind, said):
-    check(originals[0], originals[2], tmp_path, change, kind, said)

@@ -1,37 +1,37 @@
 """What runs in a child process: the real command, with an eye on every place that it passes.
 
 A place is a named point, the step under way and which visit of the point in that step it is. Points
-are the operations of `base/storage.py` on files by their roles, each write half-way too, and what
-the loop asks of its job. The library has no hooks for this: module attributes are replaced, here,
-in a process that ends with its command.
+are the operations of `base/storage.py` on files of the output by their roles, each write half-way
+too, and what the training loop asks of its job. The library has no hooks for this: module
+attributes are replaced, here, in a process that ends with its command.
 """
 
+import errno
 import os
 import re
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+from tests.faults.changes import CHANGES
+from tests.faults.disk import OPENING_OPERATIONS, SYNCING_OPERATIONS, stand_in
 
-from bertkit.base import storage
 from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.cli.main import main
 from bertkit.recipes.pretrain import run as recipe
 from bertkit.training import job as job_module
 from bertkit.training import replica
-from bertkit.training import step as step_module
-from bertkit.training.run import Run
+
+FULL_DISK = "full disk"
+Fault = signal.Signals | Literal["full disk"]
 
 NUM_THREADS = 1
 PEAK_OPERATIONS = 1e11
-# Operations on a path; those on a descriptor are told by the path that it was opened with.
-OPENING_OPERATIONS = ("open_new", "open_end")
-PATH_OPERATIONS = ("rename", "remove", "make_folder", "remove_empty_folder")
 
 
 class Place(NamedTuple):
@@ -48,19 +48,25 @@ class Errand:
 
     Attributes:
         words: the command line.
-        run: the run's folder.
-        trace: the file to which it writes each place that it reaches, as it reaches it.
-        messages: the file for its standard error.
-        signals: what it sends itself where.
-        bugs: which of `BUGS` it has.
+        output: the folder that is watched, or one that has all outputs.
+        signals: what it sends itself where, or what happens there.
+        changes: which of `CHANGES` it has.
     """
 
     words: Sequence[str]
-    run: Path
-    trace: Path
-    messages: Path
-    signals: Mapping[Place, Sequence[signal.Signals]]
-    bugs: Sequence[str] = ()
+    output: Path
+    signals: Mapping[Place, Sequence[Fault]] = field(default_factory=dict)
+    changes: Sequence[str] = ()
+
+    @property
+    def trace(self) -> Path:
+        """The file to which it writes each place that it reaches, as it reaches it."""
+        return self.output.with_name(self.output.name + ".trace")
+
+    @property
+    def messages(self) -> Path:
+        """The file for its standard output and standard error."""
+        return self.output.with_name(self.output.name + ".messages")
 
 
 class Watch:
@@ -80,21 +86,21 @@ class Watch:
         for number in self._errand.signals.get(place, ()):
             self.send(number)
 
-    def send(self, number: signal.Signals) -> None:
-        """Send this process a signal."""
+    def send(self, number: Fault) -> None:
+        """Send this process a signal, or let the operation under way find the disk full."""
+        if number == FULL_DISK:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.kill(os.getpid(), number)
 
     def reach_file(self, operation: str, path: Path) -> None:
-        """Come to an operation on a file of the run."""
-        if path.is_relative_to(self._errand.run):
-            role = describe_role(path.relative_to(self._errand.run.parent))
+        """Come to an operation on a file of the output."""
+        if path.is_relative_to(self._errand.output):
+            role = describe_role(path.relative_to(self._errand.output.parent))
             self.reach(f"{operation} {role}")
 
 
 def describe_role(path: Path) -> str:
-    """The part that a file or folder of a run has: its path without step, and files that are alike
-    by one name.
-    """
+    """The part of a file or folder: its path without step; files of a checkpoint have one name."""
     *folders, name = ("run", *(re.sub(r"step-\d+", "step", part) for part in path.parts[1:]))
     if len(folders) > 2 and not name.startswith("manifest"):
         name = "file" + TEMPORARY_SUFFIX * name.endswith(TEMPORARY_SUFFIX)
@@ -104,8 +110,6 @@ def describe_role(path: Path) -> str:
 def carry_out(errand: Errand) -> None:
     """Run the command and end as it ends."""
     put_messages(os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-    for bug in errand.bugs:
-        BUGS[bug]()
     sys.exit(run_watched(errand, Watch(errand)))
 
 
@@ -118,59 +122,40 @@ def put_messages(descriptor: int) -> None:
 def run_watched(errand: Errand, watch: Watch) -> int:
     """Run the command; its exit code."""
     torch.set_num_threads(NUM_THREADS)
+    for change in errand.changes:
+        CHANGES[change]()
     watch_storage(watch)
     watch_training(watch)
     return main(errand.words)
 
 
 def watch_storage(watch: Watch) -> None:
-    """Let every operation on a file of the run be a place.
+    """Let every operation on a file of the output be a place.
 
     Syncing is a place without effect: what a killed process has written stays with the system, and
     a test that waited for the disk would do nothing else.
     """
     paths: dict[int, Path] = {}
 
-    def opening(name: str) -> Callable[[Path], int]:
-        original = getattr(storage, name)
+    def operate(name: str, original: Callable[..., Any], subject: Any, *rest: Any) -> Any:
+        path = subject if isinstance(subject, Path) else paths[subject]
+        watch.reach_file(name, path)
+        if name in SYNCING_OPERATIONS:
+            return None
+        if name == "write":
+            return write_in_halves(original, subject, rest[0])
+        result = original(subject, *rest)
+        if name in OPENING_OPERATIONS:
+            paths[result] = path
+        return result
 
-        def open_watched(path: Path) -> int:
-            watch.reach_file(name, path)
-            descriptor: int = original(path)
-            paths[descriptor] = path
-            return descriptor
-
-        return open_watched
-
-    def on_path(name: str) -> Callable[..., None]:
-        original = getattr(storage, name)
-
-        def operate(path: Path, *rest: Path) -> None:
-            watch.reach_file(name, path)
-            original(path, *rest)
-
-        return operate
-
-    close, write = storage.close, storage.write
-
-    def close_watched(descriptor: int) -> None:
-        watch.reach_file("close", paths[descriptor])
-        close(descriptor)
-
-    def write_in_halves(descriptor: int, data: bytes | memoryview) -> int:
-        watch.reach_file("write", paths[descriptor])
+    def write_in_halves(write: Callable[..., int], descriptor: int, data: bytes) -> int:
         half = len(data) // 2
         taken = write(descriptor, data[:half])
         watch.reach_file("half-way in write", paths[descriptor])
         return taken + write(descriptor, data[half:]) if taken == half else taken
 
-    for name in OPENING_OPERATIONS:
-        setattr(storage, name, opening(name))
-    for name in PATH_OPERATIONS:
-        setattr(storage, name, on_path(name))
-    storage.close, storage.write = close_watched, write_in_halves
-    storage.sync = lambda descriptor: watch.reach_file("sync", paths[descriptor])
-    storage.sync_folder = lambda path: watch.reach_file("sync_folder", path)
+    stand_in(setattr, operate)
 
 
 def watch_training(watch: Watch) -> None:
@@ -214,25 +199,3 @@ def watch_training(watch: Watch) -> None:
     recipe.PretrainingJob = WatchedJob  # type: ignore[misc]
     replica.build_optimizer = build_watched_optimizer
     job_module.measure_peak = measure_peak
-
-
-def forget_optimizer_state() -> None:
-    """Bug: a resumed run begins with a new optimizer."""
-    Run.load = lambda *_: None  # type: ignore[method-assign]
-
-
-def reuse_seeds() -> None:
-    """Bug: a process counts its own steps, and a resumed one has the first one's dropout."""
-    derive_seed, first_steps = step_module.derive_seed, list[int]()
-
-    def derive_from_start(seed: int, step: int, micro_batch: int) -> int:
-        first_steps.append(step)
-        return derive_seed(seed, step - first_steps[0], micro_batch)
-
-    step_module.derive_seed = derive_from_start
-
-
-BUGS: dict[str, Callable[[], None]] = {
-    "optimizer state dropped": forget_optimizer_state,
-    "seeds reused": reuse_seeds,
-}

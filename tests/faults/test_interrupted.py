@@ -1,0 +1,443 @@
+"""Commands that are stopped, or find the disk full, anywhere: then the same bytes come out.
+
+`BERTKIT_NUM_KILLS` says at how many places training is killed, `BERTKIT_NUM_STOPS` at how many
+`prepare` is stopped; each other command is stopped at a twentieth of the first and at its end.
+"""
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.small import make_workshop, write_corpus
+from tests.faults.children import (
+    ACCUMULATE,
+    CHECKPOINT_EVERY,
+    NUM_AT_ONCE,
+    NUM_KILLS,
+    NUM_STEPS,
+    SEED,
+    Ending,
+    list_differences,
+    list_places,
+    read_output,
+    send,
+)
+from tests.faults.watch import FULL_DISK, Fault, Place
+from tests.letters import letters_tokenizer, write_letters
+from tests.unit.inference.small import WORDS
+from tests.unit.recipes.finetune.small import save_model, write_tables
+from tests.unit.recipes.seq2seq.small import make_pairs, write_files
+
+from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
+from bertkit.base import local_workers
+from bertkit.base.errors import MissingFileError, StoppedError
+from bertkit.base.parts import WorkersSettings
+from bertkit.cli.main import main
+from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.recipes.prepare import plan
+from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.settings import PrepareSettings
+
+NUM_STOPS = int(os.environ.get("BERTKIT_NUM_STOPS", "50"))
+INTERRUPTED, STOPPED, REFUSED = 130, 75, 2
+SAVED = "rename run/checkpoints/step.partial"
+MIDDLE_OF_A_SAVE = Place(
+    4 * CHECKPOINT_EVERY, "half-way in write run/checkpoints/step.partial/file.partial", 3
+)
+BEFORE_THE_FIRST_CHECKPOINT = Place(CHECKPOINT_EVERY - 1, "before a step", 0)
+
+Stop = tuple[Place, Fault]
+Kill = tuple[Place, ...]  # where the first process is killed, where the one after it, …
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that is stopped.
+
+    Attributes:
+        words: output → the command line.
+        changes: what its process has otherwise than a user's.
+        is_run: whether it is one training run, which loses few steps.
+        refuses_whole: whether it says that its output is there, where only the end was cut off.
+        free: names of files that no two runs share.
+        look: asserts what must hold of a stopped command's output.
+    """
+
+    words: Callable[[Path], Sequence[str]]
+    changes: Sequence[str] = ("small",)
+    is_run: bool = False
+    refuses_whole: bool = False
+    free: set[str] = field(default_factory=set)
+    look: Callable[[Path], object] = lambda _: None
+
+    def send(self, output: Path, *stops: Stop) -> Ending:
+        signals = {place: [sent] for place, sent in stops}
+        return send(self.words(output), output, signals, self.changes)
+
+    def finish(self, output: Path) -> Ending:
+        """Begin it, and let nothing disturb it."""
+        ending = self.send(output)
+        assert ending.code == 0, ending.messages
+        return ending
+
+    def find_problems(self, reference: Path, output: Path, stops: Sequence[Stop]) -> list[str]:
+        """Stop at each place, let the command be done, and say what isn't as it must be."""
+        saved, problems = 0, []
+        for place, sent in stops:
+            ending = self.send(output, (place, sent))
+            problems += check_stop(ending, place, sent, output) + self.check_start(ending, saved)
+            saved = max(saved, saved_step(ending))
+            self.look(output)
+        is_whole = not list_differences(reference, output, self.free)
+        ending = self.send(output)
+        problems += self.check_start(ending, saved)
+        if self.is_run and (lost := stops[-1][0].step - saved) > CHECKPOINT_EVERY:
+            problems.append(f"{lost} steps lost")
+        if ending.code and not (self.refuses_whole and is_whole and ending.code == REFUSED):
+            return [*problems, f"the same command ended with {ending.code}: {ending.messages}"]
+        return problems + list_differences(reference, output, self.free)
+
+    def check_start(self, ending: Ending, saved: int) -> list[str]:
+        """Whether a run began with another step than the one after the last checkpoint."""
+        steps = [place.step for place in ending.places if place.point == "before a step"]
+        if self.is_run and steps and steps[0] != saved + 1:
+            return [f"step {saved} was saved, and the next process began with {steps[0]}"]
+        return []
+
+    def check(self, reference: Path, folder: Path, all_stops: Sequence[Sequence[Stop]]) -> None:
+        """Try each row of stops by itself, some at once."""
+
+        def try_out(number: int) -> str:
+            place = folder / str(number)
+            place.mkdir()
+            problems = self.find_problems(reference, place / "run", all_stops[number])
+            shutil.rmtree(place)
+            return f"{all_stops[number]}: {'; '.join(problems)}" if problems else ""
+
+        with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+            found = list(filter(None, pool.map(try_out, range(len(all_stops)))))
+        assert not found, f"seed {SEED}, {len(found)} of {len(all_stops)}:\n" + "\n".join(found)
+
+
+def check_stop(ending: Ending, place: Place, sent: Fault, output: Path) -> list[str]:
+    """What a process that was stopped may not say or leave."""
+    if sent == signal.SIGKILL:
+        is_killed = ending.code == -sent and ending.places[-1] == place
+        return [] if is_killed else [f"{place}: {ending.code}: {ending.messages}"]
+    if sent == FULL_DISK:
+        is_told = ending.code == REFUSED and "No space left on device" in ending.messages
+        return [] if is_told or ending.code == 0 else [f"{ending.code}: {ending.messages}"]
+    litter = [
+        str(path.relative_to(output))
+        for path in output.rglob("*")
+        if sent == signal.SIGINT
+        and path.name.endswith((".partial", ".lock"))
+        and path.name != ".lock"
+        and "checkpoints" not in path.parts
+    ]
+    is_well = ending.code in (0, INTERRUPTED, STOPPED) and "Traceback" not in ending.messages
+    is_well &= sent != signal.SIGTERM or ending.code != INTERRUPTED
+    return [] if is_well and not litter else [f"{ending.code}, left {litter}: {ending.messages}"]
+
+
+def saved_step(ending: Ending) -> int:
+    """The step of the last checkpoint that a process was done with; 0 where there is none."""
+    return max((place.step for place in ending.places[:-1] if place.point == SAVED), default=0)
+
+
+def kill_at(*places: Place) -> list[Stop]:
+    return [(place, signal.SIGKILL) for place in places]
+
+
+@pytest.fixture(scope="module")
+def training(workshop):
+    return Command(workshop.words, changes=(), is_run=True)
+
+
+def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) -> list[Kill]:
+    """Every point of training, saving and rotating once, then most after the first checkpoint.
+
+    A place of a point is chosen among those after the first checkpoint, where it has one there.
+
+    Args:
+        whole: what an undisturbed run passes.
+        taken_up: what one passes that was killed at `MIDDLE_OF_A_SAVE`.
+        count: how many.
+    """
+    choose = random.Random(SEED)
+    first = next(index for index, place in enumerate(whole) if place.point == SAVED)
+    early, late = whole[: first + 1], whole[first + 1 :]
+    kills: list[Kill] = [
+        (choose.choice(list_places(late, point) or list_places(early, point)),)
+        for point in dict.fromkeys(place.point for place in whole if place.step)
+    ]
+    setting_up = [place for place in taken_up if place.step == 0]
+    while len(kills) < count:
+        one, other = choose.choice(late), choose.choice(late)
+        rare: list[Kill] = [(choose.choice(early),), (MIDDLE_OF_A_SAVE, choose.choice(setting_up))]
+        often: list[Kill] = [(one,), (one, other) if one.step < other.step else (one,)]
+        kinds = rare + 3 * often
+        kills.append(kinds[len(kills) % len(kinds)])
+    return kills
+
+
+def test_the_run_has_all_that_could_go_wrong(undisturbed):
+    places = undisturbed[1].places
+    steps = {place.step for place in places if place.point == "first examples of another epoch"}
+    assert steps
+    assert CHECKPOINT_EVERY < min(steps) < NUM_STEPS
+    parts = {place.visit for place in places if place.point == "before a micro-batch"}
+    assert parts == set(range(ACCUMULATE))
+    assert len({place.step for place in places if place.point == "before an evaluation"}) > 5
+    assert {place.step for place in places if place.point.startswith("remove run/checkpoints")}
+
+
+@pytest.mark.parametrize("count", [40, 200])
+def test_every_point_is_drawn_and_most_places_are_after_the_first_checkpoint(undisturbed, count):
+    places = undisturbed[1].places
+    last = [kill[-1] for kill in draw_kills(places, places, count)]
+    assert len(last) == count
+    assert {place.point for place in places if place.step} <= {place.point for place in last}
+    assert sum(place.step > CHECKPOINT_EVERY for place in last) >= 0.75 * count
+
+
+def test_training_that_is_killed_anywhere_comes_to_the_same(training, undisturbed, tmp_path):
+    reference, ending = undisturbed
+    training.send(tmp_path / "run", *kill_at(MIDDLE_OF_A_SAVE))
+    taken_up = training.finish(tmp_path / "run").places
+    kills = draw_kills(ending.places, taken_up, NUM_KILLS)
+    training.check(reference, tmp_path, [kill_at(*places) for places in kills])
+
+
+def test_killed_before_the_last_rotation_it_is_made_up_for(training, undisturbed, tmp_path):
+    """The run is done then, and nothing else would remove the oldest checkpoint."""
+    stops = kill_at(Place(NUM_STEPS, "sync_folder run/checkpoints", 0))
+    assert training.find_problems(undisturbed[0], tmp_path / "run", stops) == []
+
+
+@pytest.mark.parametrize("bug", ["optimizer state dropped", "seeds reused"])
+def test_a_bug_in_resuming_is_found(training, undisturbed, tmp_path, bug):
+    training.send(tmp_path / "run", *kill_at(MIDDLE_OF_A_SAVE))
+    Command(training.words, [bug]).finish(tmp_path / "run")
+    found = {Path(name).name for name in list_differences(undisturbed[0], tmp_path / "run")}
+    weights = {"model.safetensors", "optimizer.safetensors"}
+    assert found == {"log.jsonl", "run_state.json", *weights}
+
+
+def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, training, tmp_path):
+    """A run that begins with the weights of a checkpoint that has no pair head."""
+    first, source, parts = (tmp_path / name for name in ("first", "source", "parts"))
+    Command(lambda run: workshop.words(run, "--steps 2"), ()).finish(first)
+    BertForMaskedLM.from_pretrained(first).save_pretrained(source)
+    Tokenizer.load(workshop.folder / "tokenizer").save(source)
+
+    def words(run: Path) -> list[str]:
+        given = workshop.words(run, "--steps 18")
+        place = given.index("--model")
+        return [*given[:place], "--from", str(source), "--new-heads", *given[place + 2 :]]
+
+    going_on = Command(words, ())
+    going_on.finish(tmp_path / "whole")
+    for stop in kill_at(BEFORE_THE_FIRST_CHECKPOINT, MIDDLE_OF_A_SAVE):
+        assert check_stop(going_on.send(parts, stop), *stop, parts) == []
+    shutil.rmtree(source)
+    going_on.finish(parts)
+    assert list_differences(tmp_path / "whole", parts) == []
+    assert BertForPreTraining.from_pretrained(parts).new_heads == ()
+
+
+TUNING = "--max-length 24 --batch-size 8 --dropout 0 --learning-rate 1e-2 --device cpu"
+WRITING = (
+    "--steps 4 --eval-every 2 --checkpoint-every 1 --average 1 --layers 1 --hidden-size 16"
+    " --heads 2 --vocab-size 64 --tokens-per-batch 64 --max-source-length 16"
+    " --max-target-length 16 --eval-pairs 2 --device cpu"
+)
+CLASSIFY = "finetune classify --model {0}/model --train {0}/dev.csv --dev {0}/dev.csv"
+STUDY = {"settings.json", "result.json", "run_state.json", "study.json", "report.html", "table.md"}
+COMMANDS = {
+    "answer": "finetune answer --model {0}/model --train {0}/squad.json --dev {0}/squad.json"
+    f" --output {{1}} --epochs 1 --max-question-length 6 --doc-stride 4 {TUNING}",
+    "translate": "finetune translate --train {0}/train.en {0}/train.de --dev {0}/dev.en"
+    f" {{0}}/dev.de --output {{1}} {WRITING}",
+    "summarize": f"finetune summarize --train {{0}}/pairs.jsonl --output {{1}} {WRITING}",
+    "seeds": f"{CLASSIFY} --output {{1}} --epochs 1 --seeds 2 {TUNING}",
+    "search": f"{CLASSIFY} --output {{1}} --search paper --max-length 24 --dropout 0 --device cpu",
+    "study": "study steps --data {0}/shards --output {1} --device cpu --seeds 1",
+    "npy": "embed {0}/model {0}/texts.txt --output {1}.npy --engine torch",
+    "jsonl": "embed {0}/model {0}/texts.txt --output {1}.jsonl --engine torch",
+    "features": "features {0}/model {0}/texts.txt --output {1}.parquet --engine torch",
+    "report": "report {0}/trained --output {1}.html --no-examples",
+    "convert": "convert {0}/model {1}",
+    "train-tokenizer": "train-tokenizer {0}/texts.txt --vocab-size 60 --output {1} --overwrite",
+    "view": "view {0}/model cat --output {1}.html",
+}
+REFUSE_WHAT_IS_WHOLE = {"convert", "features", "report", "view"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("commands")
+    save_model(folder / "model")
+    write_tables(folder)
+    write_files(folder)
+    pairs = [{"text": source, "summary": target} for source, target in make_pairs(24, 1)]
+    (folder / "pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
+    (folder / "squad.json").write_text(json.dumps({"data": [{"paragraphs": make_questions()}]}))
+    choose = random.Random(0)
+    texts = [" ".join(choose.choices(WORDS[:7], k=5)) for _ in range(20)]
+    (folder / "texts.txt").write_text("\n".join(texts))
+    write_corpus(folder / "corpus.txt", 120)
+    make_workshop(folder, "corpus.txt", vocab_size=120, held_out=0.3)
+    sizes = "--steps 2 --batch-size 4 --max-length 32 --eval-sequences 4 --device cpu"
+    words = f"pretrain --data {folder}/shards --model tiny --output {folder}/trained {sizes}"
+    assert main(words.split()) == 0
+    return folder
+
+
+def make_questions() -> list[dict[str, object]]:
+    context = "the cat saw a dog . the dog lost the hat"
+    return [
+        {
+            "context": context,
+            "qas": [
+                {
+                    "id": str(number),
+                    "question": question,
+                    "answers": [{"text": text, "answer_start": context.index(text)}],
+                }
+            ],
+        }
+        for number, (question, text) in enumerate([("a cat", "the cat"), ("a dog", "the hat")] * 4)
+    ]
+
+
+def draw_stops(places: Sequence[Place]) -> list[list[Stop]]:
+    """The end of the work, where most commands leave something behind, and places at random."""
+    choose = random.Random(SEED)
+    of_files = [place for place in places[:-1] if " run" in place.point]
+    stops = kill_at(places[-1])
+    for number in range(max(3, NUM_KILLS // 20)):
+        sent = (signal.SIGKILL, signal.SIGINT, FULL_DISK)[number % 3]
+        stops.append((choose.choice(of_files if sent == FULL_DISK else places[:-1]), sent))
+    return [[stop] for stop in stops]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_stopped_anywhere_the_same_command_comes_to_the_same(name, folder, tmp_path):
+    def words(output: Path) -> list[str]:
+        output.mkdir(exist_ok=True)
+        return COMMANDS[name].format(folder, output / "made").split()
+
+    command = Command(
+        words,
+        refuses_whole=name in REFUSE_WHAT_IS_WHOLE,
+        free=STUDY if name == "study" else set(),
+    )
+    places = command.finish(tmp_path / "whole").places
+    command.check(tmp_path / "whole", tmp_path, draw_stops(places))
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory):
+    """Files, two a unit, and a tokenizer of letters."""
+    folder = tmp_path_factory.mktemp("prepare")
+    write_letters(folder / "corpus", "abcdefgh", 20)
+    letters_tokenizer().save(folder / "tokenizer")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def preparing(letters):
+    words = f"prepare {letters}/corpus --tokenizer {letters}/tokenizer --held-out 0.2 --workers 1"
+    return Command(
+        lambda output: [*words.split(), "--output", str(output)], look=check_whole_or_unfinished
+    )
+
+
+def check_whole_or_unfinished(shards: Path) -> None:
+    try:
+        ShardSet.open(shards, verify="all")
+    except MissingFileError:
+        assert not (shards / MANIFEST).exists()
+
+
+@pytest.fixture(scope="module")
+def prepared(preparing, letters):
+    """What an undisturbed call writes, and all places that it passes."""
+    return letters / "whole", preparing.finish(letters / "whole").places
+
+
+def draw_by_role(places: Sequence[Place], num_stops: int) -> list[list[Stop]]:
+    """Each kind of operation on each kind of file in turn; every third stop is SIGTERM."""
+    choose = random.Random(SEED)
+    by_role: dict[str, list[Place]] = {}
+    for place in places:
+        role = "/".join(place.point.split("/")[:2])
+        by_role.setdefault(role + "/" * place.point.count("/"), []).append(place)
+    roles = choose.sample(sorted(by_role), len(by_role))
+    kinds = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]
+    return [
+        [(choose.choice(by_role[roles[number % len(roles)]]), kinds[number % 3])]
+        for number in range(num_stops)
+    ]
+
+
+def test_preparing_that_is_stopped_anywhere_comes_to_the_same(preparing, prepared, tmp_path):
+    whole, places = prepared
+    assert len([*whole.rglob("*.tokens.npy")]) > 8  # several a unit
+    preparing.check(whole, tmp_path, draw_by_role(places, NUM_STOPS))
+
+
+def test_files_that_are_written_in_place_are_noticed(preparing, prepared, tmp_path):
+    stop = (Place(0, "half-way in write run/plan.json", 0), signal.SIGKILL)
+    written_in_place = Command(preparing.words, ("small", "written in place"))
+    assert written_in_place.send(tmp_path / "out", stop).code == -signal.SIGKILL
+    ending = preparing.send(tmp_path / "out")
+    assert ending.code or list_differences(prepared[0], tmp_path / "out")
+
+
+def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(letters, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
+
+    def call(name: str, workers: int) -> dict[str, Any]:
+        settings, output = PrepareSettings(held_out=0.2), tmp_path / name
+        prepare(
+            [f"{letters}/corpus"],
+            letters / "tokenizer",
+            output,
+            settings,
+            workers=WorkersSettings(workers=workers),
+        )
+        ShardSet.open(output, verify="all")
+        return read_output(output)
+
+    expected = call("alone", 1)
+    assert call("two", 2) == expected
+    assert call("four", 4) == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(local_workers, "wait", kill_workers)
+        with pytest.raises(StoppedError, match="a worker process was killed"):
+            call("killed", 2)
+    assert not (tmp_path / "killed" / MANIFEST).exists()
+    assert call("killed", 1) == expected
+
+
+def kill_workers(*arguments: Any, **options: Any) -> Any:
+    """Wait for the first unit, then kill the workers: none can finish the rest unnoticed."""
+    done, pending = wait(*arguments, **options)
+    if done:
+        # killed once: a process that was waited for has no number any more
+        local_workers.wait = wait
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid, signal.SIGKILL)
+    return done, pending

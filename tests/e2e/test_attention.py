@@ -76,16 +76,3 @@ def test_a_text_too_long_for_a_table_is_told(tmp_path, capsys):
     save_small(tmp_path / "small", max_position_embeddings=64)
     line = run(capsys, tmp_path / "small", "the cat " * 15, code=2)
     assert line.startswith("bertkit: a table has room for 24 tokens, and the text has 32; choose")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["a text", "--x", "1"], "x is for typed matrices, not for a text; leave one out"),
-        (["--layer", "2"], "layer is of a model on a text; give a text as well"),
-        (["--token", "dog"], "there is no token 'dog'; the tokens are cat mat it"),
-    ],
-)
-def test_what_does_not_fit_is_told_in_one_line(model, capsys, words, message):
-    line = run(capsys, *(word.format(model=model) for word in words), code=2)
-    assert line.startswith(f"bertkit: {message}")

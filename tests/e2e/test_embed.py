@@ -86,30 +86,6 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
     assert (facts["output"], facts["num_rows"]) == (None, 5)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["no.txt", "--output", "v.npy"], "no.txt doesn't exist"),
-        (["texts.txt", "--output", "v.txt"], "v.txt must end with .npy or .parquet or .jsonl"),
-        (["texts.txt", "--output", "v.npy", "--pooling", "best"], "'best'"),
-        (["texts.txt", "--output", "v.npy", "--format", "parquet"], "texts.txt is damaged or cut"),
-        (["texts.txt", "--output", "v.npy", "--prompt-name", "query"], "has no prompt 'query'"),
-        (["nothing/"], "nothing/ doesn't exist, and matches no file"),
-    ],
-)
-def test_what_can_not_be_is_told_in_a_line(
-    model, texts, tmp_path, capsys, monkeypatch, words, message
-):
-    monkeypatch.chdir(tmp_path)
-    before = set(tmp_path.iterdir())
-    out, err = run(capsys, model, *words, code=2)
-    assert out == ""
-    assert err.startswith("bertkit: ")
-    assert message in err
-    assert err.count("\n") == 1
-    assert set(tmp_path.iterdir()) == before
-
-
 def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys):
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"text": "x"}\n{"body": "x"}\n')

@@ -74,24 +74,6 @@ def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypat
     assert json.loads(err)["output"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--layers", "7"], "there is no layer 7: this model has 0 (the embeddings) to 2"),
-        (["--layers", "x"], "layers.0: Input should be a valid integer"),
-        (["--layout", "google"], "layout google needs combine none, and combine is concat"),
-        (["--max-length", "99"], "max_length is 99, and this model takes at most 24"),
-        (["--output", "x.npy"], "x.npy must end with .jsonl or .parquet"),
-        (["--empty-layers"], "--empty-layers"),
-    ],
-)
-def test_what_cannot_be_meant_is_told_in_a_line(model, texts, capsys, words, message):
-    out, err = run(capsys, "features", model, texts, "--engine", "torch", *words, code=2)
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_neighbors_are_listed(model, capsys):
     out, err = run(capsys, "nearest", model, "cat", "cats", "--top-k", 3)
     lines = out.splitlines()
@@ -133,20 +115,3 @@ def test_an_analogy_is_answered(model, capsys):
     )
     assert [word["word"] for word in found["minus"]] == ["hat", "-"]
     assert not {"cat", "hat", "-"} & {each["token"] for each in found["neighbors"]}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["nearest"], "there is no word; give at least one"),
-        (["analogy"], "there is no word; give at least one to add"),
-        (["nearest", "zebra"], "the word 'zebra' isn't covered by the vocabulary"),
-        (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
-        (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),
-    ],
-)
-def test_words_without_an_answer_are_told_in_a_line(model, capsys, words, message):
-    out, err = run(capsys, words[0], model, *words[1:], code=2)
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1

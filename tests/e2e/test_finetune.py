@@ -102,20 +102,3 @@ def test_a_head_is_trained_on_a_frozen_encoder(workshop, tmp_path, capsys):
     assert record["settings"]["learning_rate"] == 1e-3
     assert main(["classify", str(output), "the cat", "--json"]) == 0
     assert "label" in json.loads(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--label-column", "sentiment"], "no column sentiment"),
-        (["--freeze", "head"], "expected none, embeddings, encoder, or a number of layers"),
-        (["--features", "linear", "--freeze", "1"], "leave out freeze and layer_decay"),
-        (["--feature-layers", "last_four"], "is for --features linear or bilstm"),
-        (["--freeze", "7"], "the encoder has 2 layers"),
-    ],
-)
-def test_a_wrong_word_is_told_in_one_line(workshop, tmp_path, capsys, more, message):
-    assert main(words(workshop, tmp_path / "out", *more)) == 2
-    error = capsys.readouterr().err
-    assert message in error.splitlines()[-1]
-    assert not (tmp_path / "out").exists()

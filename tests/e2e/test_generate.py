@@ -77,30 +77,6 @@ def test_an_empty_prompt_begins(causal, capsys):
     assert len(out.split()) >= 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["the", "--beams", "0"], "beams: Input should be greater than or equal to 1"),
-        (["the", "--beams", "2", "--sample"], "sample and beams are two ways to search"),
-        (["the", "--top-p", "0.5"], "they need sample"),
-        (["the", "--seed", "7"], "it needs sample"),
-        (["the", "--num-answers", "2"], "num_answers (2) must be at most beams (1)"),
-        (["the", "--stream", "--json"], "--stream is for one text and one answer"),
-        (["the", "a", "--stream"], "--stream is for one text and one answer"),
-        (["the cat " * 20], "text 1 ('the cat the cat"),
-        (["the cat " * 20, "--stream"], "text 1 ('the cat the cat"),
-        (["--file", "nowhere.txt"], "nowhere.txt"),
-        (["the", "--strem"], "--strem"),
-    ],
-)
-def test_what_cannot_be_meant_is_told_in_one_line(causal, capsys, words, message):
-    out, err = run(capsys, "generate", causal, *words, code=2)
-    assert out == ""
-    assert err.startswith("bertkit: ")
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys):
     save_small(tmp_path)
     _, err = run(capsys, "generate", tmp_path, "the", code=2)

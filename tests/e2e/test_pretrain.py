@@ -339,34 +339,6 @@ def test_a_benchmark_measures_each_length(workshop, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (["--model", "enormous"], "unknown preset 'enormous'"),
-        (["--max-length", "128"], "max_length (128) is more than"),
-        (["--mask-token-share", "0.95"], "add up to more than 1"),
-        (["--learning-rate", "-1"], "learning_rate"),
-        (["--data", "nowhere"], "nowhere"),
-        (["--minutes", "3"], "one budget"),
-        (["--strange", "3"], "--strange"),
-        (["--device", "cuda:77"], "cuda:77"),
-    ],
-)
-def test_what_can_not_be_meant_is_one_line_and_exit_code_2(
-    workshop, tmp_path, capsys, change, message
-):
-    words = pretrain_words(workshop, tmp_path / "run")
-    if change[0] in words:
-        words[words.index(change[0]) + 1] = change[1]
-    else:
-        words += change
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "run" / "checkpoints").exists()
-
-
-@pytest.mark.parametrize(
     ("content", "message"),
     [("[1]", "holds a list"), ('{"type_vocab_size": 1}', "type_vocab_size must be at least 2")],
 )

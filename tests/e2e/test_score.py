@@ -105,21 +105,6 @@ def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, ob
     assert "bits per character" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "give one of: labeled data, --minimal-pairs, --held-out"),
-        (["a.csv", "--held-out", "b"], "give one of"),
-        (["--held-out", "b", "--output", "c"], "are for labeled data"),
-        (["--held-out", "b", "--engine", "torch"], "no engine, no precision"),
-    ],
-)
-def test_what_does_not_go_together_is_told(model, capsys, words, message):
-    _, err = run(capsys, "evaluate", model, *words, code=2)
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_shards_of_another_tokenizer_are_refused(workshop, tmp_path, capsys):
     save_small(tmp_path / "model")
     words = ["evaluate", tmp_path / "model", "--held-out", workshop / "shards"]

@@ -141,26 +141,6 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--vocab-size", "9"], "can't hold 5 special tokens"),
-        (["--vocab-size", "5"], "vocab_size"),
-        (["--vocab-size", "2000001"], "vocab_size"),
-        (["--min-frequency", "0"], "min_frequency"),
-        (["--no-such-flag"], "no-such-flag"),
-    ],
-)
-def test_what_cant_be_meant_is_one_line_and_exit_2(corpus, tmp_path, capsys, words, message):
-    output = tmp_path / "tokenizer"
-    assert run(corpus, "--output", output, *words) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert message in captured.err.replace("-", "_") or message in captured.err
-    assert len(captured.err.strip().splitlines()) == 1
-    assert not output.exists()
-
-
 def test_no_input_and_no_text_are_errors(tmp_path, capsys):
     assert run(tmp_path / "nothing.txt", "--output", tmp_path / "tokenizer") == 2
     assert "nothing.txt" in capsys.readouterr().err

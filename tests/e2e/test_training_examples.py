@@ -70,20 +70,6 @@ def test_without_next_sentence_there_are_words_alone(shards, capsys):
     assert "  unchanged         0    0.0 %" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--examples", "1", "--objective", "causal"], "the objective causal chooses no words"),
-        (["--mask-rate", "0.3"], "mask_rate is of examples; give --examples as well"),
-        (["--seed", "3"], "seed is of examples; give --examples as well"),
-        (["--examples", "0"], "--examples"),
-    ],
-)
-def test_what_does_not_fit_is_told(shards, capsys, words, message):
-    assert main(["inspect", str(shards), *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_folder_without_shards_is_told(tmp_path, capsys):
     assert main(["inspect", str(tmp_path), "--examples", "1"]) == 2
     assert "name a folder that `bertkit prepare` wrote" in capsys.readouterr().err

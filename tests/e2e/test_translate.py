@@ -140,20 +140,7 @@ def test_standard_input_may_be_closed(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rest", "message"),
-    [
-        ("a --file x.txt", "give texts or --file, not both"),
-        ("a -", "- alone is standard input"),
-        ("a --overwrite", "--overwrite needs --output"),
-        ("a --references r --output o", "remove --output"),
-        ("a --references r --num-answers 2", "remove --num-answers"),
-        ("a --reference-column de", "--reference-column needs --references"),
-        ("--file no.txt", "no.txt doesn't exist"),
-        ("a --beams 0", "beams"),
-        ("a --num-answers 9", "num_answers"),
-        ("a --seed 7", "it needs sample"),
-        ("a --bems 3", "bems"),
-    ],
+    ("rest", "message"), [("a --num-answers 9", "num_answers"), ("a --seed 7", "it needs sample")]
 )
 def test_a_wrong_call_says_what_to_do(workshop, capsys, rest, message):
     assert main(["translate", f"{workshop}/model", *rest.split()]) == 2

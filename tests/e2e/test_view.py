@@ -123,34 +123,6 @@ def test_text_of_the_command_line_is_mended(model, capsys):
     out.encode()  # what isn't Unicode can't be, and no pipe would take it
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([""], "the text is empty; give at least one word"),
-        ([TEXT, " "], "the second text is empty"),
-        (["cat " * 30], "the text has 32 tokens, and the model takes 24"),
-        ([TEXT, "--head", 1], "head 1 needs a layer"),
-        ([TEXT, "--layer", 9], "there is no head 9.1: this model has layers 1 to 2"),
-        ([TEXT, "--layer", 0], "layer: Input should be greater than or equal to 1"),
-        ([TEXT, "--without", "5.3"], "there is no head 5.3"),
-        ([TEXT, "--token", "bird"], "there is no token 'bird'; the tokens are [CLS] the cat"),
-        ([TEXT, "--views", "brain"], "there is no view 'brain'"),
-        ([TEXT, "--output", "page.svg"], "--output page.svg must end with .html"),
-        ([TEXT, "--output", "folder.html"], "folder.html is a folder; name a file"),
-        ([TEXT, "--svg", "dog.png"], "--svg dog.png must end with .svg"),
-        (["cat", "--svg", "cat.svg"], "choose it with --layer and --head"),
-        ([TEXT, "--layers", 1], "--layers"),
-    ],
-)
-def test_what_cannot_be_done_is_told_in_a_line(model, capsys, words, message):
-    Path("folder.html").mkdir()
-    out, err = run(capsys, model, *words, code=2)
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1
-    assert list_files() == ["folder.html"]
-
-
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory):
     """An encoder-decoder of two layers that read, and three that write."""
@@ -203,26 +175,6 @@ def test_a_left_to_right_model_is_seen(tmp_path, capsys):
     assert err.startswith("page.html: 8 tokens, 2 layers of 2 heads, ")
     assert all(head["weights"][4:] == [0.0] * 4 for head in json.loads(out)["heads"])
     assert "Next words" in Path("page.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([""], "the text is empty"),
-        ([TEXT, " "], "the second text is empty"),
-        (["cat " * 30], "the text has 32 tokens, and the model takes 24"),
-        ([TEXT, "cat " * 30], "the second text has 31 tokens, and the model takes 24"),
-        ([TEXT, "--without", "1.1"], "without is for BERTs, and de-en is an encoder-decoder"),
-        ([TEXT, "--read-mask"], "read_mask is for BERTs"),
-        ([TEXT, "--attention", "both"], "attention"),
-        ([TEXT, "--views", "words"], "de-en doesn't support the view words"),
-    ],
-)
-def test_what_an_encoder_decoder_has_not_is_told_in_a_line(writer, capsys, words, message):
-    out, err = run(capsys, writer, *words, code=2)
-    assert out == ""
-    assert message in err
-    assert list_files() == []
 
 
 def test_an_untrained_model_shows_its_neighbor_heads(capsys):

@@ -1,0 +1,193 @@
+"""What can't be meant: each command says so in a line, exits with 2 and writes nothing."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.e2e.small import without_precision
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
+from tests.unit.recipes.finetune.small import save_model, write_tables
+
+from bertkit.cli.main import main
+
+TEXT = "the cat saw a dog ."
+LONG = "the cat " * 20
+FINETUNE = (
+    "finetune classify --model encoder --train train.csv --dev dev.csv --output out --max-length 12"
+    " --epochs 4 --batch-size 8 --learning-rate 1e-2 --dropout 0 --device cpu"
+)
+NANO = "--data shards --model nano.json --max-length 32"
+PRETRAIN = "pretrain --output run --steps 12 --batch-size 16 --eval-sequences 32 --objective bert"
+# Behind each beginning of a command line: its end, and what the error says.
+REFUSED = {
+    "attention": [
+        ("model 'a text' --x 1", "x is for typed matrices, not for a text; leave one out"),
+        ("--layer 2", "layer is of a model on a text; give a text as well"),
+        ("--token dog", "there is no token 'dog'; the tokens are cat mat it"),
+    ],
+    "embed model --engine torch": [
+        ("no.txt --output v.npy", "no.txt doesn't exist"),
+        ("texts.txt --output v.txt", "v.txt must end with .npy or .parquet or .jsonl"),
+        ("texts.txt --output v.npy --pooling best", "'best'"),
+        ("texts.txt --output v.npy --format parquet", "texts.txt is damaged or cut"),
+        ("texts.txt --output v.npy --prompt-name query", "has no prompt 'query'"),
+        ("nothing/", "nothing/ doesn't exist, and matches no file"),
+    ],
+    "features model texts.txt --engine torch": [
+        ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
+        ("--layers x", "layers.0: Input should be a valid integer"),
+        ("--layout google", "layout google needs combine none, and combine is concat"),
+        ("--max-length 99", "max_length is 99, and this model takes at most 24"),
+        ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
+        ("--empty-layers", "--empty-layers"),
+    ],
+    "nearest model": [
+        ("", "there is no word; give at least one"),
+        ("zebra", "the word 'zebra' isn't covered by the vocabulary"),
+        ("cat --layer 3", "there is no layer 3"),
+    ],
+    "analogy model": [
+        ("", "there is no word; give at least one to add"),
+        ("cat --minus cat", "cat - cat has length 0 at layer 0"),
+    ],
+    "evaluate model": [
+        ("", "give one of: labeled data, --minimal-pairs, --held-out"),
+        ("a.csv --held-out b", "give one of"),
+        ("--held-out b --output c", "are for labeled data"),
+        ("--held-out b --engine torch", "no engine, no precision"),
+    ],
+    FINETUNE: [
+        ("--label-column sentiment", "no column sentiment"),
+        ("--freeze head", "expected none, embeddings, encoder, or a number of layers"),
+        ("--features linear --freeze 1", "leave out freeze and layer_decay"),
+        ("--feature-layers last_four", "is for --features linear or bilstm"),
+        ("--freeze 7", "the encoder has 2 layers"),
+    ],
+    "generate causal": [
+        ("the --beams 0", "beams: Input should be greater than or equal to 1"),
+        ("the --beams 2 --sample", "sample and beams are two ways to search"),
+        ("the --top-p 0.5", "they need sample"),
+        ("the --seed 7", "it needs sample"),
+        ("the --num-answers 2", "num_answers (2) must be at most beams (1)"),
+        ("the --stream --json", "--stream is for one text and one answer"),
+        ("the a --stream", "--stream is for one text and one answer"),
+        (f"'{LONG}'", "text 1 ('the cat the cat"),
+        (f"'{LONG}' --stream", "text 1 ('the cat the cat"),
+        ("--file nowhere.txt", "nowhere.txt"),
+        ("the --strem", "--strem"),
+    ],
+    "inspect shards": [
+        ("--examples 1 --objective causal", "the objective causal chooses no words"),
+        ("--mask-rate 0.3", "mask_rate is of examples; give --examples as well"),
+        ("--seed 3", "seed is of examples; give --examples as well"),
+        ("--examples 0", "--examples"),
+    ],
+    PRETRAIN: [
+        ("--data shards --model enormous", "unknown preset 'enormous'"),
+        ("--data shards --model nano.json --max-length 128", "max_length (128) is more than"),
+        (
+            "--data shards --model nano.json --max-length 32 --mask-token-share 0.95",
+            "add up to more than 1",
+        ),
+        (f"{NANO} --learning-rate -1", "learning_rate"),
+        (f"{NANO} --minutes 3", "one budget"),
+        (f"{NANO} --strange 3", "--strange"),
+        ("--data nowhere --model nano.json --max-length 32", "nowhere"),
+        (f"{NANO} --device cuda:77", "cuda:77"),
+    ],
+    "summarize model": [
+        ("none.txt", "doesn't exist"),
+        ("texts.txt --sentence 3", "there is no option --sentence"),
+        ("texts.txt --beams 4", "extracts sentences, so it takes no beams"),
+        ("texts.txt --sentences 0", "sentences"),
+        ("texts.txt --sentences 1001", "sentences"),
+        ("texts.txt --diversity 2", "diversity"),
+    ],
+    "train-tokenizer texts.txt --output tokenizer": [
+        ("--vocab-size 9", "can't hold 5 special tokens"),
+        ("--vocab-size 5", "vocab_size"),
+        ("--vocab-size 2000001", "vocab_size"),
+        ("--min-frequency 0", "min_frequency"),
+        ("--no-such-flag", "no-such-flag"),
+    ],
+    "translate de-en": [
+        ("a --file x.txt", "give texts or --file, not both"),
+        ("a -", "- alone is standard input"),
+        ("a --overwrite", "--overwrite needs --output"),
+        ("a --references r --output o", "remove --output"),
+        ("a --references r --num-answers 2", "remove --num-answers"),
+        ("a --reference-column de", "--reference-column needs --references"),
+        ("--file no.txt", "no.txt doesn't exist"),
+        ("a --beams 0", "beams"),
+        ("a --bems 3", "bems"),
+    ],
+    "view model": [
+        ("''", "the text is empty; give at least one word"),
+        (f"'{TEXT}' ' '", "the second text is empty"),
+        (f"'{LONG}'", "the text has 42 tokens, and the model takes 24"),
+        (f"'{TEXT}' --head 1", "head 1 needs a layer"),
+        (f"'{TEXT}' --layer 9", "there is no head 9.1: this model has layers 1 to 2"),
+        (f"'{TEXT}' --layer 0", "layer: Input should be greater than or equal to 1"),
+        (f"'{TEXT}' --without 5.3", "there is no head 5.3"),
+        (f"'{TEXT}' --token bird", "there is no token 'bird'; the tokens are [CLS] the cat"),
+        (f"'{TEXT}' --views brain", "there is no view 'brain'"),
+        (f"'{TEXT}' --output page.svg", "--output page.svg must end with .html"),
+        (f"'{TEXT}' --output folder.html", "folder.html is a folder; name a file"),
+        (f"'{TEXT}' --svg dog.png", "--svg dog.png must end with .svg"),
+        ("cat --svg cat.svg", "choose it with --layer and --head"),
+        (f"'{TEXT}' --layers 1", "--layers"),
+    ],
+    "view de-en": [
+        ("''", "the text is empty"),
+        (f"'{TEXT}' ' '", "the second text is empty"),
+        (f"'{LONG}'", "the text has 42 tokens, and the model takes 24"),
+        (f"'{TEXT}' '{LONG}'", "the second text has 41 tokens, and the model takes 24"),
+        (f"'{TEXT}' --without 1.1", "without is for BERTs, and de-en is an encoder-decoder"),
+        (f"'{TEXT}' --read-mask", "read_mask is for BERTs"),
+        (f"'{TEXT}' --attention both", "attention"),
+        (f"'{TEXT}' --views words", "de-en doesn't support the view words"),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, workshop):
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("refusals")
+    save_small(folder / "model")
+    save_causal(folder / "causal")
+    save_encoder_decoder(folder / "de-en")
+    save_model(folder / "encoder")
+    write_tables(folder)
+    (folder / "texts.txt").write_text("the cat saw a dog.\nThe dog lost the hat!\n")
+    (folder / "folder.html").mkdir()
+    for name in ("shards", "nano.json"):
+        (folder / name).symlink_to(workshop / name)
+    return folder
+
+
+def list_all(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*") if path.name != ".lock")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(f"{first} {rest}", message, id=f"{first.split()[0]} {message}")
+        for first, rows in REFUSED.items()
+        for rest, message in rows
+    ],
+)
+def test_what_can_not_be_meant_is_told_in_a_line(folder, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(folder)
+    before = list_all(folder)
+    assert main(shlex.split(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    *told, error = without_precision(captured.err).splitlines()
+    assert error.startswith("bertkit: ")
+    assert message in error
+    assert not told or words.startswith("finetune")  # which has described its data
+    assert list_all(folder) == before

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,11 +19,12 @@ from typing import Any, BinaryIO
 from bertkit.base.errors import BertkitError, DamagedFileError
 from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import (
-    BUFFER_BYTES,
     DecodingCounts,
     classify,
     is_binary,
+    read_plain,
     refuse_encoding,
+    stream_pieces,
 )
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
@@ -120,8 +122,14 @@ class SourceDecoder(RowDecoder):
         except OSError as error:
             self.refuse_rest(*classify(error))
             return None
-        counted = _CountedStream(packed, self.advance, is_own=path is not None)
-        return io.BufferedReader(counted, BUFFER_BYTES)
+        return stream_pieces(self._count_bytes(packed, is_own=path is not None))
+
+    def _count_bytes(self, packed: BinaryIO | io.FileIO, *, is_own: bool) -> Iterator[bytes]:
+        with packed if is_own else nullcontext():
+            for content in read_plain(packed):
+                if self.advance is not None:
+                    self.advance(len(content))
+                yield content
 
     def cut_line(self, piece: bytes, stream: BinaryIO) -> bytes:
         """Skip a line that is too long as if it were blank."""
@@ -146,30 +154,6 @@ class SourceDecoder(RowDecoder):
         if self.encoding is None and not is_binary(start):
             refuse_encoding(self.name)
         self.refuse_rest("not-text", "much of it is NUL or no UTF-8; convert it")
-
-
-class _CountedStream(io.RawIOBase):
-    """A stream that tells how many bytes are read."""
-
-    def __init__(
-        self, stream: BinaryIO | io.FileIO, advance: Advance | None, *, is_own: bool
-    ) -> None:
-        self._stream, self._advance, self._is_own = stream, advance, is_own
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        content = self._stream.read(len(buffer)) or b""
-        buffer[: len(content)] = content
-        if self._advance is not None:
-            self._advance(len(content))
-        return len(content)
-
-    def close(self) -> None:
-        if self._is_own:
-            self._stream.close()
-        super().close()
 
 
 def read_text_lines(stream: BinaryIO, decoder: SourceDecoder) -> Iterator[str]:

@@ -9,7 +9,7 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, NoReturn
 
@@ -34,20 +34,34 @@ def unpack(
     read any further, `count_fault` is called once with the outcome (a key of `OUTCOMES`) and the
     cause, and the stream ends.
     """
-    pieces = COMPRESSIONS.get(suffix, _read_plain)
-    return io.BufferedReader(_Pieces(pieces(packed), count_fault), BUFFER_BYTES)
+    pieces = COMPRESSIONS.get(suffix, read_plain)
+    return stream_pieces(pieces(packed), count_fault)
+
+
+def stream_pieces(
+    pieces: Iterator[bytes], count_fault: Callable[[str, str], None] | None = None
+) -> io.BufferedReader:
+    """Return the bytes of an iterator as a stream; errors as in `unpack`, or raised."""
+    return io.BufferedReader(_Pieces(pieces, count_fault), BUFFER_BYTES)
 
 
 class _Pieces(io.RawIOBase):
     """A file object over an iterator of bytes."""
 
-    def __init__(self, pieces: Iterator[bytes], count_fault: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, pieces: Iterator[bytes], count_fault: Callable[[str, str], None] | None
+    ) -> None:
         self._pieces = pieces
         self._count_fault = count_fault
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        if isinstance(self._pieces, Generator):  # which may hold a file
+            self._pieces.close()
+        super().close()
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         while not self._rest:
@@ -67,6 +81,8 @@ class _Pieces(io.RawIOBase):
         except BertkitError:  # of a remote file, which isn't damaged
             raise
         except FAILURES as error:
+            if self._count_fault is None:
+                raise
             self._count_fault(*classify(error))
         return None
 
@@ -80,7 +96,8 @@ def classify(error: Exception) -> tuple[str, str]:
     return "damaged", str(error)
 
 
-def _read_plain(packed: BinaryIO) -> Iterator[bytes]:
+def read_plain(packed: BinaryIO | io.FileIO) -> Iterator[bytes]:
+    """Yield the content of an uncompressed file."""
     while data := packed.read(BUFFER_BYTES):
         yield data
 
@@ -225,39 +242,26 @@ def open_text(
     if encoding is None and stream.peek(2).startswith(UTF16_MARKS):
         chosen = "utf-16"
     if chosen != UTF8:
-        stream = io.BufferedReader(_Recoded(stream, chosen, refuse), BUFFER_BYTES)
+        stream = stream_pieces(_recode(stream, chosen, refuse))
     if stream.peek(3).startswith(codecs.BOM_UTF8):
         stream.read(len(codecs.BOM_UTF8))
     return stream
 
 
-class _Recoded(io.RawIOBase):
-    """A stream in another encoding, as UTF-8."""
-
-    def __init__(
-        self, stream: io.BufferedReader, encoding: str, refuse: Callable[[str], object]
-    ) -> None:
-        self._stream, self._encoding, self._refuse = stream, encoding, refuse
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._rest = memoryview(b"")
-        self._has_ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        while not self._rest and not self._has_ended:
-            content = self._stream.read(BUFFER_BYTES)
-            self._has_ended = not content
-            try:
-                text = self._decoder.decode(content, final=self._has_ended)
-            except UnicodeError as error:
-                self._has_ended, text = True, ""
-                self._refuse(f"isn't in {self._encoding} ({error})")
-            self._rest = memoryview(text.encode(errors="replace"))
-        count = min(len(buffer), len(self._rest))
-        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
+def _recode(
+    stream: io.BufferedReader, encoding: str, refuse: Callable[[str], object]
+) -> Iterator[bytes]:
+    """Yield the content of a stream in another encoding as UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    content = b" "
+    while content:
+        content = stream.read(BUFFER_BYTES)
+        try:
+            text = decoder.decode(content, final=not content)
+        except UnicodeError as error:
+            refuse(f"isn't in {encoding} ({error})")
+            return
+        yield text.encode(errors="replace")
 
 
 def is_foreign(sample: bytes) -> bool:

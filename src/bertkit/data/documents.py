@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -122,14 +121,13 @@ class SourceDecoder(RowDecoder):
         except OSError as error:
             self.refuse_rest(*classify(error))
             return None
-        return stream_pieces(self._count_bytes(packed, is_own=path is not None))
+        return stream_pieces(self._count_bytes(packed), file=packed if path else None)
 
-    def _count_bytes(self, packed: BinaryIO | io.FileIO, *, is_own: bool) -> Iterator[bytes]:
-        with packed if is_own else nullcontext():
-            for content in read_plain(packed):
-                if self.advance is not None:
-                    self.advance(len(content))
-                yield content
+    def _count_bytes(self, packed: BinaryIO | io.FileIO) -> Iterator[bytes]:
+        for content in read_plain(packed):
+            if self.advance is not None:
+                self.advance(len(content))
+            yield content
 
     def cut_line(self, piece: bytes, stream: BinaryIO) -> bytes:
         """Skip a line that is too long as if it were blank."""

@@ -9,7 +9,7 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, NoReturn
 
@@ -39,19 +39,27 @@ def unpack(
 
 
 def stream_pieces(
-    pieces: Iterator[bytes], count_fault: Callable[[str, str], None] | None = None
+    pieces: Iterator[bytes],
+    count_fault: Callable[[str, str], None] | None = None,
+    file: io.FileIO | BinaryIO | None = None,
 ) -> io.BufferedReader:
-    """Return the bytes of an iterator as a stream; errors as in `unpack`, or raised."""
-    return io.BufferedReader(_Pieces(pieces, count_fault), BUFFER_BYTES)
+    """Return the bytes of an iterator as a stream, which closes their file.
+
+    Errors are those of `unpack`; without `count_fault` they are raised.
+    """
+    return io.BufferedReader(_Pieces(pieces, count_fault, file), BUFFER_BYTES)
 
 
 class _Pieces(io.RawIOBase):
     """A file object over an iterator of bytes."""
 
     def __init__(
-        self, pieces: Iterator[bytes], count_fault: Callable[[str, str], None] | None
+        self,
+        pieces: Iterator[bytes],
+        count_fault: Callable[[str, str], None] | None,
+        file: io.FileIO | BinaryIO | None,
     ) -> None:
-        self._pieces = pieces
+        self._pieces, self._file = pieces, file
         self._count_fault = count_fault
         self._rest = memoryview(b"")
 
@@ -59,8 +67,8 @@ class _Pieces(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if isinstance(self._pieces, Generator):  # which may hold a file
-            self._pieces.close()
+        if self._file is not None:
+            self._file.close()
         super().close()
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]

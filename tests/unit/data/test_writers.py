@@ -1,9 +1,8 @@
-"""Predictions keep their rows: columns of the file, then the answer, in every format."""
+"""Rows in every format: what is quoted, which types stay, and what can't be written."""
 
 import csv
 import io
 import json
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,70 +10,17 @@ import pytest
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.data.writers import WRITERS, check_output
-from bertkit.jobs.predict import AnsweredRow, Answers
-from bertkit.jobs.settings import PredictSettings
-from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.classify.scoring import Classification, LabelForm
-from bertkit.tasks.classify.task import Classify
 
 ROWS = [
     {"id": 7, "text": 'a "film", long', "stars": 4.5, "tags": ["x"], "is_new": True},
     {"id": 8, "text": None, "stars": 3, "tags": None, "is_new": False},
 ]
-FILM = Classification("good", 0.75, {"bad": 0.25, "good": 0.75}, ("good",))
 
 
 def write(path, rows):
     with durable_file(path) as file:
         WRITERS[path.suffix](file, iter(rows))
     return path
-
-
-def answers(**settings) -> Answers:
-    task = Classify(ClassifySettings(), ("bad", "good"))
-    return Answers(SimpleNamespace(task=task), [], settings=PredictSettings(**settings))
-
-
-def row(**values) -> AnsweredRow:
-    return AnsweredRow(3, values, None, FILM)
-
-
-def test_a_row_has_its_columns_then_the_answer():
-    assert answers().describe_row(row(id="a", text="t")) == {
-        "id": "a",
-        "text": "t",
-        "label": "good",
-        "probability": 0.75,
-        "probability_bad": 0.25,
-        "probability_good": 0.75,
-    }
-
-
-def test_a_column_of_the_same_name_stays():
-    found = answers().describe_row(row(text="t", label="bad"))
-    assert (found["label"], found["predicted_label"]) == ("bad", "good")
-    assert "predicted_probability_good" in found
-
-
-def test_columns_can_be_chosen():
-    found = answers(keep_columns=("doc.id", "none")).describe_row(row(doc={"id": 5}, text="t"))
-    assert list(found)[:3] == ["doc.id", "none", "label"]
-    assert (found["doc.id"], found["none"]) == (5, None)
-
-
-def test_json_has_the_id_of_the_row():
-    assert answers().describe_json(row(id="a"))["id"] == 3
-    assert answers(id_column="id").describe_json(row(id="a"))["id"] == "a"
-
-
-def test_several_labels_are_joined():
-    form = LabelForm(separator=",")
-    both = Classification("good", 0.75, {"bad": 0.6, "good": 0.75}, ("bad", "good"), form)
-    assert both.to_row() == {
-        "labels": "bad,good",
-        "probability_bad": 0.6,
-        "probability_good": 0.75,
-    }
 
 
 def test_csv_quotes_and_has_json_for_what_is_nested(tmp_path):

@@ -1,0 +1,58 @@
+"""Predictions keep their rows: columns of the file, then the answer."""
+
+from types import SimpleNamespace
+
+from bertkit.jobs.predict import AnsweredRow, Answers
+from bertkit.jobs.settings import PredictSettings
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.scoring import Classification, LabelForm
+from bertkit.tasks.classify.task import Classify
+
+FILM = Classification("good", 0.75, {"bad": 0.25, "good": 0.75}, ("good",))
+
+
+def answers(**settings) -> Answers:
+    task = Classify(ClassifySettings(), ("bad", "good"))
+    return Answers(SimpleNamespace(task=task), [], settings=PredictSettings(**settings))
+
+
+def row(**values) -> AnsweredRow:
+    return AnsweredRow(3, values, None, FILM)
+
+
+def test_a_row_has_its_columns_then_the_answer():
+    assert answers().describe_row(row(id="a", text="t")) == {
+        "id": "a",
+        "text": "t",
+        "label": "good",
+        "probability": 0.75,
+        "probability_bad": 0.25,
+        "probability_good": 0.75,
+    }
+
+
+def test_a_column_of_the_same_name_stays():
+    found = answers().describe_row(row(text="t", label="bad"))
+    assert (found["label"], found["predicted_label"]) == ("bad", "good")
+    assert "predicted_probability_good" in found
+
+
+def test_columns_can_be_chosen():
+    found = answers(keep_columns=("doc.id", "none")).describe_row(row(doc={"id": 5}, text="t"))
+    assert list(found)[:3] == ["doc.id", "none", "label"]
+    assert (found["doc.id"], found["none"]) == (5, None)
+
+
+def test_json_has_the_id_of_the_row():
+    assert answers().describe_json(row(id="a"))["id"] == 3
+    assert answers(id_column="id").describe_json(row(id="a"))["id"] == "a"
+
+
+def test_several_labels_are_joined():
+    form = LabelForm(separator=",")
+    both = Classification("good", 0.75, {"bad": 0.6, "good": 0.75}, ("bad", "good"), form)
+    assert both.to_row() == {
+        "labels": "bad,good",
+        "probability_bad": 0.6,
+        "probability_good": 0.75,
+    }

@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -32,7 +31,7 @@ from bertkit.checkpoints.run_folder import (
     checkpoint_path,
     list_checkpoints,
 )
-from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.ranks import current_ranks, joined_ranks
 from bertkit.training.run import (
@@ -91,30 +90,7 @@ class SavedMetrics(FinishedRecord):
     metrics: dict[str, MaybeNumber]
 
 
-SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
 Result = TypeVar("Result")
-AnyContext = TypeVar("AnyContext")  # a dataclass with a model and a machine
-
-
-def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> SavedRecord | None:
-    """Return what a finished run saved; None if something is left to do.
-
-    In `wanted` the sizes of the model may be unknown. A `ResumeError` says that the run has other
-    settings or data.
-    """
-    record = run.read_record()
-    if record is None:
-        return None
-    check_resume(record, wanted.model_copy(update={"model": record.model}))
-    output = run.folder.parent
-    if not (output / METRICS_FILE).exists():
-        return None
-    saved = kind.read(output)
-    saved.check_files(output)
-    if current_ranks().is_first and not wanted.settings.get("keep_checkpoints"):
-        drop_left_checkpoints(run)
-    announce(f"{output} is already finished; nothing is trained")
-    return saved
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
@@ -220,82 +196,6 @@ def refuse_other_content(folder: Path, run: Run) -> None:
         )
 
 
-def complete_record(
-    record: RunRecord, config: dict[str, Any], machine: Machine, source: dict[str, Any]
-) -> RunRecord:
-    """Return a run's record with what is known once the model is loaded."""
-    return record.model_copy(
-        update={
-            "model": {name: value for name, value in config.items() if name not in WRITTEN_KEYS},
-            "versions": describe_versions(machine.device, machine.precision),
-            "source": source,
-        }
-    )
-
-
-def start_or_resume(run: Run, wanted: RunRecord) -> tuple[RunRecord, RunState]:
-    """Return the record and the state to train from.
-
-    The record has `num_steps` of the run that is resumed and 0 for a new one, the state is that of
-    the newest checkpoint or step 0. A `ResumeError` says that the run has other settings, data or
-    weights.
-    """
-    record, state = run.read_record(), run.newest_state()
-    if record is not None:
-        check_resume(record, wanted)
-        wanted = keep_versions(record, wanted)
-    if state.step:
-        precision = wanted.precision if record is None else record.precision
-        announce(f"resuming after step {state.step:,} of {run.folder}, in {precision} as before")
-    return wanted, state
-
-
-def train_context_to_end(
-    run: Run,
-    job: Job[AnyBatch],
-    settings: OptimizationSettings,
-    record: RunRecord,
-    state: RunState,
-    machine: Machine,
-) -> RunState:
-    """Train the remaining steps; the run's record is already written."""
-    logger.info("training on %s in %s", machine.device, machine.precision)
-    # Here too, because an earlier process may have been killed before it rotated.
-    run.rotate(settings.keep, state.best_step, *job.needed_steps(state.step))
-    if state.is_done(record.num_steps):
-        return state
-    return fit(job, settings, run=run, state=state, num_steps=record.num_steps, machine=machine)
-
-
-def finish_run(finish: Callable[[], Result], load: Callable[[], Result]) -> Result:
-    """Return what `finish` makes of a trained run; other ranks wait and load it from the folder."""
-    ranks = current_ranks()
-    if ranks.is_first:
-        result = finish()
-        ranks.wait()
-        return result
-    ranks.wait()
-    return load()
-
-
-def do_in_first_rank(work: Callable[[], None]) -> None:
-    """Change the weights before the first step; other ranks wait, and get them with that step."""
-    current_ranks().from_first(work)
-
-
-def load_context(run: Run, step: int, context: AnyContext) -> AnyContext:
-    """Return a recipe's context with a checkpoint's weights; frozen parameters stay frozen."""
-    path = checkpoint_path(run.folder, step)
-    if not path.exists():
-        raise ResumeError(f"{path} is missing; remove {run.folder} to start again")
-    old: Any = context
-    model = type(old.model).from_pretrained(path)
-    for before, now in zip(old.model.parameters(), model.parameters(), strict=True):
-        now.requires_grad_(before.requires_grad)
-    found: AnyContext = replace(old, model=model.to(old.machine.device))
-    return found
-
-
 AnyJob = TypeVar("AnyJob", bound=Job[Any])
 
 
@@ -389,17 +289,13 @@ class ModelRecipe(Recipe[AnyJob, Result]):
         sizes = {name: value for name, value in config.items() if name not in WRITTEN_KEYS}
         return record.model_copy(update={"model": sizes, "source": job.source})
 
-    def choose_weights(self, job: AnyJob, run: Run, state: RunState) -> AnyJob:
-        """Return the job with the weights that become the model: those of the best step."""
-        return load_checkpoint(job, run, state.model_step)
-
     @abstractmethod
     def write_model(self, job: AnyJob, run: Run, state: RunState) -> Result:
-        """Evaluate a job with its final weights and write the folder, `metrics.json` last."""
+        """Choose the weights, evaluate them and write the folder, `metrics.json` last."""
 
     def finish(self, job: AnyJob, run: Run, state: RunState) -> Result:
         """Write the model's folder; then remove the checkpoints, unless they are kept."""
-        result = self.write_model(self.choose_weights(job, run, state), run, state)
+        result = self.write_model(job, run, state)
         if not self.settings.keep_checkpoints:
             drop_checkpoints(run)
         return result

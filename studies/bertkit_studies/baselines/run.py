@@ -1,6 +1,6 @@
 """Train a recurrent net or resume a run, with bertkit's common loop, record and checkpoints."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.training import lifecycle
 from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Scores, Watched
-from bertkit.training.lifecycle import open_run, start_or_resume, train_context_to_end
+from bertkit.training.lifecycle import Recipe
 from bertkit.training.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
+from bertkit.training.run import Run, RunRecord, RunState
 from bertkit.training.step import evaluate_batches
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.settings import NetSettings
@@ -44,68 +45,17 @@ class RecurrentResult:
     metrics: dict[str, float]
 
 
-def train(
-    make_plan: Callable[[], BaselinePlan],
-    output: Path,
-    settings: NetSettings,
-    inputs: Iterable[Path] = (),
-) -> RecurrentResult:
-    """Train, or resume the run in `output`; for a finished run, only return its result.
-
-    Args:
-        make_plan: opens the data and returns the plan; a signal may interrupt it.
-        output: the run's folder.
-        settings: model and training settings; the budget can't change on resume.
-        inputs: files and folders that are read, which `output` must not mix with.
-    """
-    run = Run(output)
-    with open_run(run, inputs=inputs):
-        return _train(run, make_plan(), settings)
-
-
-def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResult:
-    """Start or resume a run whose lock this process holds."""
-    machine = Machine.choose(keep_precision(settings, run))
-    record, state = start_or_resume(run, describe_run(plan, settings, machine))
-    if state.step:
-        net = plan.load(checkpoint_path(run.folder, state.step))
-    else:
-        torch.manual_seed(settings.seed)
-        net = plan.begin()
-    job = BaselineJob(plan, net.to(machine.device), machine)
-    num_steps = record.num_steps or count_steps(job, settings, machine)
-    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
-    state = train_context_to_end(run, job, settings, record, state, machine)
-    best_step = state.step if state.best_step is None else state.best_step
-    return RecurrentResult(
-        checkpoint=checkpoint_path(run.folder, best_step),
-        best_step=best_step,
-        num_steps=num_steps,
-        num_tokens=state.tokens,
-        elapsed_seconds=state.elapsed_seconds,
-        metrics=read_evaluation(run.log_path, best_step),
-    )
-
-
-def describe_run(plan: BaselinePlan, settings: NetSettings, machine: Machine) -> RunRecord:
-    """Return the run's record, without its number of steps."""
-    return RunRecord(
-        settings=settings.dump_with_fixed_budget(),
-        data_fingerprint=plan.data_fingerprint,
-        model=plan.config.model_dump(mode="json"),
-        num_steps=0,
-        versions=describe_versions(machine.device, machine.precision),
-        source=dict(plan.source),
-    )
-
-
 class BaselineJob(Job[Any]):
     """The job of a plan's net for the training loop."""
 
     watched = Watched("loss", is_higher_better=False)
 
-    def __init__(self, plan: BaselinePlan, net: SavedNet, machine: Machine) -> None:
-        self.plan, self.model, self.machine = plan, net, machine
+    settings: NetSettings
+
+    def __init__(
+        self, plan: BaselinePlan, net: SavedNet, machine: Machine, settings: NetSettings
+    ) -> None:
+        self.plan, self.model, self.machine, self.settings = plan, net, machine, settings
         self.num_micro_batches = plan.num_micro_batches
         self.progress_metrics = plan.progress_metrics
 
@@ -143,3 +93,66 @@ class BaselineJob(Job[Any]):
         """Write config and tokenizer."""
         config = write_json(folder / CONFIG_FILE, self.model.config.model_dump(mode="json"))
         return {CONFIG_FILE: config, **self.save_rest(folder)}
+
+
+class Baseline(Recipe[BaselineJob, RecurrentResult]):
+    """Training of a plan's net."""
+
+    settings: NetSettings
+    baseline: BaselinePlan
+
+    def __init__(
+        self, make_plan: Callable[[], BaselinePlan], settings: NetSettings, inputs: Sequence[Path]
+    ) -> None:
+        self.make_plan, self.settings, self.inputs = make_plan, settings, inputs
+
+    def describe(self, run: Run) -> RunRecord:
+        """Open the data; return settings, data and sizes."""
+        self.baseline = self.make_plan()
+        return RunRecord(
+            settings=self.settings.dump_with_fixed_budget(),
+            data_fingerprint=self.baseline.data_fingerprint,
+            model=self.baseline.config.model_dump(mode="json"),
+            num_steps=0,
+            versions={},
+            source=dict(self.baseline.source),
+        )
+
+    def open(self, checkpoint: Path | None, machine: Machine) -> BaselineJob:
+        """Build the net."""
+        if checkpoint is None:
+            torch.manual_seed(self.settings.seed)
+        net = self.baseline.begin() if checkpoint is None else self.baseline.load(checkpoint)
+        return BaselineJob(self.baseline, net.to(machine.device), machine, self.settings)
+
+    def decide_steps(self, job: BaselineJob, before: RunRecord | None, record: RunRecord) -> int:
+        """Return the number of steps of the budget."""
+        return record.num_steps or count_steps(job, job.settings, job.machine)
+
+    def finish(self, job: BaselineJob, run: Run, state: RunState) -> RecurrentResult:
+        """Return the best checkpoint and its evaluation."""
+        return RecurrentResult(
+            checkpoint=checkpoint_path(run.folder, state.model_step),
+            best_step=state.model_step,
+            num_steps=state.step,
+            num_tokens=state.tokens,
+            elapsed_seconds=state.elapsed_seconds,
+            metrics=read_evaluation(run.log_path, state.model_step),
+        )
+
+
+def train(
+    make_plan: Callable[[], BaselinePlan],
+    output: Path,
+    settings: NetSettings,
+    inputs: Sequence[Path] = (),
+) -> RecurrentResult:
+    """Train, or resume the run in `output`; for a finished run, only return its result.
+
+    Args:
+        make_plan: opens the data and returns the plan; a signal may interrupt it.
+        output: the run's folder.
+        settings: model and training settings; the budget can't change on resume.
+        inputs: files and folders that are read, which `output` must not mix with.
+    """
+    return lifecycle.train(Baseline(make_plan, settings, inputs), output)

@@ -17,11 +17,12 @@ from bertkit.models.open_model import OpenModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.seq2seq.examples import identify
-from bertkit.recipes.seq2seq.job import Seq2SeqContext, Seq2SeqJob
-from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq
+from bertkit.recipes.seq2seq.job import Seq2SeqJob
+from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
 from bertkit.training.device import mixed_precision
+from bertkit.training.job import Machine
 from bertkit.training.log import read_log
 from bertkit.training.run import Run
 from bertkit_studies.baselines import run as recurrent_run
@@ -101,12 +102,12 @@ def train_recurrent(
         settings: settings of the translator.
         shared: settings of the Transformer: they decide vocabulary, lengths and held-out pairs.
     """
-    context, _ = prepare_context(files, shared)
-    result = train_translator(context.train, context.dev, context.tokenizer, output, settings)
-    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(context.machine.device)
-    with mixed_precision(context.machine.device, context.machine.precision):
-        written = write_translations(net, context)
-    metrics = context.kind.load_measure()(written, context.data.dev.targets)
+    job = open_job(files, shared)
+    result = train_translator(job.train, job.dev, job.tokenizer, output, settings)
+    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(job.machine.device)
+    with mixed_precision(job.machine.device, job.machine.precision):
+        written = write_translations(net, job)
+    metrics = job.kind.load_measure()(written, job.data.dev.targets)
     return Translated(
         bleu=metrics["bleu"],
         chrf=metrics["chrf"],
@@ -116,23 +117,28 @@ def train_recurrent(
     )
 
 
-def write_translations(net: AttentionalTranslator, context: Seq2SeqContext) -> list[str]:
+def open_job(files: PairFiles, settings: TranslateSettings) -> Seq2SeqJob:
+    """Read the pairs, and build the Transformer."""
+    return Seq2SeqTraining(files, settings).open(None, Machine.choose(settings))
+
+
+def write_translations(net: AttentionalTranslator, job: Seq2SeqJob) -> list[str]:
     """Translate the held-out texts."""
-    generator = RecurrentGenerator(net, context.tokenizer, context.saved)
-    return [answer.text for answer in generator.stream(context.data.dev.sources)]
+    generator = RecurrentGenerator(net, job.tokenizer, job.saved)
+    return [answer.text for answer in generator.stream(job.data.dev.sources)]
 
 
 def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
     """Measure a few steps of the Transformer and of the recurrent translator."""
-    context, _ = prepare_context(files, settings)
-    plan = plan_translator(context.train, context.dev, context.tokenizer, recurrent)
-    net = plan.begin().to(context.machine.device)
-    other = recurrent_run.BaselineJob(plan, net, context.machine)
+    job = open_job(files, settings)
+    plan = plan_translator(job.train, job.dev, job.tokenizer, recurrent)
+    net = plan.begin().to(job.machine.device)
+    other = recurrent_run.BaselineJob(plan, net, job.machine, recurrent)
     paces = (
-        measure_pace(Seq2SeqJob(context, settings), settings, context.machine),
-        measure_pace(other, recurrent, context.machine),
+        measure_pace(job, settings, job.machine),
+        measure_pace(other, recurrent, job.machine),
     )
-    return Trial(paces, len(context.dev))
+    return Trial(paces, len(job.dev))
 
 
 def draw_encoder(name: str, folder: Path, seed: int) -> Path:

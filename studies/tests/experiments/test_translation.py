@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
+from tests.unit.training.jobs import vary
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.inference.generation import seq2seq_generator
-from bertkit.recipes.seq2seq.run import PairFiles, prepare_context
+from bertkit.recipes.seq2seq.run import PairFiles
 from bertkit.training.budget import StepPace
 from bertkit_studies.baselines import translators
 from bertkit_studies.experiments import translation
@@ -27,13 +28,13 @@ def build(**changes) -> Translation:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory):
+def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     files = PairFiles(
         write_sides(folder, "train", make_pairs(40, 1)),
         write_sides(folder, "dev", make_pairs(9, 2)),
     )
-    return prepare_context(files, QUICK)[0]
+    return translators.open_job(files, QUICK)
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
@@ -97,9 +98,9 @@ def test_minutes_become_the_tokens_of_the_slower_net(monkeypatch, minutes, token
     }
 
 
-def test_each_text_is_translated_as_it_would_be_alone(context, monkeypatch):
+def test_each_text_is_translated_as_it_would_be_alone(job, monkeypatch):
     torch.manual_seed(0)
-    tokenizer = context.tokenizer
+    tokenizer = job.tokenizer
     config = TranslatorConfig(
         vocab_size=tokenizer.vocab_size,
         embedding_size=8,
@@ -109,23 +110,23 @@ def test_each_text_is_translated_as_it_would_be_alone(context, monkeypatch):
         eos_token_id=tokenizer.sep_id,
     )
     net = AttentionalTranslator(config).eval()
-    together = translators.write_translations(net, context)
+    together = translators.write_translations(net, job)
     monkeypatch.setitem(seq2seq_generator.TOKENS_PER_BATCH, "cpu", 1)
-    assert translators.write_translations(net, context) == together
+    assert translators.write_translations(net, job) == together
     assert len(together) == 9
     assert len(set(together)) > 1
     assert "[" not in "".join(together)  # no special token is ever written
-    short = replace(context, saved=context.saved.model_copy(update={"max_target_length": 3}))
+    short = vary(job, saved=job.saved.model_copy(update={"max_target_length": 3}))
     for text in translators.write_translations(net, short):
         assert len(tokenizer.piece_ids([text])[0]) <= 3
 
 
-def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(context, tmp_path):
+def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(job, tmp_path):
     from bertkit.models.bert.config import BertConfig
     from bertkit.models.bert.heads import BertForMaskedLM
 
     config = BertConfig(
-        vocab_size=context.tokenizer.vocab_size,
+        vocab_size=job.tokenizer.vocab_size,
         hidden_size=8,
         num_hidden_layers=1,
         num_attention_heads=2,
@@ -134,7 +135,7 @@ def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(context, tmp_path):
     )
     model = BertForMaskedLM(config)
     model.save_pretrained(tmp_path / "M")
-    context.tokenizer.save(tmp_path / "M")
+    job.tokenizer.save(tmp_path / "M")
     folders = [
         translators.draw_encoder(str(tmp_path / "M"), tmp_path / f"drawn{number}", seed)
         for number, seed in enumerate((1, 1, 2))
@@ -149,17 +150,17 @@ def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(context, tmp_path):
     assert (folders[0] / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_both_translators_write_in_the_precision_of_the_device(context, monkeypatch, tmp_path):
-    context = replace(context, machine=replace(context.machine, precision="bf16"))
+def test_both_translators_write_in_the_precision_of_the_device(job, monkeypatch, tmp_path):
+    job = vary(job, machine=replace(job.machine, precision="bf16"))
     seen = []
 
-    def write(net, context):
+    def write(net, job):
         seen.append(torch.is_autocast_enabled("cpu"))
-        return ["eins"] * len(context.dev)
+        return ["eins"] * len(job.dev)
 
     net = torch.nn.Linear(1, 1)
     result = SimpleNamespace(checkpoint=tmp_path, metrics={"word_loss": 1.0})
-    monkeypatch.setattr(translators, "prepare_context", lambda *inputs: (context, {}))
+    monkeypatch.setattr(translators, "open_job", lambda *inputs: job)
     monkeypatch.setattr(translators, "train_translator", lambda *inputs: result)
     monkeypatch.setattr(AttentionalTranslator, "from_pretrained", lambda folder: net)
     monkeypatch.setattr(translators, "read_speed", lambda run: 1.0)

@@ -80,6 +80,7 @@ class LineJob(Job[Points]):
     ) -> None:
         torch.manual_seed(0)
         self.model, self.poison = Line(dropout), poison
+        self.settings = settings
         self.batch_size, self.num_micro_batches = settings.batch_size, settings.accumulate
         self.progress_metrics = {"fit_accuracy": "close"}
 

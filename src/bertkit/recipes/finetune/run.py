@@ -41,7 +41,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import ModelRecipe, train
+from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks, refuse_ranks
 from bertkit.training.run import Run, RunRecord, RunState
 
@@ -131,9 +131,10 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         return state
 
     def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> FineTuneResult:
-        """Write model, card and report."""
-        final, output = evaluate_model(job), run.folder.parent
-        write_model(output, run, job, final, describe_result(job, final, state))
+        """Evaluate the best epoch, and write model, card and report."""
+        best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
+        final = evaluate_model(best)
+        write_model(output, run, best, final, describe_result(best, final, state))
         return FineTuneResult(output, state.step, state.model_step, final.evaluation)
 
     def recall(self, output: Path, saved: SavedFineTuning) -> FineTuneResult:

@@ -3,7 +3,7 @@
 import copy
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,20 +21,12 @@ from bertkit.inference.generation.seq2seq_generator import (
 )
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.examples import warn_of_ends, warn_of_letters, warn_of_metric
-from bertkit.recipes.seq2seq.job import (
-    Seq2SeqContext,
-    evaluate,
-    list_averaged,
-    measure,
-    measure_loss,
-    watch,
-    write_held_out,
-)
-from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings, load_address
+from bertkit.recipes.seq2seq.job import Seq2SeqJob
+from bertkit.recipes.seq2seq.settings import KINDS, load_address
 from bertkit.reports.text import format_metric
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.device import mixed_precision
-from bertkit.training.lifecycle import load_context
+from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better
 from bertkit.training.optimizer import average_weights
 from bertkit.training.run import Run, RunState
@@ -140,7 +132,7 @@ RIGHT_CHARS = 200  # of a reference: enough to tell whether a metric can score i
 class CheckpointChoice:
     """The weights selected for the final model."""
 
-    context: Seq2SeqContext  # with these weights
+    job: Seq2SeqJob  # with these weights
     best_step: int
     averaged_steps: tuple[int, ...] = ()  # empty if the weights are the best step's
     warnings: tuple[str, ...] = ()
@@ -157,26 +149,24 @@ class Seq2SeqEvaluation:
     warnings: tuple[str, ...]
 
 
-def choose_weights(
-    run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
-) -> CheckpointChoice:
+def choose_weights(job: Seq2SeqJob, run: Run, state: RunState) -> CheckpointChoice:
     """Select the best step's weights, or the mean of the last ones if available and better."""
-    best_step = state.model_step
-    best = load_context(run, best_step, context)
-    steps = list_averaged(settings, num_steps, state.step)
+    best_step, steps = state.model_step, tuple(job.needed_steps(state.step))
+    best = load_checkpoint(job, run, best_step)
     if len(steps) < 2:
         return CheckpointChoice(best, best_step)
     try:
-        averaged = average(run, steps, best)
+        averaged = average(best, run, steps)
     except (MissingFileError, DamagedFileError) as error:
         announce(
             f"{error}; without it, no weights are averaged and the best step becomes the model"
         )
         warning = "a checkpoint to be averaged is missing; the model is that of the best step"
         return CheckpointChoice(best, best_step, warnings=(warning,))
-    with mixed_precision(context.machine.device, context.machine.precision):
-        metrics = evaluate(averaged, settings)
-    watched, single = watch(context.kind, settings), state.best_metric
+    with mixed_precision(job.machine.device, job.machine.precision):
+        metrics = averaged.evaluate()
+    watched, single = job.watched, state.best_metric
+    assert watched is not None
     is_mean = is_better(watched, metrics, state)
     announce(
         f"the mean of {len(steps)} checkpoints has {watched.metric}"
@@ -191,48 +181,47 @@ def choose_weights(
     )
 
 
-def average(run: Run, steps: Sequence[int], context: Seq2SeqContext) -> Seq2SeqContext:
-    """Return the context with the mean of the weights after some steps."""
+def average(job: Seq2SeqJob, run: Run, steps: Sequence[int]) -> Seq2SeqJob:
+    """Return the job with the mean of the weights after some steps."""
     paths = [checkpoint_path(run.folder, step) for step in steps]
     mean = average_weights(EncoderDecoderModel.from_pretrained(path).state_dict() for path in paths)
-    model = copy.deepcopy(context.model)
-    model.load_state_dict(mean)
-    return replace(context, model=model)
+    averaged = copy.copy(job)
+    averaged.model = copy.deepcopy(job.model)
+    averaged.model.load_state_dict(mean)
+    return averaged
 
 
-def evaluate_model(context: Seq2SeqContext) -> Seq2SeqEvaluation:
+def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
     """Evaluate a model on the held-out pairs, with its default decoding settings, in float32."""
     counts = GenerationCounts()
-    answers = write_all(context, context.saved.decoding, counts)
-    metrics = {**measure(context, [each.text for each in answers]), **measure_loss(context)}
-    baseline = measure(context, copy_beginnings(context))
-    signatures = load_address(context.kind.signatures)(len(answers))
+    answers = write_all(job, job.saved.decoding, counts)
+    metrics = {**job.measure([each.text for each in answers]), **job.measure_loss()}
+    baseline = job.measure(copy_beginnings(job))
+    signatures = load_address(job.kind.signatures)(len(answers))
     warnings = (
-        *warn_of_metric(context.kind.metric, metrics, baseline, partial(measure_right, context)),
+        *warn_of_metric(job.kind.metric, metrics, baseline, partial(measure_right, job)),
         *warn_of_ends(counts),
-        *warn_of_letters(context.tokenizer.settings, context.data.dev.targets),
+        *warn_of_letters(job.tokenizer.settings, job.data.dev.targets),
     )
     del metrics["loss"]  # same as "word_loss"
     return Seq2SeqEvaluation(answers, metrics, baseline, signatures, warnings)
 
 
-def estimate_evaluation_seconds(context: Seq2SeqContext) -> float:
+def estimate_evaluation_seconds(job: Seq2SeqJob) -> float:
     """Estimate the seconds of `evaluate_model` from a sample, rather too many than too few."""
-    num_texts = len(context.data.dev.pairs)
-    num_sampled = min(SAMPLED_TEXTS[context.machine.device.type], num_texts)
+    num_texts = len(job.data.dev.pairs)
+    num_sampled = min(SAMPLED_TEXTS[job.machine.device.type], num_texts)
     started = time.monotonic()
-    write_held_out(context, context.saved.decoding, num_sampled)
+    job.generate_held_out(job.saved.decoding, num_sampled)
     return (time.monotonic() - started) * num_texts / num_sampled
 
 
 def write_all(
-    context: Seq2SeqContext, decoding: DecodingSettings, counts: GenerationCounts
+    job: Seq2SeqJob, decoding: DecodingSettings, counts: GenerationCounts
 ) -> list[GeneratedText]:
     """Generate hypotheses for all held-out sources."""
-    generator = Seq2SeqGenerator(
-        context.model.eval(), context.tokenizer, context.saved, options=decoding
-    )
-    sources, answers = context.data.dev.sources, []
+    generator = job.build_generator(decoding)
+    sources, answers = job.data.dev.sources, []
     with show_progress("generating held-out texts", len(sources)) as bar:
         for answer in generator.stream(sources, counts=counts):
             answers.append(answer)
@@ -240,16 +229,16 @@ def write_all(
     return answers
 
 
-def copy_beginnings(context: Seq2SeqContext) -> list[str]:
+def copy_beginnings(job: Seq2SeqJob) -> list[str]:
     """Return the first words of each source, as many as a mean reference has, as a baseline."""
-    targets = context.data.train.targets
+    targets = job.data.train.targets
     mean = round(sum(map(count_words, targets)) / len(targets))
     # Limited, because the time of ROUGE grows with the product of both lengths.
-    num_words = min(mean, context.saved.max_target_length)
-    return [cut_words(text, num_words) for text in context.data.dev.sources]
+    num_words = min(mean, job.saved.max_target_length)
+    return [cut_words(text, num_words) for text in job.data.dev.sources]
 
 
-def measure_right(context: Seq2SeqContext) -> dict[str, float]:
+def measure_right(job: Seq2SeqJob) -> dict[str, float]:
     """Score the beginnings of the references against the references."""
-    texts = [text[:RIGHT_CHARS] for text in context.data.dev.targets]
-    return context.kind.load_measure()(texts, texts)
+    texts = [text[:RIGHT_CHARS] for text in job.data.dev.targets]
+    return job.kind.load_measure()(texts, texts)

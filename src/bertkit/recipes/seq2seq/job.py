@@ -1,9 +1,10 @@
 """Builds the training loop's job for pairs of texts."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -16,7 +17,7 @@ from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import plan_batches
-from bertkit.recipes.seq2seq.examples import PairData, PairSetCounts
+from bertkit.recipes.seq2seq.examples import PairData, encode_held_out, encode_training
 from bertkit.recipes.seq2seq.settings import (
     DEFAULT_MINUTES,
     KINDS,
@@ -24,7 +25,7 @@ from bertkit.recipes.seq2seq.settings import (
     Kind,
     Seq2SeqSettings,
 )
-from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
+from bertkit.recipes.seq2seq.token_pairs import PairBatch, batch_tensors
 from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -37,19 +38,9 @@ from bertkit.training.step import evaluate_batches
 NUM_EVALUATIONS = 20
 
 
-def order_pairs(pairs: TokenPairs, settings: Seq2SeqSettings) -> TokenBatchOrder:
-    """Return the order that assigns pairs to steps."""
-    return TokenBatchOrder(pairs.lengths, settings.tokens_per_batch, settings.seed)
-
-
-def decide_steps(
-    job: Job[PairBatch],
-    order: TokenBatchOrder,
-    settings: Seq2SeqSettings,
-    machine: Machine,
-    estimate_evaluation_seconds: Callable[[], float],
-) -> int:
+def decide_steps(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], float]) -> int:
     """Return the number of steps, at least 1; minutes cover everything but reading the data."""
+    order, settings, machine = job.order, job.settings, job.machine
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
     if settings.steps is not None or settings.tokens is not None:
@@ -137,26 +128,12 @@ GREEDY = DecodingSettings()
 
 
 @dataclass(frozen=True)
-class Seq2SeqContext:
-    """The model, data and device of a run."""
+class InitialModel:
+    """A model and its tokenizer before the first step of this process, on the CPU."""
 
-    model: EncoderDecoderModel
     tokenizer: Tokenizer  # of both sides
-    saved: Seq2SeqSettingsFile  # with the model: kind, decoding, spacing and maximum lengths
-    data: PairData
-    train: TokenPairs  # as token ids
-    dev: TokenPairs  # as token ids
-    counts: Mapping[str, PairSetCounts]
-    machine: Machine
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of task."""
-        return KINDS[self.saved.kind]
-
-    def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write the tokenizer's files, with the maximum source length for other tools."""
-        return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
+    model: EncoderDecoderModel
+    facts: dict[str, Any]  # identity of the initial checkpoint; empty if the weights are random
 
 
 class Seq2SeqJob(Job[PairBatch]):
@@ -165,13 +142,30 @@ class Seq2SeqJob(Job[PairBatch]):
     settings: Seq2SeqSettings
     example_names = "pairs"
 
-    def __init__(self, context: Seq2SeqContext, settings: Seq2SeqSettings) -> None:
-        self.context, self.model, self.settings = context, context.model, settings
-        self.progress_metrics = {"word_accuracy": "next word"}
-        self.order = order_pairs(context.train, settings)
+    def __init__(
+        self,
+        data: PairData,
+        initial: InitialModel,
+        saved: Seq2SeqSettingsFile,  # with the model: kind, decoding, spacing and maximum lengths
+        machine: Machine,
+        settings: Seq2SeqSettings,
+    ) -> None:
+        self.settings, self.machine, self.data, self.saved = settings, machine, data, saved
+        self.tokenizer, self.source = initial.tokenizer, initial.facts
+        self.train, train_counts = encode_training(data.train, self.tokenizer, settings)
+        self.dev, dev_counts = encode_held_out(data.dev, self.tokenizer, settings)
+        self.counts = {"train": train_counts, "dev": dev_counts}
+        self.model = initial.model.to(machine.device)
+        self.order = TokenBatchOrder(self.train.lengths, settings.tokens_per_batch, settings.seed)
         self.num_micro_batches = settings.accumulate
-        self.watched = watch(context.kind, settings)
+        self.progress_metrics = {"word_accuracy": "next word"}
+        self.watched = watch(self.kind, settings)
         self.num_steps: int | None = None  # once it is known
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of task."""
+        return KINDS[self.saved.kind]
 
     def schedule(self, num_steps: int) -> None:
         """Set the run's number of steps, which decides when it evaluates and what it averages."""
@@ -184,7 +178,7 @@ class Seq2SeqJob(Job[PairBatch]):
 
     def collate(self, examples: Sequence[int]) -> PairBatch:
         """Build the batch of the pairs with these numbers."""
-        return PairBatch.of(self.context.train, np.array(examples))
+        return PairBatch.of(self.train, np.array(examples))
 
     def score(self, model: EncoderDecoderModel, batch: PairBatch) -> Scores:
         """Return the loss of the target tokens, with label smoothing."""
@@ -192,7 +186,33 @@ class Seq2SeqJob(Job[PairBatch]):
 
     def evaluate(self) -> dict[str, float]:
         """Return the loss on held-out pairs, and metrics of texts that are generated greedily."""
-        return evaluate(self.context, self.settings)
+        written = self.generate_held_out(GREEDY, self.settings.eval_pairs)
+        return {**self.measure_loss(), **self.measure(written)}
+
+    def measure_loss(self) -> dict[str, float]:
+        """Measure loss, accuracy and perplexity on all held-out references, without smoothing."""
+        device = self.machine.device
+        batches = [
+            PairBatch.of(self.dev, np.array(numbers))
+            for numbers in plan_batches(self.dev.lengths.tolist(), TOKENS_PER_BATCH[device.type])
+        ]
+        metrics = evaluate_batches(self.model, batches, score, device)
+        return {**metrics, "word_perplexity": find_perplexity(metrics["word_loss"])}
+
+    def build_generator(self, decoding: DecodingSettings) -> Seq2SeqGenerator:
+        """Build what generates texts with the weights as they are."""
+        return Seq2SeqGenerator(self.model.eval(), self.tokenizer, self.saved, options=decoding)
+
+    def generate_held_out(
+        self, decoding: DecodingSettings, num_pairs: int | None = None
+    ) -> list[str]:
+        """Generate hypotheses for the first `num_pairs` held-out sources, or for all."""
+        texts = self.data.dev.sources[:num_pairs]
+        return [answer.text for answer in self.build_generator(decoding).stream(texts)]
+
+    def measure(self, written: Sequence[str]) -> dict[str, float]:
+        """Measure hypotheses for the first held-out sources."""
+        return self.kind.load_measure()(written, self.data.dev.targets[: len(written)])
 
     def count_operations(self, batch: PairBatch) -> float:
         """Return the operations of encoder and decoder."""
@@ -203,10 +223,10 @@ class Seq2SeqJob(Job[PairBatch]):
         return batch_tensors(batch)
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
-        """Write tokenizer and settings of generation."""
+        """Write the tokenizer, with the maximum source length, and settings of generation."""
         return {
-            **self.context.save_tokenizer(folder),
-            **write_seq2seq_file(folder, self.context.saved),
+            **self.tokenizer.save(folder, max_length=self.saved.max_source_length),
+            **write_seq2seq_file(folder, self.saved),
         }
 
     def needed_steps(self, step: int) -> tuple[int, ...]:
@@ -231,37 +251,3 @@ def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) 
     """Compute loss and number of correct predictions, summed over the target tokens of a batch."""
     loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
     return Scores({"word": loss}, {"word": num_hits})
-
-
-def evaluate(context: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:
-    """Measure the held-out loss without smoothing, and metrics of greedy decoding on some texts."""
-    written = write_held_out(context, GREEDY, settings.eval_pairs)
-    return {**measure_loss(context), **measure(context, written)}
-
-
-def measure_loss(context: Seq2SeqContext) -> dict[str, float]:
-    """Measure loss, accuracy and perplexity on the references of all held-out pairs."""
-    device = context.machine.device
-    budget = TOKENS_PER_BATCH[device.type]
-    batches = [
-        PairBatch.of(context.dev, np.array(numbers))
-        for numbers in plan_batches(context.dev.lengths.tolist(), budget)
-    ]
-    metrics = evaluate_batches(context.model, batches, score, device)
-    return {**metrics, "word_perplexity": find_perplexity(metrics["word_loss"])}
-
-
-def write_held_out(
-    context: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
-) -> list[str]:
-    """Generate hypotheses for the first `num_pairs` held-out sources, or for all."""
-    generator = Seq2SeqGenerator(
-        context.model.eval(), context.tokenizer, context.saved, options=decoding
-    )
-    texts = context.data.dev.sources[:num_pairs]
-    return [answer.text for answer in generator.stream(texts)]
-
-
-def measure(context: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
-    """Measure hypotheses for the first held-out sources."""
-    return context.kind.load_measure()(written, context.data.dev.targets[: len(written)])

@@ -12,12 +12,7 @@ import torch
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce, show_progress
-from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.inference.generation.settings import (
-    Seq2SeqSettingsFile,
-    read_seq2seq_file,
-    write_seq2seq_file,
-)
+from bertkit.inference.generation.settings import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
@@ -37,20 +32,12 @@ from bertkit.recipes.seq2seq.examples import (
     Pairs,
     check_files,
     describe_set,
-    encode_held_out,
-    encode_training,
     identify,
     read_data,
     warn_of_best_step,
     warn_of_letters,
 )
-from bertkit.recipes.seq2seq.job import (
-    Seq2SeqContext,
-    Seq2SeqJob,
-    count_epochs,
-    decide_steps,
-    order_pairs,
-)
+from bertkit.recipes.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.detokenization import Spacing
@@ -59,18 +46,9 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import build_vocabulary, count_words
 from bertkit.training.history import TrainingHistory
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import (
-    complete_record,
-    drop_checkpoints,
-    finish_run,
-    open_run,
-    read_finished,
-    start_or_resume,
-    to_json_numbers,
-    train_context_to_end,
-)
+from bertkit.training.lifecycle import ModelRecipe, to_json_numbers, train
 from bertkit.training.log import read_log
-from bertkit.training.run import Run, RunRecord, RunState, keep_precision, recognize_source
+from bertkit.training.run import Run, RunRecord, RunState
 
 DEFAULT_LAYERS, DEFAULT_HIDDEN_SIZE = 3, 256
 HEAD_FEATURES = 64
@@ -78,15 +56,6 @@ POSITION_STEP = 64  # the number of positions of a new model is a multiple of th
 # A new vocabulary may have LETTERS distinct characters, or one per ENTRIES_A_LETTER entries if that
 # is more. Languages with thousands of characters therefore need a larger vocabulary.
 LETTERS, ENTRIES_A_LETTER = 1000, 4
-
-
-@dataclass(frozen=True)
-class InitialModel:
-    """A model before its first step, on the CPU."""
-
-    tokenizer: Tokenizer
-    model: EncoderDecoderModel
-    facts: dict[str, Any]  # identity of the initial checkpoint; empty if the weights are random
 
 
 def begin(data: PairData, settings: Seq2SeqSettings) -> InitialModel:
@@ -188,33 +157,14 @@ class Seq2SeqResult:
     saved: SavedSeq2Seq
 
 
-def finish(
-    run: Run, context: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
-) -> Seq2SeqResult:
-    """Choose, evaluate and write the model, `metrics.json` last; then remove the checkpoints."""
-    choice = choose_weights(run, context, state, settings, num_steps)
-    final = evaluate_model(choice.context)
-    history = TrainingHistory.from_rows(read_log(run.log_path))
-    saved = describe_result(choice, final, state, settings, history)
-    output = run.folder.parent
-    saved = write_model(output, run, choice.context, final, saved, history)
-    if not settings.keep_checkpoints:
-        drop_checkpoints(run)
-    return Seq2SeqResult(output, saved)
-
-
 def describe_result(
-    choice: CheckpointChoice,
-    final: Seq2SeqEvaluation,
-    state: RunState,
-    settings: Seq2SeqSettings,
-    history: TrainingHistory,
+    choice: CheckpointChoice, final: Seq2SeqEvaluation, state: RunState, history: TrainingHistory
 ) -> SavedSeq2Seq:
     """Build the content of `metrics.json`."""
-    context = choice.context
-    metric = context.kind.metric
+    job = choice.job
+    metric = job.kind.metric
     return SavedSeq2Seq(
-        kind=context.saved.kind,
+        kind=job.saved.kind,
         metric=metric,
         metrics=to_json_numbers(final.metrics),
         signatures=final.signatures,
@@ -225,19 +175,19 @@ def describe_result(
             *warn_of_best_step(metric, history.held_out[metric]),
         ),
         num_steps=state.step,
-        num_epochs=count_epochs(order_pairs(context.train, settings), state.step),
+        num_epochs=count_epochs(job.order, state.step),
         best_step=choice.best_step,
         averaged_steps=choice.averaged_steps,
         has_ended_early=state.has_ended_early,
-        train=context.counts["train"],
-        dev=context.counts["dev"],
+        train=job.counts["train"],
+        dev=job.counts["dev"],
     )
 
 
 def write_model(
     output: Path,
     run: Run,
-    context: Seq2SeqContext,
+    job: Seq2SeqJob,
     final: Seq2SeqEvaluation,
     saved: SavedSeq2Seq,
     history: TrainingHistory,
@@ -245,14 +195,10 @@ def write_model(
     """Write the model's folder; return the saved result with the checksums of its files."""
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"
-    files = {
-        **context.model.save_pretrained(output),
-        **context.save_tokenizer(output),
-        **write_seq2seq_file(output, context.saved),
-    }
+    files = job.save_model(output)
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
-    facts = Seq2SeqFacts(output.resolve().name, record, context.kind, saved, context.model.config)
-    page = build_page(facts, history, context.data.dev.pairs, final.answers)
+    facts = Seq2SeqFacts(output.resolve().name, record, job.kind, saved, job.model.config)
+    page = build_page(facts, history, job.data.dev.pairs, final.answers)
     write_descriptions(output, page, build_card(facts))
     saved.write(output)
     return saved
@@ -278,18 +224,79 @@ class PairFiles:
                 check_files(flag, given)
 
 
+class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
+    """Training an encoder-decoder on pairs of texts."""
+
+    saved_kind = SavedSeq2Seq
+    settings: Seq2SeqSettings
+
+    def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
+        self.files, self.settings, self.inputs = files, settings, files.paths
+
+    def describe(self, run: Run) -> RunRecord:
+        """Return settings, with the budget, and data."""
+        KINDS[self.settings.kind].load_measure()([""], [""])  # before hours of training
+        return describe_run(self.files, self.settings)
+
+    def open(self, checkpoint: Path | None, machine: Machine) -> Seq2SeqJob:
+        """Read data and model; announce the counts of the pairs and their problems."""
+        settings = self.settings
+        data = read_data(self.files.train, self.files.dev, settings)
+        if checkpoint is None:
+            initial = begin(data, settings)
+            saved = Seq2SeqSettingsFile(
+                kind=settings.kind,
+                decoding=KINDS[settings.kind].decoding,
+                spacing=Spacing.fit(data.train.targets).to_dict(),
+                max_source_length=settings.max_source_length,
+                max_target_length=settings.max_target_length,
+            )
+        else:
+            opened = OpenModel.open(checkpoint)
+            model = EncoderDecoderModel.from_pretrained(opened)
+            initial = InitialModel(opened.tokenizer, model, {})
+            saved = read_seq2seq_file(checkpoint)
+        job = Seq2SeqJob(data, initial, saved, machine, settings)
+        tell_data(job)
+        return job
+
+    def decide_steps(self, job: Seq2SeqJob, before: RunRecord | None, record: RunRecord) -> int:
+        """Return the number of steps of the budget."""
+        return record.num_steps or decide_steps(job, partial(estimate_evaluation_seconds, job))
+
+    def plan(self, job: Seq2SeqJob, run: Run, state: RunState, num_steps: int) -> RunState:
+        """Decide when the run evaluates and what it averages."""
+        job.schedule(num_steps)
+        return state
+
+    def write_model(self, job: Seq2SeqJob, run: Run, state: RunState) -> Seq2SeqResult:
+        """Choose the weights, evaluate them, and write model, card and report."""
+        choice, output = choose_weights(job, run, state), run.folder.parent
+        final = evaluate_model(choice.job)
+        history = TrainingHistory.from_rows(read_log(run.log_path))
+        saved = describe_result(choice, final, state, history)
+        return Seq2SeqResult(output, write_model(output, run, choice.job, final, saved, history))
+
+    def recall(self, output: Path, saved: SavedSeq2Seq) -> Seq2SeqResult:
+        """Return the saved result."""
+        return Seq2SeqResult(output, saved)
+
+
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
-    """Train a model, or resume the run in `output`; errors as in `finetune`."""
-    run = Run(output / RUN_FOLDER)
+    """Train a model, or resume the run in `output`, as `train`."""
     files.check()
-    with open_run(run, output, inputs=files.paths):
-        KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
-        wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
-        if (saved := read_finished(run, wanted, SavedSeq2Seq)) is not None:
-            return Seq2SeqResult(output, saved)
-        context, source = prepare_context(files, settings, run)
-        wanted = complete_record(wanted, context.model.config.to_dict(), context.machine, source)
-        return _train(run, context, wanted, settings)
+    return train(Seq2SeqTraining(files, settings), output)
+
+
+def tell_data(job: Seq2SeqJob) -> None:
+    """Announce the counts of the pairs and their problems, and the sizes of the model."""
+    for counts in job.counts.values():
+        for line in describe_set(counts):
+            announce(make_legible(line))
+    for line in warn_of_letters(job.tokenizer.settings, job.data.dev.targets):
+        announce(line)
+    number = sum(parameter.numel() for parameter in job.model.parameters())
+    announce(f"{number:,} weights, {job.tokenizer.vocab_size:,} entries of the vocabulary")
 
 
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
@@ -305,80 +312,4 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
         model={},
         num_steps=0,
         versions={},
-    )
-
-
-def prepare_context(
-    files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
-) -> tuple[Seq2SeqContext, dict[str, Any]]:
-    """Read data and model, the run's if it has a checkpoint; return also its source's identity."""
-    machine = Machine.choose(keep_precision(settings, run))
-    data = read_data(files.train, files.dev, settings)
-    checkpoint = None if run is None else run.newest_checkpoint()
-    if checkpoint is not None:
-        opened = OpenModel.open(checkpoint)
-        model = EncoderDecoderModel.from_pretrained(opened)
-        initial = InitialModel(opened.tokenizer, model, {})
-        saved = read_seq2seq_file(checkpoint)
-    else:
-        initial = begin(data, settings)
-        saved = Seq2SeqSettingsFile(
-            kind=settings.kind,
-            decoding=KINDS[settings.kind].decoding,
-            spacing=Spacing.fit(data.train.targets).to_dict(),
-            max_source_length=settings.max_source_length,
-            max_target_length=settings.max_target_length,
-        )
-    return build_context(data, initial, saved, machine, settings), initial.facts
-
-
-def build_context(
-    data: PairData,
-    initial: InitialModel,
-    saved: Seq2SeqSettingsFile,
-    machine: Machine,
-    settings: Seq2SeqSettings,
-) -> Seq2SeqContext:
-    """Encode the pairs, and announce their counts and problems."""
-    train, train_counts = encode_training(data.train, initial.tokenizer, settings)
-    dev, dev_counts = encode_held_out(data.dev, initial.tokenizer, settings)
-    for counts in (train_counts, dev_counts):
-        for line in describe_set(counts):
-            announce(make_legible(line))
-    for line in warn_of_letters(initial.tokenizer.settings, data.dev.targets):
-        announce(line)
-    model = initial.model
-    number = sum(parameter.numel() for parameter in model.parameters())
-    announce(f"{number:,} weights, {initial.tokenizer.vocab_size:,} entries of the vocabulary")
-    return Seq2SeqContext(
-        model=model.to(machine.device),
-        tokenizer=initial.tokenizer,
-        saved=saved,
-        data=data,
-        train=train,
-        dev=dev,
-        counts={"train": train_counts, "dev": dev_counts},
-        machine=machine,
-    )
-
-
-def _train(
-    run: Run, context: Seq2SeqContext, wanted: RunRecord, settings: Seq2SeqSettings
-) -> Seq2SeqResult:
-    """Train in a folder whose lock this process holds, and write the model beside the run."""
-    record, state = start_or_resume(run, wanted)
-    job = Seq2SeqJob(context, settings)
-    num_steps = record.num_steps
-    if not num_steps:
-        measure = partial(estimate_evaluation_seconds, context)
-        num_steps = decide_steps(job, job.order, settings, context.machine, measure)
-    record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
-    num_steps = record.num_steps
-    job.schedule(num_steps)
-    scheduled = job.settings
-    state = train_context_to_end(run, job, scheduled, record, state, context.machine)
-    output = run.folder.parent
-    return finish_run(
-        lambda: finish(run, context, state, scheduled, num_steps),
-        lambda: Seq2SeqResult(output, SavedSeq2Seq.read(output)),
     )

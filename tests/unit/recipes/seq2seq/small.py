@@ -3,8 +3,10 @@
 import random
 from pathlib import Path
 
-from bertkit.recipes.seq2seq.run import PairFiles
-from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.recipes.seq2seq.job import Seq2SeqJob
+from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining
+from bertkit.recipes.seq2seq.settings import Seq2SeqSettings, TranslateSettings
+from bertkit.training.job import Machine
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "acht"}
 # Four evaluations, and perhaps the mean of the last two checkpoints.
@@ -50,3 +52,8 @@ def write_files(folder: Path) -> PairFiles:
         write_sides(folder, "train", make_pairs(240, 1)),
         write_sides(folder, "dev", make_pairs(12, 2)),
     )
+
+
+def open_job(files: PairFiles, settings: Seq2SeqSettings) -> Seq2SeqJob:
+    """The job of a run that begins."""
+    return Seq2SeqTraining(files, settings).open(None, Machine.choose(settings))

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.recipes.seq2seq.small import SHORT
+from tests.unit.recipes.seq2seq.small import SHORT, open_job
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
@@ -20,7 +20,6 @@ from bertkit.recipes.seq2seq.evaluation import (
     read_references,
     score_texts,
 )
-from bertkit.recipes.seq2seq.run import prepare_context
 
 ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
 
@@ -73,13 +72,12 @@ def test_the_signature_is_that_of_as_many_texts(files):
         found = score_texts("translate", [ANSWER] * number, ["zwei Hunde"] * number)
         assert way in found.signatures["bleu"]
     assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
-    context, _ = prepare_context(files, SHORT)
-    dev = replace(context.data.dev, pairs=context.data.dev.pairs[:1])
-    alone = replace(context, data=replace(context.data, dev=dev))
-    assert "eff:yes" in evaluate_model(alone).signatures["bleu"]
+    job = open_job(files, SHORT)
+    job.data = replace(job.data, dev=replace(job.data.dev, pairs=job.data.dev.pairs[:1]))
+    assert "eff:yes" in evaluate_model(job).signatures["bleu"]
 
 
-def context(sources, targets, kind=None):
+def build_job(sources, targets, kind=None):
     part = SimpleNamespace(sources=sources, targets=targets)
     saved = SimpleNamespace(max_target_length=16)
     return SimpleNamespace(data=SimpleNamespace(train=part, dev=part), saved=saved, kind=kind)
@@ -96,7 +94,7 @@ def context(sources, targets, kind=None):
     ],
 )
 def test_as_many_words_are_copied_as_are_right(sources, targets, copied):
-    assert copy_beginnings(context(sources, targets)) == copied
+    assert copy_beginnings(build_job(sources, targets)) == copied
 
 
 def test_right_texts_are_not_measured_whole():
@@ -105,4 +103,4 @@ def test_right_texts_are_not_measured_whole():
         return {"chars": max(map(len, written))}
 
     kind = SimpleNamespace(load_measure=lambda: measure)
-    assert measure_right(context([], ["a" * 9999, "b"], kind)) == {"chars": RIGHT_CHARS}
+    assert measure_right(build_job([], ["a" * 9999, "b"], kind)) == {"chars": RIGHT_CHARS}

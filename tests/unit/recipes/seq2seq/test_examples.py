@@ -5,7 +5,7 @@ import math
 import pytest
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, write_sides
+from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, open_job, write_sides
 
 from bertkit.base.errors import CheckpointError
 from bertkit.inference.generation.seq2seq_generator import GenerationCounts
@@ -16,7 +16,7 @@ from bertkit.recipes.seq2seq.examples import (
     warn_of_letters,
     warn_of_metric,
 )
-from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq
+from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
 from bertkit.tasks.metrics.texts import measure_translation
 from bertkit.tokenization.settings import CASED, UNCASED
 
@@ -74,7 +74,7 @@ def test_an_encoder_without_capitals_is_told_when_the_run_begins(tmp_path, capsy
     save_small(tmp_path / "encoder", max_position_embeddings=16)
     pairs = write_sides(tmp_path, "pairs", [(one, two.upper()) for one, two in make_pairs(9, 1)])
     settings = QUICK.model_copy(update={"model": str(tmp_path / "encoder"), **WARM})
-    prepare_context(PairFiles(pairs, pairs), settings)
+    open_job(PairFiles(pairs, pairs), settings)
     assert (
         "the vocabulary has no capital letters, which the references have"
         in capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_an_encoder_that_reads_left_to_right_is_refused_with_a_way_on(files, tmp
     save_causal(tmp_path / "causal")
     settings = QUICK.model_copy(update={"model": str(tmp_path / "causal"), **WARM})
     with pytest.raises(CheckpointError, match="both halves start from a bidirectional encoder"):
-        prepare_context(files, settings)
+        open_job(files, settings)
 
 
 def test_short_texts_are_learned_by_their_loss(tmp_path):

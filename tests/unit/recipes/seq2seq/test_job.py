@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.unit.recipes.seq2seq.small import QUICK
@@ -17,7 +19,8 @@ from bertkit.training.budget import StepPace
 
 
 def decide(settings: TranslateSettings, evaluation_seconds: float = 0.0) -> int:
-    return decide_steps(None, ORDER, settings, None, lambda: evaluation_seconds)
+    job = SimpleNamespace(order=ORDER, settings=settings, machine=None)
+    return decide_steps(job, lambda: evaluation_seconds)
 
 
 ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch

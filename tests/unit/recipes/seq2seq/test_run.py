@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from tests.unit.inference.small import save_small
-from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, write_sides
+from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, open_job, write_sides
 from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
+from tests.unit.training.jobs import vary
 
 from bertkit.base.errors import (
     DamagedFileError,
@@ -20,17 +21,18 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.inference.generation.seq2seq_generator import Translator
+from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator, Translator
 from bertkit.inference.generation.summarizer import AbstractiveSummarizer
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq import evaluation as evaluation_module
-from bertkit.recipes.seq2seq import examples, job
+from bertkit.recipes.seq2seq import examples
 from bertkit.recipes.seq2seq import run as beginning
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq import run as result_module
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
-from bertkit.recipes.seq2seq.run import PairFiles, prepare_context, train_seq2seq, train_tokenizer
+from bertkit.recipes.seq2seq.job import Seq2SeqJob
+from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq, train_tokenizer
 from bertkit.recipes.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.training import loop
 
@@ -131,7 +133,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
 
 
 def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
-    monkeypatch.setattr(recipe, "prepare_context", None)
+    monkeypatch.setattr(recipe.Seq2SeqTraining, "open", None)
     before = read_files(whole)
     found = train_seq2seq(files, whole, QUICK)
     assert "is already finished" in capsys.readouterr().err
@@ -194,18 +196,18 @@ def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
 def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
-    context, _ = prepare_context(long, QUICK)
-    assert (len(context.train), context.counts["train"].num_too_long) == (20, 2)
+    job = open_job(long, QUICK)
+    assert (len(job.train), job.counts["train"].num_too_long) == (20, 2)
     cutting = QUICK.model_copy(update={"too_long": "cut"})
-    context, _ = prepare_context(long, cutting)
-    counts = context.counts["train"]
-    assert (len(context.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
+    job = open_job(long, cutting)
+    counts = job.counts["train"]
+    assert (len(job.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
     assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
-    assert context.train.sources.lengths.max() == 16
-    assert context.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
+    assert job.train.sources.lengths.max() == 16
+    assert job.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
     only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
     with pytest.raises(InputError, match="all 2 pairs"):
-        prepare_context(only, QUICK)
+        open_job(only, QUICK)
 
 
 def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_together(tmp_path):
@@ -232,34 +234,34 @@ def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monk
 
 
 def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
-    context, _ = prepare_context(files, SHORT)
+    job = open_job(files, SHORT)
     now = [0.0]
 
-    def write(context, decoding, num_pairs):
+    def generate(decoding, num_pairs):
         now[0] += decoding.beams * num_pairs
 
     monkeypatch.setattr(evaluation_module, "SAMPLED_TEXTS", {"cpu": 3})
-    monkeypatch.setattr(evaluation_module, "write_held_out", write)
+    job.generate_held_out = generate
     monkeypatch.setattr(evaluation_module.time, "monotonic", lambda: now[0])
-    assert evaluation_module.estimate_evaluation_seconds(context) == pytest.approx(5 * 12)
+    assert evaluation_module.estimate_evaluation_seconds(job) == pytest.approx(5 * 12)
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
     save_small(tmp_path / "encoder", max_position_embeddings=16)
     warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
     settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
-    context, source = prepare_context(files, settings)
+    job = open_job(files, settings)
     parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
-    model, layer = context.model, parent.encoder.layers[1].feed_forward
+    model, layer = job.model, parent.encoder.layers[1].feed_forward
     for half in (model.encoder, model.decoder):
         for name, weight in half.layers[1].feed_forward.state_dict().items():
             assert torch.equal(weight, layer.state_dict()[name]), name
     assert model.decoder.embeddings.word is model.encoder.embeddings.word
     assert torch.equal(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
     assert model.config.encoder.hidden_dropout_prob == settings.dropout
-    assert "model.safetensors" in source["sha256"]
+    assert "model.safetensors" in job.source["sha256"]
     with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
-        prepare_context(files, settings.model_copy(update={"max_source_length": 17}))
+        open_job(files, settings.model_copy(update={"max_source_length": 17}))
 
 
 def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkeypatch, capsys):
@@ -300,7 +302,9 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
         return taken[-1][1]
 
     monkeypatch.setattr(evaluation_module, "average_weights", remember)
-    monkeypatch.setattr(evaluation_module, "evaluate", lambda *_: {"bleu": 101.0})
+    build = evaluation_module.average
+    best = {"evaluate": lambda: {"bleu": 101.0}}
+    monkeypatch.setattr(evaluation_module, "average", lambda *each: vary(build(*each), **best))
     keeping = SHORT.model_copy(update={"keep_checkpoints": True})
     result = train_seq2seq(files, tmp_path / "out", keeping)
     ((found, mean),) = taken
@@ -319,18 +323,16 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 ):
     choose = result_module.choose_weights
 
-    def lose(run, context, state, *rest):
+    def lose(job, run, state):
         (other,) = {8, 12} - {state.best_step}
         weights = run.folder / "checkpoints" / f"step-{other:08}" / "model.safetensors"
         weights.unlink() if content is None else weights.write_bytes(content)
-        return choose(run, context, state, *rest)
+        return choose(job, run, state)
 
     values = iter((0.0, 1.0, 2.0, 3.0))
-    monkeypatch.setattr(job, "measure", lambda *_: {"bleu": next(values)})
+    monkeypatch.setattr(Seq2SeqJob, "measure", lambda *_: {"bleu": next(values, 3.0)})
     monkeypatch.setattr(result_module, "choose_weights", lose)
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluation_module, "measure", lambda *_: {"bleu": 3.0})
-        saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
+    saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
     assert (saved.best_step, saved.averaged_steps) == (12, ())
     assert "step-00000008" in (told := capsys.readouterr().err)
     assert "no weights are averaged and the best step becomes the model" in told
@@ -338,18 +340,18 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 
 
 def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
-    context, _ = prepare_context(files, SHORT)
-    context = replace(context, machine=replace(context.machine, precision="bf16"))
+    job = open_job(files, SHORT)
+    job.machine = replace(job.machine, precision="bf16")
     is_mixed = []
-    stream = evaluation_module.Seq2SeqGenerator.stream
+    stream = Seq2SeqGenerator.stream
 
     def watch(*arguments, **options):
         is_mixed.append(torch.is_autocast_enabled("cpu"))
         return stream(*arguments, **options)
 
-    monkeypatch.setattr(evaluation_module.Seq2SeqGenerator, "stream", watch)
-    evaluation_module.evaluate_model(context)
-    evaluation_module.estimate_evaluation_seconds(context)
+    monkeypatch.setattr(Seq2SeqGenerator, "stream", watch)
+    evaluation_module.evaluate_model(job)
+    evaluation_module.estimate_evaluation_seconds(job)
     assert is_mixed == [False, False]
 
 
@@ -364,7 +366,7 @@ def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypat
     monkeypatch.setattr(
         EncoderDecoderModel, "from_pretrained", lambda model: read.append(model.path) or load(model)
     )
-    monkeypatch.setattr(recipe, "finish", lambda *_: None)
+    monkeypatch.setattr(recipe.Seq2SeqTraining, "finish", lambda *_: None)
     train_seq2seq(files, tmp_path / "out", SHORT)
     assert read == [newest]
 

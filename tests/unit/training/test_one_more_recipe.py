@@ -1,0 +1,57 @@
+"""One more recipe: a line's job from `jobs.py`, and what its run is."""
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from tests.unit.recipes.stopping import read_rows, stop_at
+from tests.unit.training.jobs import LineJob
+
+from bertkit.base.errors import ResumeError, StoppedError
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.training.job import Machine
+from bertkit.training.lifecycle import Recipe, open_run, train
+from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(steps=12, batch_size=6, accumulate=2, device="cpu", learning_rate=0.1)
+
+
+class LineFitting(Recipe[LineJob, Path]):
+    def __init__(self, settings: TrainingSettings) -> None:
+        self.settings = settings
+
+    def describe(self, run: Run) -> RunRecord:
+        values = self.settings.dump_with_fixed_budget()
+        return RunRecord(
+            settings=values, data_fingerprint="points", model={}, num_steps=0, versions={}
+        )
+
+    def open(self, checkpoint: Path | None, machine: Machine) -> LineJob:
+        job = LineJob(self.settings, dropout=0.3, poison=None)
+        if checkpoint is not None:
+            job.model.load_state_dict(load_file(checkpoint / "model.safetensors"))
+        return job
+
+    def decide_steps(self, job: LineJob, before: RunRecord | None, record: RunRecord) -> int:
+        return self.settings.steps
+
+    def finish(self, job: LineJob, run: Run, state: RunState) -> Path:
+        return checkpoint_path(run.folder, state.step) / "model.safetensors"
+
+
+@pytest.mark.parametrize("step", [1, 7])
+def test_it_is_locked_and_resumed_bit_for_bit(tmp_path, monkeypatch, capsys, step):
+    whole, output = tmp_path / "whole" / "run", tmp_path / "stopped" / "run"
+    expected = train(LineFitting(SETTINGS), whole).read_bytes()
+    with monkeypatch.context() as patch:
+        stop_at(step, patch)
+        with pytest.raises(StoppedError):
+            train(LineFitting(SETTINGS), output)
+    with pytest.raises(ResumeError, match="--seed 0 → 1"):
+        train(LineFitting(SETTINGS.model_copy(update={"seed": 1})), output)
+    assert train(LineFitting(SETTINGS), output).read_bytes() == expected
+    assert f"resuming after step {step + 1}" in capsys.readouterr().err
+    assert read_rows(output.parent) == read_rows(whole.parent)
+    with open_run(Run(output)), pytest.raises(ResumeError, match="another process is training"):
+        train(LineFitting(SETTINGS), output)

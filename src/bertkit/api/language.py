@@ -1,30 +1,65 @@
 """Functions of models that predict or write words: one text gives one result, a list a list."""
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import SeveralTexts, take_documents, take_texts
 from bertkit.api.kept import LAST_LOADED, take_object
-from bertkit.api.settings import Call, TextsCall, takes
+from bertkit.api.settings import AnyCall, Call, Keywords, TextsCall, takes, takes_any
 from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FilledText, FillMask
+from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
-from bertkit.inference.generation.generator import ContinuedText, Generator
+from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import GeneratedText, Translator
 from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
 from bertkit.inference.generation.summarizer import load_summarizer
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
-from bertkit.inference.text_scorer import TextScore, TextScorer
+from bertkit.inference.text_scorer import TextScorer
 
 AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
 Result = TypeVar("Result")
+
+
+class OfTexts(Protocol[Keywords, Result]):
+    """A function of one text, which gives its result, or of several, which gives a list."""
+
+    @overload
+    def __call__(
+        self, texts: str, /, *arguments: Keywords.args, **values: Keywords.kwargs
+    ) -> Result: ...
+
+    @overload
+    def __call__(
+        self, texts: SeveralTexts, /, *arguments: Keywords.args, **values: Keywords.kwargs
+    ) -> list[Result]: ...
+
+
+def takes_texts(
+    kind: Callable[Keywords, AnyCall],
+    read: Callable[[str | SeveralTexts, TableSettings], list[str]] = take_texts,
+) -> Callable[[Callable[[AnyCall], Pipeline[str, Result]]], OfTexts[Keywords, Result]]:
+    """Apply the pipeline that a function prepares for a call to one text or several."""
+
+    def decorate(prepare: Callable[[AnyCall], Pipeline[str, Result]]) -> OfTexts[Keywords, Result]:
+        @takes_any(cast("type[AnyCall]", kind))
+        @wraps(prepare)
+        def apply(call: AnyCall, texts: str | SeveralTexts) -> Result | list[Result]:
+            pipeline = prepare(call)
+            given = read(texts, select(TableSettings, call))
+            return pipeline(given[0]) if isinstance(texts, str) else pipeline(given)
+
+        return cast("OfTexts[Keywords, Result]", apply)
+
+    return decorate
 
 
 class FillMaskCall(FillOptions, EngineSettings, TextsCall):
@@ -33,18 +68,8 @@ class FillMaskCall(FillOptions, EngineSettings, TextsCall):
     model: SkipValidation[str | Path | FillMask | None] = None
 
 
-@overload
-@takes(FillMaskCall)
-def fill_mask(call: FillMaskCall, texts: str) -> FilledText: ...
-
-
-@overload
-@takes(FillMaskCall)
-def fill_mask(call: FillMaskCall, texts: SeveralTexts) -> list[FilledText]: ...
-
-
-@takes(FillMaskCall)
-def fill_mask(call: FillMaskCall, texts: str | SeveralTexts) -> FilledText | list[FilledText]:
+@takes_texts(FillMaskCall)
+def fill_mask(call: FillMaskCall) -> FillMask:
     """Predict the most probable words for each [MASK] of texts.
 
     Args:
@@ -64,7 +89,7 @@ def fill_mask(call: FillMaskCall, texts: str | SeveralTexts) -> FilledText | lis
         >>> bertkit.fill_mask("The doctor ran to see [MASK] patient.").filled
         'The doctor ran to see the patient.'
     """
-    return _apply(_prepare(FillMask, call.model, call, FillOptions), call, texts)
+    return _prepare(FillMask, call.model, call, FillOptions)
 
 
 class NextSentenceCall(EngineSettings, Call):
@@ -100,18 +125,8 @@ class ScoreCall(EngineSettings, TextsCall):
     model: SkipValidation[str | Path | TextScorer | None] = None
 
 
-@overload
-@takes(ScoreCall)
-def score(call: ScoreCall, texts: str) -> TextScore: ...
-
-
-@overload
-@takes(ScoreCall)
-def score(call: ScoreCall, texts: SeveralTexts) -> list[TextScore]: ...
-
-
-@takes(ScoreCall)
-def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextScore]:
+@takes_texts(ScoreCall)
+def score(call: ScoreCall) -> TextScorer:
     """Score how likely a language model finds texts.
 
     Args:
@@ -132,7 +147,7 @@ def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextSc
         >>> right.log_probability > wrong.log_probability
         True
     """
-    return _apply(_prepare(TextScorer, call.model, call), call, texts)
+    return _prepare(TextScorer, call.model, call)
 
 
 class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
@@ -141,18 +156,8 @@ class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
     model: SkipValidation[str | Path | Generator]
 
 
-@overload
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: str) -> ContinuedText: ...
-
-
-@overload
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: SeveralTexts) -> list[ContinuedText]: ...
-
-
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | list[ContinuedText]:
+@takes_texts(GenerateCall)
+def generate(call: GenerateCall) -> Generator:
     """Continue texts with a left-to-right model.
 
     Args:
@@ -173,7 +178,7 @@ def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | l
         >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
         'The captain looked at the sea.'
     """
-    return _apply(_prepare(Generator, call.model, call, GeneratorSettings), call, texts)
+    return _prepare(Generator, call.model, call, GeneratorSettings)
 
 
 class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
@@ -182,20 +187,8 @@ class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
     model: SkipValidation[str | Path | Translator]
 
 
-@overload
-@takes(TranslateCall)
-def translate(call: TranslateCall, texts: str) -> GeneratedText: ...
-
-
-@overload
-@takes(TranslateCall)
-def translate(call: TranslateCall, texts: SeveralTexts) -> list[GeneratedText]: ...
-
-
-@takes(TranslateCall)
-def translate(
-    call: TranslateCall, texts: str | SeveralTexts
-) -> GeneratedText | list[GeneratedText]:
+@takes_texts(TranslateCall)
+def translate(call: TranslateCall) -> Translator:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
     Args:
@@ -214,7 +207,7 @@ def translate(
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    return _apply(_prepare(Translator, call.model, call, DecodingOverrides), call, texts)
+    return _prepare(Translator, call.model, call, DecodingOverrides)
 
 
 class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderSettings, Call):
@@ -223,22 +216,8 @@ class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderS
     model: SkipValidation[str | Path | None] = None
 
 
-@overload
-@takes(SummarizeCall)
-def summarize(call: SummarizeCall, texts: str) -> ExtractiveSummary | GeneratedText: ...
-
-
-@overload
-@takes(SummarizeCall)
-def summarize(
-    call: SummarizeCall, texts: SeveralTexts
-) -> list[ExtractiveSummary | GeneratedText]: ...
-
-
-@takes(SummarizeCall)
-def summarize(
-    call: SummarizeCall, texts: str | SeveralTexts
-) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
+@takes_texts(SummarizeCall, take_documents)
+def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
     Any encoder extracts sentences, without training; a model of `bertkit.finetune("extract", …)`
@@ -271,7 +250,7 @@ def summarize(
     options = select(SummarySettings, call), select(DecodingOverrides, call)
     summarizer: Pipeline[str, Any]
     summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
-    return _give(summarizer, texts, take_documents(texts, select(TableSettings, call)))
+    return summarizer
 
 
 def _prepare(
@@ -283,16 +262,3 @@ def _prepare(
     """Load a pipeline, or take that of the last call, with the settings of a call."""
     pipeline = take_object(kind, model, select(kind.loading_kind, call))
     return pipeline.with_options(select(options_kind, call))
-
-
-def _apply(
-    pipeline: Pipeline[str, Result], call: Call, texts: str | SeveralTexts
-) -> Result | list[Result]:
-    return _give(pipeline, texts, take_texts(texts, select(TableSettings, call)))
-
-
-def _give(
-    pipeline: Pipeline[str, Result], texts: str | SeveralTexts, given: list[str]
-) -> Result | list[Result]:
-    """Return the result of one text, or the list of the results of several."""
-    return pipeline(given[0]) if isinstance(texts, str) else pipeline(given)

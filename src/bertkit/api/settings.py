@@ -79,7 +79,7 @@ def takes(kind: Callable[Keywords, AnyCall]) -> Decorator[AnyCall, Keywords]:
             named = {own: values.pop(own) for own in positional if own in values}
             return function(build(call_kind, values, name), *arguments, **named)
 
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
         _, *parameters = signature.parameters.values()
         positional = [parameter.name for parameter in parameters]
         show_fields(take, signature.replace(parameters=parameters), call_kind)

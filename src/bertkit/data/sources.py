@@ -30,13 +30,14 @@ class ReaderSettings(EncodingSettings):
     """Settings of every command that reads a corpus."""
 
     format: CorpusFormat = Field(
-        "auto", description="Format of all inputs; auto uses the file extensions."
+        default="auto", description="Format of all inputs; auto uses the file extensions."
     )
     text_column: str = Field(
-        "text", description="Field of JSONL, or column of Parquet, that has the text."
+        default="text", description="Field of JSONL, or column of Parquet, that has the text."
     )
     strict: bool = Field(
-        False, description="Stop at the first problem in the input, and report its file and line."
+        default=False,
+        description="Stop at the first problem in the input, and report its file and line.",
     )
 
 

@@ -94,3 +94,9 @@ def test_a_right_call_has_the_type_of_its_result(call, kind, told):
 @pytest.mark.parametrize(("call", "message"), WRONG.items())
 def test_a_wrong_call_is_an_error(call, message, told):
     assert message in told[call]
+
+
+def test_every_setting_names_its_default():
+    """Checkers know a default by its name alone; the field would be required."""
+    for path in Path(bertkit.__file__).parent.rglob("*.py"):
+        assert not re.search(r"\bField\((?!\s*(\w+\s*=|\)))", path.read_text("utf-8")), path

@@ -1,7 +1,7 @@
 """The attention of a model on a text as one object: a page, figures and numbers."""
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,9 @@ from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
-from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.settings import ViewSettings
-from bertkit.interpret.views.table import VIEWS
-from bertkit.interpret.views.view import ViewInputs
+from bertkit.interpret.views.table import choose_views
+from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.models.open_model import OpenModel
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import AttentionFigure
@@ -169,24 +168,24 @@ class AttentionView:
 
     def summarize(self) -> list[str]:
         """Return lines on the first view of the page, if it has some, or else the finding."""
-        first = VIEWS[_list_views(self.settings)[0]]
+        first = _list_views(self.settings)[0]
         if first.summarize is not None:
-            return first.summarize(first.collect(self.inputs))
+            return first.summarize(self.page.data["views"][0]["data"])
         return [] if self.finding is None else list(vars(self.finding).values())
 
     @cached_property
     def page(self) -> InteractivePage:
         """The interactive page with all selected views."""
-        names = _list_views(self.settings)
+        views = _list_views(self.settings)
         scenes = self.parts.values() or [self.inputs]
         _check_size(scenes)
-        unsupported = [name for name in names if not any(map(VIEWS[name].supports, scenes))]
+        names = [view.name for view in views if any(map(view.supports, scenes))]
+        unsupported = [view.name for view in views if view.name not in names]
         if unsupported and self.settings.views is not None:
             raise SettingsError(
                 f"{self.inputs.inspected.name} doesn't support the view {unsupported[0]};"
                 " leave it out"
             )
-        names = [name for name in names if name not in unsupported]
         start, all_vectors = self.start, self.settings.neurons
         if self.parts:
             shown = self.settings.attention or "cross"
@@ -260,7 +259,6 @@ class AttentionView:
         return draw_alignment(self.inputs, self._title(layer, head), layer, head)
 
     def _title(self, layer: int | None, head: int | None) -> str:
-        """Return the title of a figure."""
         layers = "all layers" if layer is None else f"layer {layer}"
         heads = "mean of all heads" if head is None else f"head {head}"
         part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
@@ -305,17 +303,10 @@ def _check_size(scenes: Iterable[ViewInputs]) -> None:
         )
 
 
-def _list_views(settings: ViewSettings) -> Sequence[str]:
-    """Parse and check the names of the requested views."""
-    if settings.views is None:
-        return list(VIEWS)
-    names = list(dict.fromkeys(filter(None, map(str.strip, settings.views.split(",")))))
-    unknown = [name for name in names if name not in VIEWS]
-    if unknown or not names:
-        raise SettingsError(
-            f"there is no view {', '.join(unknown)!r:.60}; name some of {', '.join(VIEWS)}"
-        )
-    return names
+def _list_views(settings: ViewSettings) -> list[View]:
+    """Return the requested views, or all."""
+    names = settings.views
+    return choose_views(None if names is None else filter(None, map(str.strip, names.split(","))))
 
 
 DIGITS = 6  # after the point
@@ -338,7 +329,7 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
 
 def _list_texts(view: AttentionView) -> dict[str, Any]:
     """Return the texts and tokens; for an encoder-decoder, of both source and target."""
-    encoded, attended = view.inputs.observation.encoded, view.inputs.observation.attended
+    observation, encoded = view.inputs.observation, view.inputs.observation.encoded
     if not view.parts:
         return {"texts": [encoded.text, encoded.pair], "tokens": encoded.tokens}
     source, target = (view.parts[name].observation.encoded for name in ("encoder", "decoder"))
@@ -346,16 +337,14 @@ def _list_texts(view: AttentionView) -> dict[str, Any]:
         "texts": [source.text, target.text],
         "attention": view.settings.attention or "cross",
         "tokens": encoded.tokens,
-        "others": None if attended is None else attended.tokens,
+        "others": observation.attended_tokens,
     }
 
 
 def _list_heads(view: AttentionView, layer: int) -> list[dict[str, Any]]:
     """Return the data of the selected heads of a layer."""
     chosen, weights = view.settings.head, view.weights(layer).float().cpu()
-    attended, is_causal = view.inputs.observation.attended, view.inputs.observation.is_causal
-    attended_tokens = None if attended is None else attended.tokens
-    patterns = find_patterns(weights, view.tokens, attended_tokens, is_causal=is_causal)
+    patterns = view.inputs.observation.find_patterns(layer)
     heads: list[dict[str, Any]] = []
     for head, pattern in enumerate(patterns, start=1):
         if chosen in (None, head):

@@ -15,8 +15,7 @@ from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.findings import state_view
 from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.opening import Start, choose_start, state_finding
-from bertkit.interpret.patterns import find_patterns
-from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
@@ -97,8 +96,8 @@ def draw_heads(
     if focus is not None and observation.next_words is not None and attended is not None:
         chosen = inputs.inspected.tokenizer.vocabulary[observation.next_words.ids[focus]]
         title += f", after “{encoded.tokens[focus]}”, predicting “{chosen}”"
-    attended_tokens = None if attended is None else attended.tokens
-    return AttentionFigure(title, encoded.tokens, weights, focus, attended_tokens=attended_tokens)
+    others = observation.attended_tokens
+    return AttentionFigure(title, encoded.tokens, weights, focus, attended_tokens=others)
 
 
 def draw_alignment(
@@ -179,6 +178,7 @@ def build_page(
             to `MAX_TOKENS_WITH_VECTORS`.
     """
     chosen = _choose(inputs, views)
+    _check_shown(chosen, inputs)
     start = start or choose_start(inputs)
     data, arrays = _build_part(inputs, chosen, start, all_vectors=all_vectors)
     return _assemble(_title(inputs, start), chosen, data, arrays)
@@ -205,7 +205,7 @@ def build_joint_page(
     shown_start = start or choose_start(scenes[shown])
     for name, about in PARTS.items():
         inputs = scenes[name]
-        chosen = _choose(inputs, views, may_be_empty=True)
+        chosen = _choose(inputs, views)
         begin = shown_start if name == shown else choose_start(inputs)
         if chosen:
             part, packed = _build_part(
@@ -215,8 +215,7 @@ def build_joint_page(
             arrays |= packed
             used |= {view.name: view for view in chosen}
     cross = scenes["cross"]
-    if not parts:
-        raise _nothing_to_show(cross)
+    _check_shown(parts, cross)
     assert cross.observation.attended is not None
     texts = [cross.observation.attended.text, cross.observation.encoded.text]
     shared = {
@@ -274,25 +273,18 @@ def _build_part(
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
 
 
-def _choose(
-    inputs: ViewInputs, names: Sequence[str] | None, *, may_be_empty: bool = False
-) -> list[View]:
-    """Return the requested views that support the inputs, without duplicates."""
-    unknown = [name for name in names or [] if name not in VIEWS]
-    if unknown:
-        raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
-    views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
-    chosen = [view for view in views if view.supports(inputs)]
-    if not chosen and not may_be_empty:
-        raise _nothing_to_show(inputs)
-    return chosen
+def _choose(inputs: ViewInputs, names: Sequence[str] | None) -> list[View]:
+    """Return the requested views that support the inputs."""
+    return [view for view in choose_views(names) if view.supports(inputs)]
 
 
-def _nothing_to_show(inputs: ViewInputs) -> SettingsError:
-    return SettingsError(
-        f"{inputs.inspected.name} supports none of these views; name others, or none for all that"
-        " it supports"
-    )
+def _check_shown(shown: Sequence[object], inputs: ViewInputs) -> None:
+    """Raise a `SettingsError` for a page without a view."""
+    if not shown:
+        raise SettingsError(
+            f"{inputs.inspected.name} supports none of these views; name others, or none for all"
+            " that it supports"
+        )
 
 
 def _entry(views: Sequence[View]) -> str:
@@ -310,8 +302,6 @@ def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
     """Return the data that all views share."""
     observation, config = inputs.observation, inputs.observation.config
     encoded, attended = observation.encoded, observation.attended
-    names = None if attended is None else attended.tokens
-    is_causal = observation.is_causal
     return {
         "model": {
             "name": inputs.inspected.name,
@@ -322,15 +312,10 @@ def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
         "texts": [encoded.text, encoded.pair],
         "tokens": _tokens(encoded),
         "others": None if attended is None else _tokens(attended),
-        "isCausal": is_causal,
+        "isCausal": observation.is_causal,
         "patterns": [
-            [
-                vars(pattern)
-                for pattern in find_patterns(
-                    layer.weights, encoded.tokens, names, is_causal=is_causal
-                )
-            ]
-            for layer in observation.layers
+            [vars(pattern) for pattern in observation.find_patterns(layer)]
+            for layer in range(1, config.num_hidden_layers + 1)
         ],
         "without": [str(name) for name in inputs.without],
     }

@@ -11,6 +11,7 @@ from bertkit.inference.decoding.beam import DecodingLimits
 from bertkit.inference.decoding.search import decode
 from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.inference.engines.choice import cast_whole
+from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.generation.generator import SourceSequences, find_suppressed_tokens
 from bertkit.inference.generation.seq2seq_generator import limit_written
 from bertkit.inference.generation.settings import (
@@ -26,7 +27,6 @@ from bertkit.interpret.inspected_model import (
     LoadsFromFolder,
     NextWords,
     Observation,
-    check_states,
     find_log_probabilities,
     number_words,
 )
@@ -136,8 +136,7 @@ class InspectedEncoderDecoder(LoadsFromFolder):
             input is all tokens of `written` but the last, which is only a target.
 
         Raises:
-            CheckpointError: hidden states aren't finite.
-            NonFiniteError: scores aren't finite.
+            NonFiniteError: hidden states or scores aren't finite.
         """
         model, config = self.model, self.model.config
         target = drop_last(written)
@@ -151,7 +150,7 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         ):
             scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
         for states in (source_states, target_states):
-            check_states(self.name, states)
+            check_finite(states[-1], f"the hidden states of {self.name}")
         logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
         next_words = NextWords(logarithms, tuple(written.encoding.ids[1:]))
         crossed, inside, within = (

@@ -16,13 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.inference.engines.choice import find_device
+from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.fill_mask import MASK
-from bertkit.interpret.inspected_model import (
-    EncodedText,
-    InspectedModel,
-    check_finite,
-    find_log_probabilities,
-)
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel, find_log_probabilities
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import (
     BertForMaskedLM,
@@ -120,7 +116,7 @@ def head_scores(
     assert isinstance(model, FineTunedBert)
     tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
     scores = model.head_scores(tokens, encoded.pack().to(tokens.device))
-    check_finite(scores, f"the head of {inspected.name} gives scores")
+    check_finite(scores, f"the scores of the head of {inspected.name}")
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
@@ -156,7 +152,7 @@ def _predict_pair(
     pooled = model.pooler(states, encoded.pack().to(states.device))
     question = "whether the second text follows the first"
     scores = model.next_sentence(pooled).float()
-    check_finite(scores, f"the head of {inspected.name} gives scores")
+    check_finite(scores, f"the scores of the head of {inspected.name}")
     return _predict_whole(question, encoded, FOLLOWS, scores.log_softmax(dim=-1))
 
 
@@ -293,7 +289,7 @@ def find_outcome(inspected: InspectedModel, encoded: EncodedText) -> Outcome:
     """Run the model once; gradients are recorded if the caller enables them."""
     batch = encoded.pack().to(find_device(inspected.model))
     states = list(inspected.model.encoder.hidden_states(batch))
-    check_finite(states[-1], f"{inspected.name} gives hidden states")
+    check_finite(states[-1], f"the hidden states of {inspected.name}")
     number = None
     if inspected.task is not None and inspected.task.name in NUMBER_TASKS:
         number = head_scores(inspected, encoded, states).flatten()[0]

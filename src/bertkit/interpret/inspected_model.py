@@ -1,7 +1,6 @@
 """A loaded model to inspect, and the observations of one forward pass over one text."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -10,11 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.inference.engines.choice import cast_whole, find_device
+from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
+from bertkit.interpret.patterns import HeadPattern, find_patterns
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import BertLMHeadModel
@@ -68,6 +69,16 @@ class Observation:
     def is_causal(self) -> bool:
         """Whether a token attends only to itself and to earlier tokens."""
         return self.layers[0].is_causal
+
+    @property
+    def attended_tokens(self) -> list[str] | None:
+        """The tokens of the keys in cross-attention; None in self-attention."""
+        return None if self.attended is None else self.attended.tokens
+
+    def find_patterns(self, layer: int) -> list[HeadPattern]:
+        """Return the attention pattern of each head of a layer, from 1."""
+        weights, tokens = self.layers[layer - 1].weights, self.encoded.tokens
+        return find_patterns(weights, tokens, self.attended_tokens, is_causal=self.is_causal)
 
 
 class LoadsFromFolder(ABC):
@@ -155,12 +166,12 @@ class InspectedModel(LoadsFromFolder):
         """Run the encoder once and return its hidden states and attention.
 
         Raises:
-            CheckpointError: hidden states aren't finite.
+            NonFiniteError: hidden states aren't finite.
         """
         batch = encoded.pack().to(find_device(self.model))
         with capture_attention(self.model.encoder) as captured:
             states = list(map(widen, self.model.encoder.hidden_states(batch)))
-        check_states(self.name, states)
+        check_finite(states[-1], f"the hidden states of {self.name}")
         layers = [layer.heads() for layer in captured]
         next_words = self._find_next_words(encoded, states[-1])
         return Observation(encoded, states, layers, self.model.config, next_words=next_words)
@@ -179,20 +190,6 @@ class InspectedModel(LoadsFromFolder):
         )
 
 
-def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:
-    """Raise a `CheckpointError` if the last hidden states aren't finite."""
-    if not states[-1].isfinite().all():
-        raise CheckpointError(
-            f"{name} gives hidden states that aren't finite; see `bertkit inspect`"
-        )
-
-
-def check_finite(values: Float[Tensor, "..."], what: str) -> None:
-    """Raise a `NonFiniteError` if a value isn't finite; `what` begins its message."""
-    if not values.isfinite().all():
-        raise NonFiniteError(f"{what} that aren't finite; see `bertkit inspect`")
-
-
 def find_log_probabilities(
     name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
 ) -> Float[Tensor, "places words"]:
@@ -200,7 +197,7 @@ def find_log_probabilities(
 
     There may be more rows of logits than vocabulary entries.
     """
-    check_finite(scores, f"the head of {name} gives scores")
+    check_finite(scores, f"the scores of the head of {name}")
     logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
     return logarithms
 

@@ -271,5 +271,5 @@ def test_scores_that_are_not_finite_are_refused(save, tmp_path):
             if not name.startswith("encoder."):
                 parameter.fill_(torch.nan)
     for texts in ((TEXT,), PAIR):
-        with pytest.raises(NonFiniteError, match="the head of model gives scores that aren't"):
+        with pytest.raises(NonFiniteError, match="the scores of the head of model aren't"):
             find_outcome(inspected, inspected.read(*texts))

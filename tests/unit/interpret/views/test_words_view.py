@@ -54,5 +54,5 @@ def test_scores_that_are_not_finite_are_refused(tmp_path):
     save_small(tmp_path / "small")
     inspected = InspectedModel.load(tmp_path / "small")
     torch.nn.init.constant_(inspected.model.masked_lm.bias, torch.nan)
-    with pytest.raises(NonFiniteError, match="the head of small gives scores that aren't finite"):
+    with pytest.raises(NonFiniteError, match="the scores of the head of small aren't finite"):
         collect_words(look(inspected, "the cat saw a hat"))

@@ -61,7 +61,7 @@ SNAPSHOTS = "snapshots"  # name of the folder in the Hub's cache that contains t
 
 
 def name_model(path: str | Path) -> str:
-    """Return a model's name for titles, messages and records: without parent folders.
+    """Return a model's name for records: without parent folders.
 
     That is the name of its folder, of `name/run` both parts, of a folder in the Hub's cache the
     model's id, and of a set of bundled weights the package with the set: bertkit-minilm-vectors.
@@ -75,15 +75,19 @@ def name_model(path: str | Path) -> str:
 
 
 BUNDLED_NAMES = {
-    "vectors": "all-MiniLM-L6-v2 (comes with bertkit)",
-    "words": "all-MiniLM-L6-v2 with heads for words (comes with bertkit)",
+    "bertkit-minilm-vectors": "all-MiniLM-L6-v2 (comes with bertkit)",
+    "bertkit-minilm-words": "all-MiniLM-L6-v2 with heads for words (comes with bertkit)",
 }
 
 
 def describe_model(path: str | Path) -> str:
-    """Return a model's name for a reader: of bundled weights, the model that they are."""
-    *_, parent, name = ("", *str(path).rstrip("/").split("/"))
-    return BUNDLED_NAMES.get(name, name) if parent == PACKAGE else name_model(path)
+    """Return a model's name for a reader."""
+    return describe_name(name_model(path))
+
+
+def describe_name(name: str) -> str:
+    """Return the name for a reader of a model that has this name in records."""
+    return BUNDLED_NAMES.get(name, name)
 
 
 def hash_files(checkpoint: Checkpoint) -> dict[str, str]:

@@ -315,9 +315,11 @@ DIGITS = 6  # after the point
 def gather_numbers(view: AttentionView) -> dict[str, Any]:
     """Return tokens, patterns and entropies, and the weights of the selected token or else head."""
     chosen, config = view.settings.layer, view.inputs.observation.config
+    inspected = view.inputs.inspected
+    opened = inspected.opened if isinstance(inspected, InspectedModel) else None
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]
     return {
-        "model": view.inputs.inspected.name,
+        "model": opened.name if opened else inspected.name,
         **_list_texts(view),
         "num_layers": config.num_hidden_layers,
         "num_heads": config.num_attention_heads,

@@ -70,7 +70,7 @@ class InspectedEncoderDecoder(LoadsFromFolder):
                 " start or end token isn't among them"
             )
         saved = read_seq2seq_file(folder) if is_seq2seq_model(folder) else None
-        return cls(opened.name, model, tokenizer, saved)
+        return cls(opened.title, model, tokenizer, saved)
 
     @property
     def device(self) -> torch.device:

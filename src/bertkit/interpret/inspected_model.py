@@ -133,7 +133,7 @@ class InspectedModel(LoadsFromFolder):
         task = None
         if isinstance(model, FineTunedBert):
             task = load_task(opened.folder, model.config, opened.architecture)
-        return cls(opened.name, model, loaded.tokenizer, task, loaded.opened)
+        return cls(opened.title, model, loaded.tokenizer, task, loaded.opened)
 
     @property
     def loaded(self) -> LoadedModel[Any]:

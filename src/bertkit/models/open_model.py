@@ -18,6 +18,7 @@ from bertkit.checkpoints.formats import (
     SNAPSHOTS,
     FileDescription,
     describe_files,
+    describe_model,
     hash_files,
     list_model_files,
     name_model,
@@ -265,8 +266,13 @@ class OpenModel:
 
     @property
     def name(self) -> str:
-        """Its name for titles, messages and records, as in `name_model`."""
+        """Its name for records, as in `name_model`."""
         return name_model(self.path.resolve())
+
+    @property
+    def title(self) -> str:
+        """Its name for titles and messages, as in `describe_model`."""
+        return describe_model(self.path.resolve())
 
     @property
     def is_from_hub(self) -> bool:

@@ -23,6 +23,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import DurableFile, durable_file, make_folder
 from bertkit.base.output import open_output
+from bertkit.checkpoints.formats import describe_name
 from bertkit.data.shards import MappedArray
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
@@ -74,11 +75,13 @@ class IndexPlan:
         changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if not changes:
             return
-        model = self.embedding["model"]
+        model = describe_name(self.embedding["model"])
         if found.get("model_sha256") == self.embedding["model_sha256"]:  # under whatever name
             vectors, earlier_use = f"{model} with other settings", "settings"
         else:
-            vectors = f"{found.get('model')}, which differ from those of {model}"
+            vectors = (
+                f"{describe_name(str(found.get('model')))}, which differ from those of {model}"
+            )
             earlier_use = "model and settings"
         raise SettingsError(
             f"{self.folder} has vectors of {vectors} ({'; '.join(changes)}); use the earlier"

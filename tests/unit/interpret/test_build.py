@@ -160,7 +160,7 @@ def test_views_that_suit_the_scene_have_their_tabs_in_order(inspected):
 
 
 def test_an_unknown_view_is_refused(inspected):
-    with pytest.raises(SettingsError, match=r"no view 'necks'; there are: alignment, heads"):
+    with pytest.raises(SettingsError, match=r"no view 'necks'; name some of alignment, heads"):
         build_page(observe(inspected), ["necks"])
     with pytest.raises(SettingsError, match="supports none of these views"):
         build_page(observe(inspected), [])

@@ -80,7 +80,7 @@ def find_pooling(opened: OpenModel) -> PoolingName:
         if found := [name for name in POOLINGS if modes == (name,)]:
             return found[0]
         announce(
-            f"{opened.name} pools tokens in a way that no classifier does; it reads [CLS] instead"
+            f"{opened.title} pools tokens in a way that no classifier does; it reads [CLS] instead"
         )
     head = opened.checkpoint.config.get(FEATURE_HEAD)
     pooling = head.get("pooling") if isinstance(head, dict) else None

@@ -13,7 +13,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,14 @@ class LazyTensor:
     def nbytes(self) -> int:
         """Size of the elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def transposed(self) -> "LazyTensor":
+        """Return the transposed matrix."""
+        return replace(self, shape=self.shape[::-1], read=partial(_read_transposed, self))
+
+
+def _read_transposed(tensor: LazyTensor) -> Tensor:
+    return tensor.read().t().contiguous()
 
 
 @dataclass(frozen=True)

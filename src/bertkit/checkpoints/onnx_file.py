@@ -67,7 +67,7 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
             raise DamagedFileError(f"{path}: {ours!r:.80} must hold float32 or int8 numbers")
         if ours in weights:
             raise DamagedFileError(f"{path} has two initializers for {ours!r:.80}")
-        weights[ours] = lazy if ours == name else _transpose(lazy)
+        weights[ours] = lazy if ours == name else lazy.transposed()
     return weights
 
 
@@ -129,10 +129,6 @@ def _read_external(
 def _copy(content: memoryview, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Return a copy of a tensor, since the file doesn't align it."""
     return torch.frombuffer(bytearray(content), dtype=dtype).reshape(shape)
-
-
-def _transpose(tensor: LazyTensor) -> LazyTensor:
-    return LazyTensor(tensor.shape[::-1], tensor.dtype, lambda: tensor.read().t().contiguous())
 
 
 def _dequantize(name: str, values: LazyTensor, scales: LazyTensor | None) -> LazyTensor:

@@ -9,10 +9,7 @@ run_squad.py, optimization.py.
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, MissingFileError
 from bertkit.base.members import find_member, has_member
@@ -115,7 +112,8 @@ def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTenso
         new_name = find_name(name) or name
         if new_name in tensors:
             raise CheckpointError(f"two variables mean {new_name}; there must be one of them")
-        tensors[new_name] = _turn(tensor) if name.endswith("/kernel") else tensor
+        is_matrix = name.endswith("/kernel") and len(tensor.shape) == 2  # others are refused later
+        tensors[new_name] = tensor.transposed() if is_matrix else tensor
     return tensors
 
 
@@ -126,18 +124,6 @@ def find_name(name: str) -> str | None:
         return TENSORFLOW_NAMES.get(name)
     new_name = TENSORFLOW_NAMES.get(LAYER + name[layer.end() :])
     return new_name and new_name.format(layer=layer[1])
-
-
-def _turn(tensor: LazyTensor) -> LazyTensor:
-    """Return the transposed matrix; other shapes are unchanged and rejected later."""
-    if len(tensor.shape) != 2:
-        return tensor
-    read = partial(_read_turned, tensor)
-    return LazyTensor(tensor.shape[::-1], tensor.dtype, read, tensor.release)
-
-
-def _read_turned(tensor: LazyTensor) -> Tensor:
-    return tensor.read().t().contiguous()
 
 
 def _find_prefix(folder: Path) -> str:

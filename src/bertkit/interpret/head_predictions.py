@@ -79,58 +79,121 @@ def find_words(
     return find_log_probabilities(inspected.name, scores, inspected.tokenizer)
 
 
-def predict_with_heads(
-    inspected: InspectedModel,
-    encoded: EncodedText,
-    states: Sequence[Float[Tensor, "length hidden"]],
-) -> tuple[HeadPrediction, ...]:
-    """Return the predictions of a model's head for a text, the most relevant first."""
-    model, predictions = inspected.model, list[HeadPrediction]()
-    places: Sequence[int]
-    ids, mask_id = encoded.encoding.ids, inspected.tokenizer.mask_id
-    masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
-    if fills_words(model):
-        places = masked or [place for place, word in enumerate(encoded.words) if word >= 0]
-        question = f"the word at each {MASK if masked else 'position'}"
-        predictions.append(_predict_words(inspected, encoded, states[-1], places, question))
-    if isinstance(model, BertLMHeadModel):
-        places, question = range(len(ids) - 1), "the word after each token"
-        predictions.append(_predict_words(inspected, encoded, states[-1], places, question))
-    has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
-    if has_pairs and encoded.pair is not None:
-        predictions.insert(1 if masked else 0, _predict_pair(inspected, encoded, states[-1]))
-    task = inspected.task
-    if task is not None and task.name in BY_TASK:
-        scores = head_scores(inspected, encoded, states)
-        predictions += filter(None, [BY_TASK[task.name](task, encoded, scores)])
-    return tuple(predictions)
+@dataclass(frozen=True, eq=False)
+class HeadReader:
+    """A model's head on the hidden states of a text: of the embeddings, then of each layer."""
 
+    inspected: InspectedModel
+    encoded: EncodedText
+    states: Sequence[Float[Tensor, "length hidden"]]
 
-def head_scores(
-    inspected: InspectedModel,
-    encoded: EncodedText,
-    states: Sequence[Float[Tensor, "length hidden"]],
-) -> Scores:
-    """Return a fine-tuned head's scores for hidden states, in float32 or higher precision."""
-    model = inspected.model
-    assert isinstance(model, FineTunedBert)
-    tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
-    scores = model.head_scores(tokens, encoded.pack().to(tokens.device))
-    check_finite(scores, f"the scores of the head of {inspected.name}")
-    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+    def predict(self) -> tuple[HeadPrediction, ...]:
+        """Return the predictions for the text, the most relevant first."""
+        model, encoded, predictions = self.inspected.model, self.encoded, list[HeadPrediction]()
+        places: Sequence[int]
+        ids, mask_id = encoded.encoding.ids, self.inspected.tokenizer.mask_id
+        masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
+        if fills_words(model):
+            places = masked or [place for place, word in enumerate(encoded.words) if word >= 0]
+            question = f"the word at each {MASK if masked else 'position'}"
+            predictions.append(self._predict_words(places, question))
+        if isinstance(model, BertLMHeadModel):
+            places, question = range(len(ids) - 1), "the word after each token"
+            predictions.append(self._predict_words(places, question))
+        has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
+        if has_pairs and encoded.pair is not None:
+            predictions.insert(1 if masked else 0, self._predict_pair())
+        task = self.inspected.task
+        if task is not None and task.name in BY_TASK:
+            predictions += filter(None, [BY_TASK[task.name](self, task, self.scores())])
+        return tuple(predictions)
 
+    def scores(self) -> Scores:
+        """Return a fine-tuned head's scores, in float32 or higher precision."""
+        model = self.inspected.model
+        assert isinstance(model, FineTunedBert)
+        tokens = torch.cat([self.states[layer] for layer in model.head_layers], dim=1)
+        scores = model.head_scores(tokens, self.encoded.pack().to(tokens.device))
+        check_finite(scores, f"the scores of the head of {self.inspected.name}")
+        return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
-def _predict_words(
-    inspected: InspectedModel,
-    encoded: EncodedText,
-    states: Float[Tensor, "length hidden"],
-    places: Sequence[int],
-    question: str,
-) -> HeadPrediction:
-    """Predict a word at some positions."""
-    about = tuple(encoded.tokens[place] for place in places)
-    choices, logarithms = inspected.tokenizer.vocabulary, find_words(inspected, states[places])
-    return _choose_likeliest(question, about, tuple(places), choices, logarithms)
+    def _predict_words(self, places: Sequence[int], question: str) -> HeadPrediction:
+        """Predict a word at some positions."""
+        about = tuple(self.encoded.tokens[place] for place in places)
+        logarithms = find_words(self.inspected, self.states[-1][places])
+        choices = self.inspected.tokenizer.vocabulary
+        return _choose_likeliest(question, about, tuple(places), choices, logarithms)
+
+    def _predict_pair(self) -> HeadPrediction:
+        model, states = self.inspected.model, self.states[-1]
+        assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
+        pooled = model.pooler(states, self.encoded.pack().to(states.device))
+        scores = model.next_sentence(pooled).float()
+        check_finite(scores, f"the scores of the head of {self.inspected.name}")
+        question = "whether the second text follows the first"
+        return self._predict_whole(question, FOLLOWS, scores.log_softmax(dim=-1))
+
+    def predict_labels(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
+        """Predict the text's label, or for multi-label tasks whether each label applies."""
+        scores = scores / task.temperature
+        if not task.settings.multi_label:
+            return self._predict_whole("the label", task.labels, scores.log_softmax(dim=-1))
+        logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
+        threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
+        return HeadPrediction(
+            question="the labels",
+            about=task.labels,
+            places=(None,) * len(task.labels),
+            choices=NO_YES,
+            log_probabilities=logarithms,
+            predicted=(logarithms.detach()[:, 1].exp() >= threshold).long(),
+        )
+
+    def _predict_whole(
+        self, question: str, choices: Sequence[str], logarithms: Float[Tensor, "1 choices"]
+    ) -> HeadPrediction:
+        """Make a prediction with a single decision about the whole text."""
+        about = "the text" if self.encoded.pair is None else "both texts"
+        return _choose_likeliest(question, (about,), (None,), choices, logarithms)
+
+    def predict_tags(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
+        """Predict the tag of each word from its first piece."""
+        pairs = enumerate(pairwise((-1, *self.encoded.words)))
+        firsts = [place for place, (last, word) in pairs if word not in (-1, last)]
+        logarithms = scores[firsts].log_softmax(dim=-1)
+        about, question = tuple(map(self._find_word, firsts)), "the tag of each word"
+        return _choose_likeliest(question, about, tuple(firsts), task.labels, logarithms)
+
+    def _find_word(self, first: int) -> str:
+        """Return the text of the word whose first piece is at position `first`."""
+        words, encoding = self.encoded.words, self.encoded.encoding
+        pieces = [place for place, word in enumerate(words) if word == words[first]]
+        text = self.encoded.pair if encoding.token_type_ids[first] else self.encoded.text
+        return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
+
+    def predict_answer(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction | None:
+        """Predict the span in the second text that answers the first; None without a pair."""
+        encoded, encoding = self.encoded, self.encoded.encoding
+        if encoded.pair is None:
+            return None
+        num_before = encoding.token_type_ids.index(1)
+        offsets = np.array(encoding.offsets[num_before:-1], dtype=np.int32)
+        parts, owners = (range(len(offsets)),), np.zeros(len(offsets), dtype=np.int32)
+        windows = Windows(parts, owners, offsets, num_before)
+        logits = scores.detach().float().cpu().numpy()
+        example = AnswerExample(encoded.text, encoded.pair)
+        found = task.decode(example, Encoded((), alignment=windows), logits)
+        tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
+        places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
+        return HeadPrediction(
+            question="the start and the end of the answer",
+            about=("start", "end"),
+            places=places,
+            choices=encoded.tokens,
+            log_probabilities=scores.log_softmax(dim=0).T,
+            predicted=torch.tensor(places, device=scores.device),
+            answer=found.text or NO_ANSWER,
+        )
 
 
 def _choose_likeliest(
@@ -144,96 +207,12 @@ def _choose_likeliest(
     return HeadPrediction(question, about, places, choices, logarithms, predicted)
 
 
-def _predict_pair(
-    inspected: InspectedModel, encoded: EncodedText, states: Float[Tensor, "length hidden"]
-) -> HeadPrediction:
-    model = inspected.model
-    assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
-    pooled = model.pooler(states, encoded.pack().to(states.device))
-    question = "whether the second text follows the first"
-    scores = model.next_sentence(pooled).float()
-    check_finite(scores, f"the scores of the head of {inspected.name}")
-    return _predict_whole(question, encoded, FOLLOWS, scores.log_softmax(dim=-1))
-
-
-def _predict_labels(task: Task[Any, Any], encoded: EncodedText, scores: Scores) -> HeadPrediction:
-    """Predict the text's label, or for multi-label tasks whether each label applies."""
-    scores = scores / task.temperature
-    if not task.settings.multi_label:
-        logarithms = scores.log_softmax(dim=-1)
-        return _predict_whole("the label", encoded, task.labels, logarithms)
-    logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
-    threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
-    return HeadPrediction(
-        question="the labels",
-        about=task.labels,
-        places=(None,) * len(task.labels),
-        choices=NO_YES,
-        log_probabilities=logarithms,
-        predicted=(logarithms.detach()[:, 1].exp() >= threshold).long(),
-    )
-
-
-def _predict_whole(
-    question: str,
-    encoded: EncodedText,
-    choices: Sequence[str],
-    logarithms: Float[Tensor, "1 choices"],
-) -> HeadPrediction:
-    """Make a prediction with a single decision about the whole text."""
-    about = "the text" if encoded.pair is None else "both texts"
-    return _choose_likeliest(question, (about,), (None,), choices, logarithms)
-
-
-def _predict_tags(
-    task: Task[Any, Any], encoded: EncodedText, scores: Scores
-) -> HeadPrediction | None:
-    """Predict the tag of each word from its first piece."""
-    words = (-1, *encoded.words)
-    firsts = [place for place, (last, word) in enumerate(pairwise(words)) if word not in (-1, last)]
-    logarithms = scores[firsts].log_softmax(dim=-1)
-    about = tuple(_find_word(encoded, place) for place in firsts)
-    return _choose_likeliest("the tag of each word", about, tuple(firsts), task.labels, logarithms)
-
-
-def _find_word(encoded: EncodedText, first: int) -> str:
-    """Return the text of the word whose first piece is at position `first`."""
-    pieces = [place for place, word in enumerate(encoded.words) if word == encoded.words[first]]
-    encoding = encoded.encoding
-    text = encoded.pair if encoding.token_type_ids[first] else encoded.text
-    return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
-
-
-def _predict_answer(
-    task: Task[Any, Any], encoded: EncodedText, scores: Scores
-) -> HeadPrediction | None:
-    """Predict the span in the second text that answers the first; None without a pair."""
-    if encoded.pair is None:
-        return None
-    encoding, logarithms = encoded.encoding, scores.log_softmax(dim=0).T
-    num_before = encoding.token_type_ids.index(1)
-    offsets = np.array(encoding.offsets[num_before:-1], dtype=np.int32)
-    parts, owners = (range(len(offsets)),), np.zeros(len(offsets), dtype=np.int32)
-    windows = Windows(parts, owners, offsets, num_before)
-    example = AnswerExample(encoded.text, encoded.pair)
-    found = task.decode(
-        example, Encoded((), alignment=windows), scores.detach().float().cpu().numpy()
-    )
-    tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
-    places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
-    return HeadPrediction(
-        question="the start and the end of the answer",
-        about=("start", "end"),
-        places=places,
-        choices=encoded.tokens,
-        log_probabilities=logarithms,
-        predicted=torch.tensor(places, device=scores.device),
-        answer=found.text or NO_ANSWER,
-    )
-
-
-BY_TASK: dict[str, Callable[[Task[Any, Any], EncodedText, Scores], HeadPrediction | None]]
-BY_TASK = {"classify": _predict_labels, "tag": _predict_tags, "answer": _predict_answer}
+BY_TASK: dict[str, Callable[[HeadReader, Task[Any, Any], Scores], HeadPrediction | None]]
+BY_TASK = {
+    "classify": HeadReader.predict_labels,
+    "tag": HeadReader.predict_tags,
+    "answer": HeadReader.predict_answer,
+}
 NUMBER_TASKS = {"regress", "choose"}  # whose head gives a text one number
 
 
@@ -290,10 +269,10 @@ def find_outcome(inspected: InspectedModel, encoded: EncodedText) -> Outcome:
     batch = encoded.pack().to(find_device(inspected.model))
     states = list(inspected.model.encoder.hidden_states(batch))
     check_finite(states[-1], f"the hidden states of {inspected.name}")
-    number = None
+    number, head = None, HeadReader(inspected, encoded, states)
     if inspected.task is not None and inspected.task.name in NUMBER_TASKS:
-        number = head_scores(inspected, encoded, states).flatten()[0]
-    return Outcome(states[-1].float(), predict_with_heads(inspected, encoded, states), number)
+        number = head.scores().flatten()[0]
+    return Outcome(states[-1].float(), head.predict(), number)
 
 
 def compare(before: Outcome, after: Outcome) -> Change:

@@ -51,54 +51,9 @@ class Span:
         """Return the rows of the pooled tokens."""
         return tokens if self.places is None else tokens[self.places]
 
-
-def take_first(tokens: Tokens, span: Span) -> Vectors:
-    """Return the hidden state of [CLS], even if it is left out of the span."""
-    return tokens[span.batch.first_tokens.long()]
-
-
-def take_last(tokens: Tokens, span: Span) -> Vectors:
-    """Return the hidden state of the last token, [SEP]."""
-    return span.counted(tokens)[span.lengths.cumsum(0) - 1]
-
-
-def take_mean(tokens: Tokens, span: Span) -> Vectors:
-    """Average the tokens."""
-    return torch.segment_reduce(span.counted(tokens), "mean", lengths=span.lengths)
-
-
-def take_max(tokens: Tokens, span: Span) -> Vectors:
-    """Take the maximum of each feature over the tokens."""
-    return torch.segment_reduce(span.counted(tokens), "max", lengths=span.lengths)
-
-
-def take_scaled_sum(tokens: Tokens, span: Span) -> Vectors:
-    """Sum the tokens, and divide by the square root of their number."""
-    return take_mean(tokens, span) * span.lengths.sqrt()[:, None]
-
-
-def take_weighted_mean(tokens: Tokens, span: Span) -> Vectors:
-    """Average the tokens, weighted by their position in the text, from 1."""
-    weights = (span.positions + 1).to(tokens.dtype)
-    sums = torch.segment_reduce(
-        span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
-    )
-    return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
-
-
-def average_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
-    """Average over layers and tokens."""
-    return take_mean(torch.stack(tuple(layers)).mean(dim=0), span)
-
-
-def sum_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
-    """Sum over layers, then average over tokens."""
-    return take_mean(torch.stack(tuple(layers)).sum(dim=0), span)
-
-
-def concatenate_layers(layers: Sequence[Tokens], span: Span) -> Vectors:
-    """Average the tokens of each layer, and concatenate the layers' features."""
-    return torch.cat([take_mean(tokens, span) for tokens in layers], dim=1)
+    def reduce(self, tokens: Tokens, how: str) -> Vectors:
+        """Return the "mean", "max" or "sum" of each text's pooled tokens."""
+        return torch.segment_reduce(self.counted(tokens), how, lengths=self.lengths)
 
 
 LAST = (-1,)
@@ -114,20 +69,41 @@ class TokenPooling:
     num_parts: int = 1  # size of its result as a multiple of the hidden size
 
 
+def take_weighted_mean(tokens: Tokens, span: Span) -> Vectors:
+    """Average the tokens, weighted by their position in the text, from 1."""
+    weights = (span.positions + 1).to(tokens.dtype)
+    sums = torch.segment_reduce(
+        span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
+    )
+    return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
+
+
 def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> TokenPooling:
     return TokenPooling(LAST, lambda layers, span: pool(layers[0], span))
 
 
 POOLINGS: dict[str, TokenPooling] = {
-    "cls": _of_last(take_first),
-    "mean": _of_last(take_mean),
-    "max": _of_last(take_max),
-    "mean_sqrt_len_tokens": _of_last(take_scaled_sum),
+    # [CLS], even if it is left out of the span
+    "cls": _of_last(lambda tokens, span: tokens[span.batch.first_tokens.long()]),
+    "mean": _of_last(lambda tokens, span: span.reduce(tokens, "mean")),
+    "max": _of_last(lambda tokens, span: span.reduce(tokens, "max")),
+    "mean_sqrt_len_tokens": _of_last(
+        lambda tokens, span: span.reduce(tokens, "mean") * span.lengths.sqrt()[:, None]
+    ),
     "weightedmean": _of_last(take_weighted_mean),
-    "lasttoken": _of_last(take_last),
-    "first_last_mean": TokenPooling((1, -1), average_layers),
-    "last_four_concat": TokenPooling(LAST_FOUR, concatenate_layers, num_parts=len(LAST_FOUR)),
-    "last_four_sum": TokenPooling(LAST_FOUR, sum_layers),
+    # the last token is [SEP]
+    "lasttoken": _of_last(lambda tokens, span: span.counted(tokens)[span.lengths.cumsum(0) - 1]),
+    "first_last_mean": TokenPooling(
+        (1, -1), lambda layers, span: span.reduce(torch.stack(tuple(layers)).mean(dim=0), "mean")
+    ),
+    "last_four_concat": TokenPooling(
+        LAST_FOUR,
+        lambda layers, span: torch.cat([span.reduce(layer, "mean") for layer in layers], dim=1),
+        num_parts=len(LAST_FOUR),
+    ),
+    "last_four_sum": TokenPooling(
+        LAST_FOUR, lambda layers, span: span.reduce(torch.stack(tuple(layers)).sum(dim=0), "mean")
+    ),
 }
 
 

@@ -59,6 +59,16 @@ class Pooling:
     modes: tuple[str, ...]  # values of `POOLING_FLAGS`; results are concatenated in this order
     include_prompt: bool = True  # whether the tokens of a prompt are pooled too
 
+    @property
+    def in_features(self) -> int:
+        """Features of a token."""
+        return self.dimension
+
+    @property
+    def out_features(self) -> int:
+        """Size of the vector."""
+        return self.dimension * len(self.modes)
+
 
 @dataclass(frozen=True)
 class Normalize:

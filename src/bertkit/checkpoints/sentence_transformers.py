@@ -25,11 +25,9 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.huggingface import open_huggingface, read_config
 from bertkit.checkpoints.sentence_modules import (
-    Dense,
     ForeignConfig,
     Module,
     Normalize,
-    Pooling,
     Size,
     parse_config,
     read_dense,
@@ -201,6 +199,12 @@ class SentenceModel:
     # unused keys of `config_sentence_transformers.json`, preserved
     other: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def dimension(self) -> int:
+        """Number of features of a sentence's vector."""
+        sizes = [one.out_features for one in self.modules if not isinstance(one, Normalize)]
+        return min(sizes[-1], self.truncate_dimension or sizes[-1])
+
 
 class _Entry(ForeignConfig):
     idx: int | None = None
@@ -344,10 +348,9 @@ def _check_sizes(folder: Path, modules: tuple[Module, ...], size: int) -> None:
     for module in modules:
         if isinstance(module, Normalize):
             continue
-        takes = module.dimension if isinstance(module, Pooling) else module.in_features
-        if takes != size:
+        if module.in_features != size:
             raise CheckpointError(
-                f"{folder}: {type(module).__name__} takes {takes} features, and what is before it"
-                f" gives {size}"
+                f"{folder}: {type(module).__name__} takes {module.in_features} features, and what"
+                f" is before it gives {size}"
             )
-        size = module.out_features if isinstance(module, Dense) else size * len(module.modes)
+        size = module.out_features

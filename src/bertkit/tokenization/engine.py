@@ -26,6 +26,7 @@ from bertkit.tokenization.words import SURROGATE
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
 CONTINUATION = "##"
 MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_KNOWN_CHUNKS = 1 << 18

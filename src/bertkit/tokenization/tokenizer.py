@@ -25,6 +25,7 @@ from bertkit.tokenization.engine import (
     SEP,
     SPECIAL_TOKENS,
     UNK,
+    UNUSED,
     BatchEncoding,
     Encoding,
     KnownChunks,
@@ -109,6 +110,12 @@ class Tokenizer:
         """SHA-256 of vocabulary and settings; equal for tokenizers that give the same ids."""
         content = "\n".join((self.settings.fingerprint(), *self.vocabulary))
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @cached_property
+    def unused_ids(self) -> frozenset[int]:
+        """The ids of the entries that a published vocabulary keeps free, such as [unused1]."""
+        named = enumerate(self.vocabulary)
+        return frozenset(index for index, token in named if UNUSED.fullmatch(token))
 
     @cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:

@@ -163,7 +163,7 @@ def test_an_unknown_view_is_refused(inspected):
     with pytest.raises(SettingsError, match=r"no view 'necks'; name some of alignment, heads"):
         build_page(observe(inspected), ["necks"])
     with pytest.raises(SettingsError, match="supports none of these views"):
-        build_page(observe(inspected), [])
+        build_page(observe(inspected), ["alignment"])
 
 
 def test_long_texts_have_vectors_only_where_asked(inspected):

@@ -1,6 +1,5 @@
 """Vectors of single words without context: neighbors and analogies."""
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
-UNUSED = re.compile(r"\[unused\d+\]")
 TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
 MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding error
 OWN_TABLE = "embeddings.weight"  # the word vectors of a network of bertkit's studies
@@ -259,10 +257,6 @@ def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:
     """List all ids, or only those of whole words, not pieces, special or unused entries."""
     if not whole_words:
         return list(range(tokenizer.vocab_size))
-    return [
-        token_id
-        for token_id, token in enumerate(tokenizer.vocabulary)
-        if token_id not in tokenizer.special_ids
-        and not tokenizer.is_continuation[token_id]
-        and not UNUSED.fullmatch(token)
-    ]
+    left_out = tokenizer.special_ids | tokenizer.unused_ids
+    pieces = tokenizer.is_continuation.tolist()
+    return [id_ for id_, is_piece in enumerate(pieces) if not is_piece and id_ not in left_out]

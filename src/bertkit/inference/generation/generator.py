@@ -1,6 +1,5 @@
 """Tokens that a model must never generate."""
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,35 +29,19 @@ from bertkit.reports.notebook import Row, Tabular
 from bertkit.tokenization.detokenization import Spacing, find_mark, join_word_pieces
 from bertkit.tokenization.tokenizer import Tokenizer
 
-UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
-
 
 @lru_cache(maxsize=4)
 def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
     """Return ids to suppress: special but the end token, unused, and beyond the vocabulary."""
-    named = enumerate(tokenizer.vocabulary[:num_scores])
-    unused = {id_ for id_, entry in named if UNUSED.fullmatch(entry)}
+    unused = {id_ for id_ in tokenizer.unused_ids if id_ < num_scores}
     suppressed = (tokenizer.special_ids | unused) - {end_id}
     return (*sorted(suppressed), *range(tokenizer.vocab_size, num_scores))
 
 
-class PromptSequences:
-    """Continuations of prompts by a left-to-right model, with a key/value cache.
+class CachedSequences:
+    """Sequences with a key/value cache; the model is in evaluation mode."""
 
-    The model is in evaluation mode; prompts are the first tokens of each row, without the end
-    token.
-    """
-
-    def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
-        self._model = model
-        self._batch = KVCache(prompts)
-
-    @torch.inference_mode()
-    def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Return the scores of each row's next token."""
-        prompts = self._batch.prompts
-        last = None if prompts is None else prompts.last_tokens
-        return self._model.next_scores(self._batch, last).float()
+    _batch: KVCache
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
@@ -71,11 +54,23 @@ class PromptSequences:
         self._batch.extend(tokens)
 
 
-class SourceSequences:
-    """Outputs of an encoder-decoder for a batch of sources, with a key/value cache.
+class PromptSequences(CachedSequences):
+    """Continuations of prompts, the first tokens of each row, by a left-to-right model."""
 
-    The model is in evaluation mode.
-    """
+    def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
+        self._model = model
+        self._batch = KVCache(prompts)
+
+    @torch.inference_mode()
+    def scores(self) -> Float[Tensor, "rows vocabulary"]:
+        """Return the scores of each row's next token."""
+        prompts = self._batch.prompts
+        last = None if prompts is None else prompts.last_tokens
+        return self._model.next_scores(self._batch, last).float()
+
+
+class SourceSequences(CachedSequences):
+    """Outputs of an encoder-decoder for a batch of sources."""
 
     @torch.inference_mode()
     def __init__(self, model: EncoderDecoderModel, sources: PackedBatch) -> None:
@@ -98,12 +93,7 @@ class SourceSequences:
             self._memory.select(kept)
             self._num_sources = len(kept)
         self._num_rows = len(rows)
-        self._batch.select(rows)
-
-    @torch.inference_mode()
-    def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Append one token to each row."""
-        self._batch.extend(tokens)
+        super().select(rows)
 
 
 PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together

@@ -17,7 +17,7 @@ from bertkit.checkpoints.file_names import ONNX_DATA_FILE, ONNX_FILE
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
-from bertkit.inference.onnx.padded import OPSET, PaddedWriter, count_features, write_sentence
+from bertkit.inference.onnx.padded import OPSET, PaddedWriter, write_sentence
 from bertkit.models.bert.pretrained import PretrainedBert
 
 MAX_INLINE_BYTES = 1 << 30
@@ -41,7 +41,7 @@ def write_onnx(
     outputs: Outputs = kind.write(PaddedWriter(graph, model.config, precision), model)
     if sentences is not None:
         vectors = write_sentence(graph, sentences, "last_hidden_state")
-        outputs[vectors] = ("batch", count_features(sentences))
+        outputs[vectors] = ("batch", sentences.dimension)
     proto = graph.build(kind.inputs, outputs)
     records: dict[str, FileRecord] = {}
     if sum(weight.nbytes for weight in graph.weights.values()) > MAX_INLINE_BYTES:

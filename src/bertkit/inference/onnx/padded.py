@@ -112,20 +112,6 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
     return graph.node("Identity", vectors, output="sentence_embedding")
 
 
-def count_features(model: SentenceModel) -> int:
-    """Return the number of features of a sentence embedding."""
-    size = 0
-    for module in model.modules:
-        match module:
-            case Pooling():
-                size = module.dimension * len(module.modes)
-            case Dense():
-                size = module.out_features
-            case Normalize():
-                pass
-    return size if model.truncate_dimension is None else min(size, model.truncate_dimension)
-
-
 def write_pooling(graph: OnnxGraph, modes: Sequence[str], tokens: str) -> str:
     """Write the pooling of tokens by each of some modes, concatenated; return its name."""
     mask = graph.node("Cast", "attention_mask", to=1)

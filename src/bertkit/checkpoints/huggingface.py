@@ -72,7 +72,7 @@ def is_huggingface(folder: Path) -> bool:
 def open_huggingface(folder: Path) -> Checkpoint:
     """Read the config and the headers of the weights."""
     config = read_config(folder)
-    tensors, files = _open_weights(folder)
+    tensors, files = open_weights(folder)
     if is_encoder_decoder(config):
         tensors = dict(remove_wrappers(tensors))
     elif not is_own_network(config):
@@ -108,7 +108,9 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     return config
 
 
-def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], list[Path]]:
+def open_weights(
+    folder: Path, owner: str = "a model folder"
+) -> tuple[dict[str, LazyTensor], list[Path]]:
     """Return all tensors by their names in the files, and the files."""
     for form in WEIGHTS:
         if has_member(folder, form.file):
@@ -119,7 +121,7 @@ def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], list[Path]]:
         if has_member(folder, form.index_file):
             return _open_shards(folder, form)
     names = " or ".join(form.file for form in WEIGHTS)
-    raise MissingFileError(f"{folder} has no {names}; a model folder has one of them")
+    raise MissingFileError(f"{folder} has no {names}; {owner} has one of them")
 
 
 def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor], list[Path]]:

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
+from bertkit.base.errors import CheckpointError, UnsafeFileError
 from bertkit.base.files import make_folder, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.base.own_thread import in_own_thread
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.huggingface import WEIGHTS, WEIGHTS_FILE, read_config
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE, open_weights, read_config
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.checkpoints.transfer import is_finite
 
@@ -180,7 +180,7 @@ def read_dense(folder: Path, name: str) -> Dense:
     """Read a Dense module; its weights are checked, but loaded lazily."""
     path = folder / name / CONFIG_FILE
     config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)
-    tensors, file = _open_weights(find_member(folder, name))
+    tensors, (file, *_) = open_weights(find_member(folder, name), "a Dense module")
     expected: dict[str, tuple[int, ...]] = {}
     expected["linear.weight"] = (config.out_features, config.in_features)
     if config.bias:
@@ -194,15 +194,6 @@ def read_dense(folder: Path, name: str) -> Dense:
             raise CheckpointError(f"{file}: {tensor} must hold finite floating-point numbers")
     activation = _find_activation(config.activation_function, path)
     return Dense(tensors["linear.weight"], tensors.get("linear.bias"), activation)
-
-
-def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
-    for form in WEIGHTS:
-        if has_member(folder, form.file):
-            path = find_member(folder, form.file)
-            return form.open(path), path
-    names = " or ".join(form.file for form in WEIGHTS)
-    raise MissingFileError(f"{folder} has no {names}; a Dense module has one of them")
 
 
 def _find_activation(name: str, path: Path) -> str:

@@ -16,7 +16,7 @@ from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.weights import describe_config
-from bertkit.models.open_model import OpenModel
+from bertkit.models.open_model import ARCHITECTURES, OpenModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
     if settings.encoder_only or opened.sentences is not None:
         architecture = BertModel.__name__
     kind = find_kind(architecture, opened.config, opened.folder)
-    model = kind.kind.from_pretrained(opened)
+    model = ARCHITECTURES[architecture].kind.from_pretrained(opened)
     modules, notes = choose_modules(opened.sentences)
     with durable_folder(output) as folder:
         write = EXPORTERS[settings.to]

@@ -93,8 +93,10 @@ class Block(nn.Module):
 
         The sub-layer may compute only the tokens `kept`.
         """
-        mixed = self.dropout(sub_layer(norm(tokens) if self.normalizes_first else tokens, *inputs))
-        summed: Tensor = (tokens if kept is None else tokens[kept]) + mixed
+        read = norm(tokens) if self.normalizes_first else tokens
+        residual = tokens if kept is None else tokens[kept]
+        # No name for what the sub-layer returns: its memory is free as soon as it is added.
+        summed: Tensor = residual + self.dropout(sub_layer(read, *inputs))
         higher: Tensor = summed if self.normalizes_first else norm(summed)
         return higher
 

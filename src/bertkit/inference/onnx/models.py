@@ -23,12 +23,10 @@ from bertkit.models.bert.fine_tuning import (
     BertForTokenClassification,
 )
 from bertkit.models.bert.heads import (
-    BertForMaskedLM,
     BertForNextSentencePrediction,
     BertForPreTraining,
     WordScoringBert,
 )
-from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import FEATURE_BASED
 
 Outputs = dict[str, Shape]
@@ -37,7 +35,6 @@ Outputs = dict[str, Shape]
 class ExportedKind(NamedTuple):
     """How models of an architecture are exported."""
 
-    kind: type[PretrainedBert]
     # adds the nodes to a graph; returns its outputs, name → shape
     write: Callable[[PaddedWriter, Any], Outputs]
     input_shape: Shape = ("batch", "length")  # of each of `INPUT_NAMES`
@@ -177,17 +174,13 @@ def _write_pairs(
 
 
 EXPORTED: dict[str, ExportedKind] = {
-    "BertModel": ExportedKind(BertModel, write_bert),
-    "BertForPreTraining": ExportedKind(BertForPreTraining, write_pretraining),
-    "BertForMaskedLM": ExportedKind(BertForMaskedLM, write_words),
-    "BertForNextSentencePrediction": ExportedKind(BertForNextSentencePrediction, write_pairs),
-    "BertForSequenceClassification": ExportedKind(
-        BertForSequenceClassification, write_sequence_labels
-    ),
-    FEATURE_BASED: ExportedKind(BertFeatureBased, write_pooled_labels),
-    "BertForTokenClassification": ExportedKind(BertForTokenClassification, write_token_labels),
-    "BertForQuestionAnswering": ExportedKind(BertForQuestionAnswering, write_answers),
-    "BertForMultipleChoice": ExportedKind(
-        BertForMultipleChoice, write_choices, ("batch", "choices", "length")
-    ),
+    "BertModel": ExportedKind(write_bert),
+    "BertForPreTraining": ExportedKind(write_pretraining),
+    "BertForMaskedLM": ExportedKind(write_words),
+    "BertForNextSentencePrediction": ExportedKind(write_pairs),
+    "BertForSequenceClassification": ExportedKind(write_sequence_labels),
+    FEATURE_BASED: ExportedKind(write_pooled_labels),
+    "BertForTokenClassification": ExportedKind(write_token_labels),
+    "BertForQuestionAnswering": ExportedKind(write_answers),
+    "BertForMultipleChoice": ExportedKind(write_choices, ("batch", "choices", "length")),
 }

@@ -18,6 +18,7 @@ from bertkit.checkpoints.transfer import export_tensors
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import EXPORTED, find_kind
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.open_model import ARCHITECTURES
 from bertkit.training.processor import has_native_int8
 
 IDS = torch.tensor([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0], [2, 3, 0, 0, 0]])
@@ -32,7 +33,7 @@ def build(architecture: str) -> Any:
     if architecture == "BertFeatureBased":
         labels["feature_head"] = MEAN
     config = build_config(vocab_size=12, hidden_size=16, intermediate_size=32, **labels)
-    model = EXPORTED[architecture].kind(config).eval()
+    model = ARCHITECTURES[architecture].kind(config).eval()
     randomize(model)
     return model
 

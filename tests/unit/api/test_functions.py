@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import signal
 
 import numpy as np
@@ -14,28 +15,6 @@ from bertkit.cli.main import main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
-FUNCTIONS = {
-    "benchmark_pretrain",
-    "embed",
-    "evaluate",
-    "export",
-    "fill_mask",
-    "finetune",
-    "generate",
-    "inspect",
-    "next_sentence",
-    "predict",
-    "prepare",
-    "pretrain",
-    "report",
-    "score",
-    "search",
-    "similarity",
-    "summarize",
-    "train_tokenizer",
-    "translate",
-    "view",
-}
 ROWS = [("the cat saw", "x"), ("a dog saw", "y")] * 12
 BRIEF = {"epochs": 2, "batch_size": 4, "max_length": 12, "learning_rate": 1e-3}
 
@@ -46,10 +25,9 @@ def classifier(model, tmp_path_factory):
     return bertkit.finetune("classify", model=model, train=ROWS, output=output, **BRIEF)
 
 
-def test_these_are_the_functions():
-    assert {name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))} == (
-        FUNCTIONS
-    )
+def test_the_names_in_small_letters_are_the_functions():
+    functions = [name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))]
+    assert functions == [name for name in bertkit.__all__ if re.match("[a-z]", name)]
 
 
 def test_signatures_have_the_settings_with_their_defaults():

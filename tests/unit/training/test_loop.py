@@ -1,6 +1,5 @@
 import math
 import signal
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from bertkit.base.errors import (
 )
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training import loop
 from bertkit.training.job import Job, Machine
 from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import fit
@@ -191,24 +189,10 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
 
 
 @pytest.mark.parametrize("num_reads", range(7))
-def test_a_signal_between_any_two_lines_loses_nothing(run, machine, monkeypatch, num_reads):
+def test_a_signal_between_any_two_lines_loses_nothing(run, machine, stopped_at_read, num_reads):
     settings = SETTINGS.model_copy(update={"eval_every": 2})
-
-    class LateRequest:
-        reads_left = num_reads
-
-        @property
-        def is_set(self) -> bool:
-            self.reads_left -= 1
-            return self.reads_left < 0
-
-        def run(self, work):
-            return None if self.is_set else work()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
-        with pytest.raises(StoppedError) as caught:
-            train(run, machine, 4, settings)
+    with stopped_at_read(num_reads), pytest.raises(StoppedError) as caught:
+        train(run, machine, 4, settings)
     step = run.newest_state().step
     assert f"after step {step} of 4" in str(caught.value) or step == 0
     train(run, machine, 4, settings)

@@ -11,7 +11,6 @@ from torch import nn
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training import log
 from bertkit.training.budget import measure_pace
 from bertkit.training.job import Job
 from bertkit.training.loop import fit
@@ -77,6 +76,8 @@ def test_no_checkpoint_has_no_mean():
         average_weights([])
 
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 SETTINGS = LoopSettings(
     batch_size=6,
     learning_rate=0.02,
@@ -93,13 +94,6 @@ def scale_inner(factor: float) -> Callable[[str], float]:
 
 def freeze_inner(job: Job) -> None:
     job.model.inner.requires_grad_(False)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    """No waiting for a disk, and no TensorBoard."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-    monkeypatch.setattr(log, "find_spec", lambda name: None)
 
 
 def train(

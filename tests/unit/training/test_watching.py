@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,13 @@ from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
-from bertkit.training import log, loop
 from bertkit.training.job import Watched
 from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import fit, follow
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import LoopSettings
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 SETTINGS = LoopSettings(
     batch_size=6, learning_rate=0.02, eval_every=2, checkpoint_every=100, keep=1
@@ -25,13 +26,6 @@ SETTINGS = LoopSettings(
 NUM_STEPS = 15
 # Before the first step, and after every second one; the best are those after 4 and 8.
 CURVE = (0.9, 0.3, 0.6, 0.6, 0.7, math.nan, 0.7, 0.5, 0.8)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    """No waiting for a disk, and no TensorBoard."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-    monkeypatch.setattr(log, "find_spec", lambda name: None)
 
 
 def train(
@@ -247,24 +241,11 @@ def test_a_run_killed_around_each_checkpoint_comes_to_the_same_end(
 
 @pytest.mark.parametrize("num_reads", range(24))
 def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(
-    tmp_path, run, machine, monkeypatch, num_reads
+    run, machine, stopped_at_read, num_reads
 ):
-    class LateRequest:
-        reads_left = num_reads
-
-        @property
-        def is_set(self) -> bool:
-            self.reads_left -= 1
-            return self.reads_left < 0
-
-        def run(self, work):
-            return None if self.is_set else work()
-
     curve = (0.9, 0.3, 0.2, 0.2)
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
-        with suppress(StoppedError):
-            train(run, machine, curve=curve, patience=2)
+    with stopped_at_read(num_reads), suppress(StoppedError):
+        train(run, machine, curve=curve, patience=2)
     state = train(run, machine, curve=curve, patience=2)
     assert (state.step, state.best_step, state.has_ended_early) == (6, 2, True)
     assert steps_of(run) == [2, 6]

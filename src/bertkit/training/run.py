@@ -276,12 +276,14 @@ def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> Run
     So a source folder may be moved, or spelled otherwise. `setting` is the one that names the
     source.
     """
-    if old is None or not old.source:
+    if (named := new.settings.get(setting)) is None:
         return new
-    before, now = old.settings.get(setting), new.settings.get(setting)
-    if now in {before, None} or not is_same_model(now, old.source["sha256"]):
-        return new
-    return new.model_copy(update={"settings": {**new.settings, setting: before}})
+    now = str(Path(named))  # a shell adds a / to a folder's name or doesn't
+    if old is not None and old.source:
+        before = old.settings.get(setting)
+        if now != before and is_same_model(now, old.source["sha256"]):
+            now = str(before)
+    return new.model_copy(update={"settings": {**new.settings, setting: now}})
 
 
 def describe_other_machine(old: RunRecord, new: RunRecord) -> str:

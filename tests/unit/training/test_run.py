@@ -1,5 +1,7 @@
 """What is told of a machine on which a run's bits depend."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ from bertkit.training.run import (
     describe_versions,
     has_same_budget,
     keep_precision,
+    recognize_source,
 )
 from bertkit.training.settings import TrainingSettings
 
@@ -174,3 +177,13 @@ def test_the_peak_is_measured_with_numbers_like_a_model_s_and_draws_none_of_its_
     assert factors[0].dtype == torch.bfloat16
     assert len(factors[0].unique()) > 8
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("name", ["gone", "there", "owner/name"])
+def test_a_source_is_the_same_with_a_slash_whether_it_is_there_or_not(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    new = record().model_copy(update={"settings": {"of": 1, "model": f"{name}/", "after": 2}})
+    found = recognize_source(None, new, "model")
+    assert list(found.settings.items()) == [("of", 1), ("model", name), ("after", 2)]
+    assert recognize_source(None, new, "start_from") == new

@@ -172,6 +172,17 @@ class StateBatch:
         )
 
 
+@contextmanager
+def open_cache(folder: Path) -> Iterator[Path]:
+    """Make a folder that is removed at the end."""
+    remove_folder(folder)  # left by a killed process
+    make_folder(folder)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
 class FeatureJob(FineTuningJob):
     """Training only the head; steps and evaluations within `caching` compute nothing else."""
 
@@ -181,12 +192,9 @@ class FeatureJob(FineTuningJob):
     @contextmanager
     def caching(self, folder: Path) -> Iterator[None]:
         """Compute the hidden states of all examples, in files that are removed at the end."""
-        folder = folder / STATES_FOLDER
-        remove_folder(folder)  # left by a killed process
-        make_folder(folder)
-        try:
+        with open_cache(folder / STATES_FOLDER) as cache:
             train, dev = (
-                write_states(folder / name, self.model, encoded, self.machine, summarized=False)
+                write_states(cache / name, self.model, encoded, self.machine, summarized=False)
                 for name, encoded in (("train", self.train), ("dev", self.dev))
             )
             self.states = States(train, dev)
@@ -194,9 +202,7 @@ class FeatureJob(FineTuningJob):
                 each.numel() for each in self.model.parameters() if each.requires_grad
             )
             yield
-        finally:
-            self.states = None
-            remove_folder(folder)
+        self.states = None
 
     def collate(self, examples: Sequence[int]) -> StateBatch:  # type: ignore[override]
         """Build the batch with its hidden states."""
@@ -385,15 +391,10 @@ class HeadSolver:
 
 def solve_head(run: Path, job: FineTuningJob, seed: int) -> None:
     """Solve the head's last linear layer, with features in a file that is removed at the end."""
-    folder = run / SUMMARIES_FOLDER
-    remove_folder(folder)  # left by a killed process
-    make_folder(folder)
-    try:
-        states = write_states(folder / "train", job.model, job.train, job.machine, summarized=True)
+    with open_cache(run / SUMMARIES_FOLDER) as cache:
+        states = write_states(cache / "train", job.model, job.train, job.machine, summarized=True)
         started = time.monotonic()
         penalty = HeadSolver(job, states, seed).solve()
-    finally:
-        remove_folder(folder)
     announce(
         f"solved the head in {time.monotonic() - started:.1f} s (L2 penalty {penalty:g}, chosen by"
         " cross-validation on the training examples)"

@@ -173,11 +173,10 @@ def describe_run(
     settings: FineTuneSettings,
 ) -> RunRecord:
     """Return the run's record, without what depends on the model."""
-    model = str(Path(sources.model))  # a shell adds a / to a folder's name or doesn't
     return RunRecord(
         settings={
             "task": sources.task,
-            "model": model,
+            "model": sources.model,
             "revision": sources.revision,
             **task_settings.model_dump(mode="json"),
             **settings.model_dump(mode="json"),

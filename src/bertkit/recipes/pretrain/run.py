@@ -108,11 +108,8 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
     def describe(self, run: Run) -> RunRecord:
         """Return all of the run's record but the machine."""
         self.open_data(run)
-        values = self.settings.model_dump(mode="json", exclude={"new_heads"})  # affects no weight
-        if self.settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't
-            values["start_from"] = str(Path(self.settings.start_from))
         return RunRecord(
-            settings=values,
+            settings=self.settings.model_dump(mode="json", exclude={"new_heads"}),
             data_fingerprint=self.shards.fingerprint,
             model=self.config.to_dict(),
             num_steps=0,

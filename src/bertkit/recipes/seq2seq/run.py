@@ -301,13 +301,10 @@ def tell_data(job: Seq2SeqJob) -> None:
 
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
     """Return the run's record, with its budget, without what depends on the pairs and the model."""
-    values = settings.dump_with_fixed_budget()
-    if settings.model is not None:  # a shell adds a / to a folder's name or doesn't
-        values["model"] = str(Path(settings.model))
     sets = (files.train, files.dev)
     hashes = [None if each is None else identify(each, settings) for each in sets]
     return RunRecord(
-        settings={"kind": settings.kind, **values},
+        settings={"kind": settings.kind, **settings.dump_with_fixed_budget()},
         data_fingerprint=json.dumps(hashes),
         model={},
         num_steps=0,

@@ -229,15 +229,6 @@ def test_a_parent_that_was_moved_is_known_by_its_files(
     assert read_files(tmp_path / "model") == read_files(whole)
 
 
-@pytest.mark.parametrize("name", ["gone", ""])
-def test_a_folder_is_the_same_with_a_slash_whether_it_is_there_or_not(sources, tmp_path, name):
-    def record(model):
-        return recipe.describe_run(dataclasses.replace(sources, model=model), [], TASK, QUICK)
-
-    assert record(f"{tmp_path / name}/") == record(str(tmp_path / name))
-    assert record("owner/name").settings["model"] == "owner/name"
-
-
 def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
     sources, made, tmp_path, monkeypatch
 ):

@@ -6,7 +6,9 @@ killed.
 
 import multiprocessing
 import os
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,23 @@ def send(
     code = run_child(carry_out, errand)
     messages = errand.messages.read_text(encoding="utf-8")
     return Ending(code, read_trace(errand.trace), messages)
+
+
+def try_each(
+    cases: Sequence[Any], find_problems: Callable[[Any, Path], list[str]], folder: Path
+) -> None:
+    """Try each case by itself, some at once, with an output of its own; none may have problems."""
+
+    def try_out(number: int) -> str:
+        place = folder / str(number)
+        place.mkdir()
+        problems = find_problems(cases[number], place / "run")
+        shutil.rmtree(place)
+        return f"{cases[number]}: {'; '.join(problems)}" if problems else ""
+
+    with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+        found = list(filter(None, pool.map(try_out, range(len(cases)))))
+    assert not found, f"seed {SEED}, {len(found)} of {len(cases)}:\n" + "\n".join(found)
 
 
 def run_child(work: Callable[[Any], Any], errand: Any) -> int:

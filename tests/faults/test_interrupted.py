@@ -11,7 +11,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from tests.e2e.small import make_workshop, write_corpus
 from tests.faults.children import (
     ACCUMULATE,
     CHECKPOINT_EVERY,
-    NUM_AT_ONCE,
     NUM_KILLS,
     NUM_STEPS,
     SEED,
@@ -30,6 +29,7 @@ from tests.faults.children import (
     list_places,
     read_output,
     send,
+    try_each,
 )
 from tests.faults.watch import FULL_DISK, Fault, Place
 from tests.letters import letters_tokenizer, write_letters
@@ -114,18 +114,8 @@ class Command:
         return []
 
     def check(self, reference: Path, folder: Path, all_stops: Sequence[Sequence[Stop]]) -> None:
-        """Try each row of stops by itself, some at once."""
-
-        def try_out(number: int) -> str:
-            place = folder / str(number)
-            place.mkdir()
-            problems = self.find_problems(reference, place / "run", all_stops[number])
-            shutil.rmtree(place)
-            return f"{all_stops[number]}: {'; '.join(problems)}" if problems else ""
-
-        with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
-            found = list(filter(None, pool.map(try_out, range(len(all_stops)))))
-        assert not found, f"seed {SEED}, {len(found)} of {len(all_stops)}:\n" + "\n".join(found)
+        """Try each row of stops by itself."""
+        try_each(all_stops, lambda stops, run: self.find_problems(reference, run, stops), folder)
 
 
 def check_stop(ending: Ending, place: Place, sent: Fault, output: Path) -> list[str]:
@@ -216,6 +206,15 @@ def test_training_that_is_killed_anywhere_comes_to_the_same(training, undisturbe
     taken_up = training.finish(tmp_path / "run").places
     kills = draw_kills(ending.places, taken_up, NUM_KILLS)
     training.check(reference, tmp_path, [kill_at(*places) for places in kills])
+
+
+def test_training_that_finds_the_disk_full_anywhere_comes_to_the_same(
+    training, undisturbed, tmp_path
+):
+    reference, ending = undisturbed
+    places = [each for each in ending.places if " run" in each.point and each.point != SAVED]
+    chosen = random.Random(SEED).sample(places, max(4, NUM_KILLS // 10))
+    training.check(reference, tmp_path, [[(place, FULL_DISK)] for place in chosen])
 
 
 def test_killed_before_the_last_rotation_it_is_made_up_for(training, undisturbed, tmp_path):

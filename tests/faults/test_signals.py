@@ -7,15 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import cycle, zip_longest
 from pathlib import Path
 
 import pytest
 from tests.faults.children import (
     EVAL_EVERY,
-    NUM_AT_ONCE,
     NUM_KILLS,
     NUM_STEPS,
     SEED,
@@ -27,6 +25,7 @@ from tests.faults.children import (
     rows_without_clock,
     run_child,
     send,
+    try_each,
 )
 from tests.faults.terminal import (
     PANEL,
@@ -56,9 +55,11 @@ def stop(workshop, run: Path, place: Place, signals: Sequence[signal.Signals]) -
     return ending
 
 
-def find_problems(workshop, reference: Path, run: Path, place: Place, number: int) -> list[str]:
+def find_problems(
+    workshop, reference: Path, run: Path, place: Place, sent: signal.Signals
+) -> list[str]:
     """Stop at a place, take the run up, and say what is not as it must be."""
-    ending = stop(workshop, run, place, [STOP_SIGNALS[number % 3]])
+    ending = stop(workshop, run, place, [sent])
     is_done = any(row["step"] == NUM_STEPS for row in evaluations(run))
     found = [
         (ending.code == STOPPED or (is_done and ending.code == 0), f"exit code {ending.code}"),
@@ -90,17 +91,8 @@ def draw_stops(whole: Sequence[Place]) -> list[Place]:
 
 def test_a_signal_anywhere_ends_within_a_step_and_changes_nothing(workshop, undisturbed, tmp_path):
     reference, ending = undisturbed
-    places = draw_stops(ending.places)
-
-    def try_out(number: int) -> str:
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        problems = find_problems(workshop, reference, folder / "run", places[number], number)
-        return f"{places[number]}: {'; '.join(problems)}" if problems else ""
-
-    with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
-        problems = list(filter(None, pool.map(try_out, range(len(places)))))
-    assert not problems, f"seed {SEED}:\n" + "\n".join(problems)
+    stops = list(zip(draw_stops(ending.places), cycle(STOP_SIGNALS), strict=False))
+    try_each(stops, lambda stop, run: find_problems(workshop, reference, run, *stop), tmp_path)
 
 
 @pytest.mark.parametrize("step", [2 * EVAL_EVERY, NUM_STEPS])

@@ -74,20 +74,6 @@ class SingleEncoder:
         heads = ARCHITECTURES[architecture].heads or {"pooler"}
         return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
 
-    def list_problems(self, config: Any, architecture: str) -> list[str]:
-        """List where names and shapes of the tensors differ from those that the config requires."""
-        expected = self.expected(config, architecture)
-        return list_problems(self.checkpoint.tensors, expected, self.unused_parts, self.names)
-
-    def list_unequal_copies(self) -> list[str]:
-        """List tied tensors that are stored twice and differ."""
-        return list_unequal_copies(self.checkpoint.tensors, self.names)
-
-    def list_dropped(self) -> tuple[str, ...]:
-        """List tensors that are copies of others or aren't weights."""
-        known = {*self.names.dropped, *self.names.copies}
-        return tuple(sorted(known.intersection(self.checkpoint.tensors)))
-
     def count_tensors(self) -> dict[str, int]:
         """Count the parameters of the checkpoint's tensors, by part."""
         shapes = {name: tensor.shape for name, tensor in self.checkpoint.tensors.items()}
@@ -194,11 +180,17 @@ def describe(
     opened = _open(OpenModel.open(path, revision=revision), problems)
     checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
     anatomy = choose_anatomy(opened)
+    names = anatomy.names
     config: Config | None = problems.attempt(anatomy.read_config, None)
     architecture = _find_architecture(anatomy, problems)
     if config is not None and tensors:
-        problems.found += problems.attempt(lambda: anatomy.list_problems(config, architecture), [])
-        problems.found += problems.attempt(anatomy.list_unequal_copies, [])
+        problems.found += problems.attempt(
+            lambda: list_problems(
+                tensors, anatomy.expected(config, architecture), anatomy.unused_parts, names
+            ),
+            [],
+        )
+        problems.found += problems.attempt(lambda: list_unequal_copies(tensors, names), [])
     return ModelDescription(
         folder=opened.folder,
         format=checkpoint.format,
@@ -213,7 +205,7 @@ def describe(
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
         training=problems.attempt(lambda: describe_training(opened), None),
         files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
-        dropped=anatomy.list_dropped(),
+        dropped=tuple(sorted({*names.dropped, *names.copies}.intersection(tensors))),
         problems=tuple(problems.found),
     )
 

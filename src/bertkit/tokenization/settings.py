@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, select
 
 
 class TokenizerSettings(Settings):
@@ -56,6 +56,4 @@ class VocabularySettings(TokenizerSettings):
 
     def tokenizer_settings(self) -> TokenizerSettings:
         """Return the part that is stored with the vocabulary."""
-        return TokenizerSettings(
-            lowercase=self.lowercase, strip_accents=self.strip_accents, split_cjk=self.split_cjk
-        )
+        return select(TokenizerSettings, self)

@@ -47,18 +47,18 @@ class DecodingLimits:
     max_tokens: int | Sequence[int]
     suppressed_ids: tuple[int, ...] = ()  # never generated
 
-    def max_tokens_of(self, num_sources: int, wanted: int | None) -> list[int]:
-        """Return the most tokens of each source, end token included.
-
-        `wanted` is an upper bound for all of them.
-        """
+    def start(
+        self, sources: Sequence["DecodingSource"], wanted: int | None
+    ) -> list["PartialHypothesis"]:
+        """Return the empty hypothesis of each source; `wanted` bounds the tokens of all of them."""
         limits = self.max_tokens
-        each = [limits] * num_sources if isinstance(limits, int) else list(limits)
-        if len(each) != num_sources:
-            raise InputError(f"expected max_tokens of {num_sources} sources, got {len(each)}")
+        each = [limits] * len(sources) if isinstance(limits, int) else list(limits)
+        if len(each) != len(sources):
+            raise InputError(f"expected max_tokens of {len(sources)} sources, got {len(each)}")
         if min(each) < 1:
             raise InputError("there is no room for another token; shorten the text")
-        return each if wanted is None else [min(limit, wanted) for limit in each]
+        most = each if wanted is None else [min(limit, wanted) for limit in each]
+        return list(map(PartialHypothesis, sources, most))
 
 
 @dataclass(frozen=True)
@@ -199,11 +199,8 @@ def search_beams(
     first token, `sequences` the model's state, one row for each source.
     """
     rules = LogitsProcessor(settings, limits, scores.device)
-    max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
-    beams = [
-        SourceBeams(source, most, settings, limits.end_id)
-        for source, most in zip(sources, max_tokens, strict=True)
-    ]
+    trails = limits.start(sources, settings.max_tokens)
+    beams = [SourceBeams(trail, settings, limits.end_id) for trail in trails]
     running = beams
     while True:
         candidates = find_candidates(scores, running, rules, 2 * settings.beams)
@@ -258,11 +255,9 @@ class SourceBeams:
     The finished ones are the best, best first, at most one per beam.
     """
 
-    def __init__(
-        self, source: DecodingSource, max_tokens: int, settings: DecodingSettings, end_id: int
-    ) -> None:
+    def __init__(self, trail: PartialHypothesis, settings: DecodingSettings, end_id: int) -> None:
         self._settings, self._end_id = settings, end_id
-        self.hypotheses = [PartialHypothesis(source, max_tokens)]
+        self.hypotheses = [trail]
         self.finished: list[Hypothesis] = []
         self.is_done = False
 

@@ -74,13 +74,9 @@ class SamplingSearch:
         sources: Sequence[DecodingSource],
     ) -> None:
         self._sequences, self._settings, self._limits = sequences, settings, limits
-        max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
         self._rows = [
-            _Row(
-                PartialHypothesis(source, most),
-                np.random.default_rng((settings.seed, source.number, answer)),
-            )
-            for source, most in zip(sources, max_tokens, strict=True)
+            _Row(trail, np.random.default_rng((settings.seed, trail.source.number, answer)))
+            for trail in limits.start(sources, settings.max_tokens)
             for answer in range(settings.num_answers)
         ]
         self._left = self._rows  # rows of sources that aren't done

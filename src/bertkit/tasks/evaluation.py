@@ -1,9 +1,9 @@
 """Evaluations: predictions compared with the truth, in metrics, intervals and mistakes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,17 +46,13 @@ class Evaluation:
     mistakes: tuple[Mistake, ...] = ()  # the worst first
     warnings: tuple[str, ...] = ()
 
-    def calibrate(self) -> "Evaluation":
-        """Add the calibration error, if there are confidences."""
+    def calibrate(self, *, is_metric: bool) -> "Evaluation":
+        """Add the calibration error if there are confidences, to the metrics too if it is one."""
         if self.confidences is None or self.is_right is None or not len(self.confidences):
             return self
-        return replace(self, calibration=measure_calibration(self.confidences, self.is_right))
-
-    def tell_calibration(self) -> "Evaluation":
-        """Add the calibration error, to the metrics as well."""
-        evaluation = self.calibrate()
-        found = evaluation.calibration
-        if found is None:
+        found = measure_calibration(self.confidences, self.is_right)
+        evaluation = replace(self, calibration=found)
+        if not is_metric:
             return evaluation
         intervals = dict(self.intervals)
         if found.low is not None and found.high is not None:
@@ -72,6 +68,9 @@ Prediction = TypeVar("Prediction")
 @dataclass(frozen=True)
 class TaskScoring(ABC, Generic[Example, Prediction]):
     """Predictions beside the examples that they are of; each part is computed when it is read."""
+
+    # Whether confidences give a calibration error: no, in a picture, or as a metric too.
+    calibration: ClassVar[Literal["none", "picture", "metric"]] = "none"
 
     examples: Sequence[Example]
     predictions: Sequence[Prediction]
@@ -111,9 +110,30 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
         """The size of each prediction's error; 0 if it is right."""
         return np.zeros(len(self.examples))
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe the prediction of this number, whose badness isn't 0."""
+    def show_example(self, number: int) -> str:
+        """Return the text of an example beside its mistake."""
+        example: Any = self.examples[number]
+        text: str = example.shown[:MISTAKE_CHARS]
+        return text
+
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return what was expected and what was predicted instead."""
         raise NotImplementedError
+
+    def list_mistakes(self) -> Iterator[Mistake]:
+        """Yield the predictions with the largest errors."""
+        badness = self.badness
+        for number in np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist():
+            if badness[number] > 0:
+                example: Any = self.examples[number]
+                found, text = self.contrast(number), self.show_example(number)
+                confidence = self.confidence_in(number)
+                yield Mistake(example.place, text, *found, float(badness[number]), confidence)
+
+    def confidence_in(self, number: int) -> float | None:
+        """Return the probability of a prediction; None if it has no single one."""
+        del number
+        return None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,9 +143,7 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
     def evaluate(self) -> Evaluation:
         """Compute all parts, once at the end."""
         labels, confusion = self.confusion
-        badness = self.badness
-        worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist()
-        return Evaluation(
+        evaluation = Evaluation(
             metrics={**self.metrics, **self.details},
             intervals={
                 name: bootstrap_interval(statistic, len(self.examples))
@@ -135,10 +153,34 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
             confusion=confusion,
             confidences=self.confidences,
             is_right=self.is_right,
-            mistakes=tuple(
-                self.describe_mistake(number, float(badness[number]))
-                for number in worst
-                if badness[number] > 0
-            ),
+            mistakes=tuple(self.list_mistakes()),
             warnings=self.warnings,
         )
+        if self.calibration == "none":
+            return evaluation
+        return evaluation.calibrate(is_metric=self.calibration == "metric")
+
+
+class ConfidentScoring(TaskScoring[Example, Prediction]):
+    """Base of scorings of predictions that are right or wrong, each with a `probability`."""
+
+    @property
+    def confidences(self) -> Numbers:
+        """The probabilities of the predictions."""
+        found: Sequence[Any] = self.predictions
+        return np.array([one.probability for one in found])
+
+    @property
+    @abstractmethod
+    def is_right(self) -> Flags:
+        """Whether each prediction is right."""
+
+    @property
+    def badness(self) -> Numbers:
+        """The confidence of wrong predictions."""
+        return np.where(self.is_right, 0.0, self.confidences)
+
+    def confidence_in(self, number: int) -> float:
+        """Return the probability of a prediction."""
+        found: Any = self.predictions[number]
+        return float(found.probability)

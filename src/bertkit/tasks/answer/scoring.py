@@ -14,7 +14,7 @@ from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, Windows
 from bertkit.tasks.batch import Logits
-from bertkit.tasks.evaluation import Flags, Mistake, Numbers, Statistic, TaskScoring
+from bertkit.tasks.evaluation import ConfidentScoring, Flags, Numbers, Statistic
 from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.texts import (
     AnswerScores,
@@ -218,7 +218,7 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
     return float(lowest + above) / 2
 
 
-class AnswerScoring(TaskScoring[AnswerExample, Answer]):
+class AnswerScoring(ConfidentScoring[AnswerExample, Answer]):
     """Metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0."""
 
     @cached_property
@@ -256,11 +256,6 @@ class AnswerScoring(TaskScoring[AnswerExample, Answer]):
         }
 
     @property
-    def confidences(self) -> Numbers:
-        """The probabilities of the answers."""
-        return np.array([answer.probability for answer in self.predictions])
-
-    @property
     def is_right(self) -> Flags:
         """Whether each answer is exactly a true one."""
         flags: Flags = self.scores.exact == 1.0
@@ -271,18 +266,15 @@ class AnswerScoring(TaskScoring[AnswerExample, Answer]):
         """What is wrong of each answer, times its probability."""
         return (1.0 - self.scores.f1) * self.confidences
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a wrong answer."""
+    def show_example(self, number: int) -> str:
+        """Return a question and its context around the answer."""
         example, answer = self.examples[number], self.predictions[number]
-        golds = dict.fromkeys(gold.text for gold in example.answers or ())
-        return Mistake(
-            place=example.place,
-            text=f"{example.question} \N{EM DASH} {_excerpt(example, answer)}",
-            expected=" | ".join(golds) or NO_ANSWER,
-            predicted=answer.text or NO_ANSWER,
-            badness=badness,
-            confidence=answer.probability,
-        )
+        return f"{example.question} \N{EM DASH} {_excerpt(example, answer)}"
+
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return the true answers and the predicted one."""
+        golds = dict.fromkeys(gold.text for gold in self.examples[number].answers or ())
+        return " | ".join(golds) or NO_ANSWER, self.predictions[number].text or NO_ANSWER
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -21,15 +21,7 @@ from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
-from bertkit.tasks.evaluation import (
-    MISTAKE_CHARS,
-    Evaluation,
-    Flags,
-    Mistake,
-    Numbers,
-    Statistic,
-    TaskScoring,
-)
+from bertkit.tasks.evaluation import ConfidentScoring, Flags, Statistic
 from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.settings import TextSettings
@@ -212,8 +204,10 @@ NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 ADVICE = "the model has learned nothing; try more epochs, another learning rate or another seed"
 
 
-class ChooseScoring(TaskScoring[ChooseExample, Choice]):
+class ChooseScoring(ConfidentScoring[ChooseExample, Choice]):
     """The accuracy of predicted choices."""
+
+    calibration = "metric"
 
     @cached_property
     def is_right(self) -> Flags:
@@ -231,28 +225,11 @@ class ChooseScoring(TaskScoring[ChooseExample, Choice]):
         """The accuracy of weighted examples."""
         return {"accuracy": partial(weighted_mean, self.is_right)}
 
-    @property
-    def confidences(self) -> Numbers:
-        """The probabilities of the choices."""
-        return np.array([choice.probability for choice in self.predictions])
-
-    @property
-    def badness(self) -> Numbers:
-        """The confidence of wrong choices."""
-        return np.where(self.is_right, 0.0, self.confidences)
-
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a wrong choice."""
-        example, choice = self.examples[number], self.predictions[number]
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return the right choice and the predicted one."""
+        example = self.examples[number]
         assert example.label is not None, "only examples with a right choice are measured"
-        return Mistake(
-            place=example.place,
-            text=example.shown[:MISTAKE_CHARS],
-            expected=example.choices[example.label],
-            predicted=choice.text,
-            badness=badness,
-            confidence=badness,
-        )
+        return example.choices[example.label], self.predictions[number].text
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -266,10 +243,6 @@ class ChooseScoring(TaskScoring[ChooseExample, Choice]):
             return ()
         found, least = format_percent(accuracy), format_percent(chance)
         return (f"accuracy ({found}) isn't above that of guessing ({least}): {ADVICE}",)
-
-    def evaluate(self) -> Evaluation:
-        """Compute all parts, with the calibration error."""
-        return super().evaluate().tell_calibration()
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,7 @@ import numpy.typing as npt
 from bertkit.reports.text import show
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import NO_LABEL, Classification, list_names
-from bertkit.tasks.evaluation import (
-    MISTAKE_CHARS,
-    Evaluation,
-    Flags,
-    Mistake,
-    Numbers,
-    Statistic,
-    TaskScoring,
-)
+from bertkit.tasks.evaluation import Flags, Numbers, Statistic, TaskScoring
 from bertkit.tasks.metrics.classification import Counts, count_label_sets, weighted_mean
 
 MAX_FLAGS = 1 << 23  # texts x labels in memory at a time
@@ -39,6 +31,8 @@ class Tally:
 @dataclass(frozen=True)
 class JointScoring(TaskScoring[ClassifyExample, Classification]):
     """F1s of several labels, and the share of texts with exactly the true ones."""
+
+    calibration = "metric"
 
     known: Sequence[str]  # the labels of the model
 
@@ -105,16 +99,11 @@ class JointScoring(TaskScoring[ClassifyExample, Classification]):
         """The number of missing and extra labels."""
         return self.tally.num_wrong
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a text with missing or extra labels."""
-        example, found = self.examples[number], self.predictions[number]
-        return Mistake(
-            place=example.place,
-            text=example.shown[:MISTAKE_CHARS],
-            expected=", ".join(sorted(example.labels or ())) or NO_LABEL,
-            predicted=", ".join(sorted(found.labels)) or NO_LABEL,
-            badness=badness,
-        )
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return the true labels and the predicted ones."""
+        pair = self.examples[number].label_names, self.predictions[number].labels
+        expected, predicted = (", ".join(sorted(labels)) or NO_LABEL for labels in pair)
+        return expected, predicted
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,10 +112,6 @@ class JointScoring(TaskScoring[ClassifyExample, Classification]):
         if found == {()}:
             return ("no text gets a label; find_threshold searches for a better threshold",)
         return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()
-
-    def evaluate(self) -> Evaluation:
-        """Compute all parts, with the calibration error."""
-        return super().evaluate().tell_calibration()
 
 
 def _tally(

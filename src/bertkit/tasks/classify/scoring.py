@@ -14,15 +14,7 @@ from bertkit.reports.text import format_percent, show
 from bertkit.tasks.batch import IGNORED_LABEL, Logits
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import sort_labels
-from bertkit.tasks.evaluation import (
-    MISTAKE_CHARS,
-    Evaluation,
-    Flags,
-    Mistake,
-    Numbers,
-    Statistic,
-    TaskScoring,
-)
+from bertkit.tasks.evaluation import ConfidentScoring, Flags, Numbers, Statistic
 from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import (
     Counts,
@@ -202,8 +194,10 @@ CountStatistic = Callable[[Counts], Numbers]
 
 
 @dataclass(frozen=True)
-class ClassifyScoring(TaskScoring[ClassifyExample, Classification]):
+class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification]):
     """Accuracy, F1s and Matthews' correlation of single labels."""
+
+    calibration = "metric"
 
     known: Sequence[str]  # the labels of the model
     positive: str | None  # the label that F1 is of
@@ -264,33 +258,15 @@ class ClassifyScoring(TaskScoring[ClassifyExample, Classification]):
         return self.names, confuse_labels(*self.ids, len(self.names))
 
     @property
-    def confidences(self) -> Numbers:
-        """The probabilities of the predicted labels."""
-        return np.array([found.probability for found in self.predictions])
-
-    @property
     def is_right(self) -> Flags:
         """Whether each predicted label is the true one."""
         truth, guess = self.ids
         flags: Flags = truth == guess
         return flags
 
-    @property
-    def badness(self) -> Numbers:
-        """The confidence of wrong labels."""
-        return np.where(self.is_right, 0.0, self.confidences)
-
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a wrong label."""
-        example = self.examples[number]
-        return Mistake(
-            place=example.place,
-            text=example.shown[:MISTAKE_CHARS],
-            expected=", ".join(example.labels or ()),
-            predicted=self.predictions[number].label,
-            badness=badness,
-            confidence=badness,
-        )
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return the true label and the predicted one."""
+        return ", ".join(self.examples[number].label_names), self.predictions[number].label
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -301,10 +277,6 @@ class ClassifyScoring(TaskScoring[ClassifyExample, Classification]):
         advice = "try more epochs, a higher learning rate, or --class-weights balanced"
         shown = f"every prediction is {show(next(iter(found)))!r}: the model tells nothing apart"
         return (f"{shown}; {advice}",)
-
-    def evaluate(self) -> Evaluation:
-        """Compute all parts, with the calibration error."""
-        return super().evaluate().tell_calibration()
 
 
 def _of_weights(score: CountStatistic, count: Callable[[Numbers], Counts]) -> Statistic:

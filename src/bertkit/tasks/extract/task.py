@@ -23,7 +23,7 @@ from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
-from bertkit.tasks.evaluation import MISTAKE_CHARS, Mistake, TaskScoring
+from bertkit.tasks.evaluation import MISTAKE_CHARS, TaskScoring
 from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.extract.choosing import Extraction, extract
 from bertkit.tasks.metrics.texts import measure_summaries
@@ -216,11 +216,13 @@ class ExtractScoring(TaskScoring[ExtractExample, Extraction]):
             lost.append(other.likeness(wanted) - own.likeness(wanted))
         return np.array(lost)
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a summary that isn't the oracle's."""
-        example, found = self.examples[number], self.predictions[number]
-        text = " ".join(example.candidates.sentences)[:MISTAKE_CHARS]
-        return Mistake(example.place, text, self.best[number], found.summary, badness)
+    def show_example(self, number: int) -> str:
+        """Return the beginning of a text."""
+        return " ".join(self.examples[number].candidates.sentences)[:MISTAKE_CHARS]
+
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return the oracle summary and the predicted one."""
+        return self.best[number], self.predictions[number].summary
 
     @property
     def warnings(self) -> tuple[str, ...]:

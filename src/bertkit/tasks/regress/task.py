@@ -20,7 +20,7 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
-from bertkit.tasks.evaluation import MISTAKE_CHARS, Mistake, Statistic, TaskScoring
+from bertkit.tasks.evaluation import Statistic, TaskScoring
 from bertkit.tasks.metrics.correlation import (
     mean_absolute_error,
     mean_squared_error,
@@ -165,16 +165,9 @@ class RegressScoring(TaskScoring[RegressExample, Regression]):
         """The absolute errors."""
         return np.abs(self.guess - self.truth)
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a prediction with a large error."""
-        example = self.examples[number]
-        return Mistake(
-            place=example.place,
-            text=example.shown[:MISTAKE_CHARS],
-            expected=f"{example.number:.6g}",
-            predicted=format_number(self.guess[number]),
-            badness=badness,
-        )
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return both numbers."""
+        return f"{self.examples[number].number:.6g}", format_number(self.guess[number])
 
     @property
     def warnings(self) -> tuple[str, ...]:

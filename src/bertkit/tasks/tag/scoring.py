@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from bertkit.reports.text import show
-from bertkit.tasks.evaluation import Evaluation, Flags, Mistake, Numbers, Statistic, TaskScoring
+from bertkit.tasks.evaluation import Flags, Numbers, Statistic, TaskScoring
 from bertkit.tasks.metrics.classification import confuse_labels, divide
 from bertkit.tasks.metrics.entities import (
     OUTSIDE,
@@ -31,6 +31,8 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
     A word is correct if its entity's type and its position in the entity are, however the file
     spells the tag: I-PER at the beginning of an entity is read as B-PER.
     """
+
+    calibration = "picture"
 
     known: Sequence[str]  # the labels of the model
     scheme: Scheme | None
@@ -126,16 +128,14 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
         totals = [missed.total() + invented.total() for missed, invented in self.differences]
         return np.array(totals, dtype=np.float64)
 
-    def describe_mistake(self, number: int, badness: float) -> Mistake:
-        """Describe a sentence by what was missed and what was wrong."""
-        missed, invented = self.differences[number]
-        return Mistake(
-            place=self.examples[number].place,
-            text=" ".join(word.text for word in self.predictions[number].words),
-            expected=", ".join(missed.elements()) or "nothing else",
-            predicted=", ".join(invented.elements()) or "nothing",
-            badness=badness,
-        )
+    def show_example(self, number: int) -> str:
+        """Return the words of a sentence."""
+        return " ".join(word.text for word in self.predictions[number].words)
+
+    def contrast(self, number: int) -> tuple[str, str]:
+        """Return what was missed in a sentence, and what was wrong."""
+        missed, invented = (", ".join(found.elements()) for found in self.differences[number])
+        return missed or "nothing else", invented or "nothing"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -144,10 +144,6 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
         if tags == {OUTSIDE}:
             return ("no entity was predicted: every tag is O",)
         return (f"every tag is {show(next(iter(tags)))!r}",) if len(tags) == 1 else ()
-
-    def evaluate(self) -> Evaluation:
-        """Compute all parts, with the calibration error."""
-        return super().evaluate().calibrate()
 
 
 def _list_hits(truth: Tags, found: Tags) -> list[bool]:

@@ -1,6 +1,7 @@
 """A tokenizer of ten words, and a model that is trained on a task in some steps."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,13 @@ import torch
 
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.inference.generation.summarizer import Extractor
+from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -69,10 +74,10 @@ def train(
 
 
 def score(
-    task: Task[Any, Any], model: FineTunedBert, examples: Sequence[Any]
+    task: Task[Any, Any], model: FineTunedBert, examples: Sequence[Any], tokenizer=TOKENIZER
 ) -> tuple[list[Encoded], list[Logits]]:
     """Examples as token ids, and what a model makes of them."""
-    encoded = task.encode(examples, TOKENIZER)
+    encoded = task.encode(examples, tokenizer)
     return encoded, compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
 
 
@@ -83,5 +88,24 @@ def decode(
     logits: Sequence[Logits],
 ) -> list[Any]:
     """The answers."""
-    rows = zip(examples, encoded, logits, strict=True)
-    return [task.decode(*row) for row in rows]
+    return [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
+
+
+def learn(
+    task: Task[Any, Any], examples: Sequence[Any], folder: Path, num_steps=40, tokenizer=TOKENIZER
+) -> tuple[Predictor[Any, Any, Any], Evaluation]:
+    """Train a model, fit the task's numbers and evaluate it, then save and load it."""
+    model = train(task, examples, num_steps, tokenizer)
+    encoded, logits = score(task, model, examples, tokenizer)
+    fitted = task.fit_numbers(examples, encoded, logits)
+    predictions = decode(fitted, examples, encoded, logits)
+    evaluation = fitted.score(examples, predictions).evaluate()
+    assert fitted.measure(examples, predictions).items() <= evaluation.metrics.items()
+    model.save_pretrained(folder)
+    tokenizer.save(folder)
+    save_task(folder, fitted)
+    kinds = (Classifier, Regressor, Tagger, Answerer, Chooser, Extractor)
+    (kind,) = [kind for kind in kinds if kind.task_kind is type(task)]
+    predictor = kind.load(folder, device="cpu", engine="torch")
+    assert predictor.task == fitted
+    return predictor, evaluation

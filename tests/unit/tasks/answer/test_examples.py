@@ -260,12 +260,6 @@ def test_inputs_are_pairs_or_mappings(value):
     assert example.identity == ("7" if "id" in value else "input 1")
 
 
-@pytest.mark.parametrize("value", ["Who?", ("Who?",), ("a", "b", "c"), {"question": "a"}, None, 3])
-def test_other_inputs_are_refused(value):
-    with pytest.raises(InputError, match="input 1: expected a tuple of question and context"):
-        AnswerExample.from_value(value, "input 1", AnswerSettings())
-
-
 def test_oddities_are_counted():
     examples = [
         parse({"answers": [{"text": "Ada", "answer_start": 1}, {"text": "Bob"}]}),

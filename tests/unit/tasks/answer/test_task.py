@@ -4,18 +4,15 @@ import json
 
 import pytest
 import torch
-from tests.unit.tasks.small import train
+from tests.unit.tasks.small import learn
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.batch import compute_logits
-from bertkit.tasks.saved import list_scorer_files, load_task, save_task
-from bertkit.tasks.table import TASKS
+from bertkit.tasks.saved import list_scorer_files, load_task
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -42,22 +39,11 @@ def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     examples = list_examples()
     task = AnswerQuestions.from_examples(SETTINGS, examples)
     assert task.settings.version == "2.0"
-    model = train(task, examples, tokenizer=TOKENIZER)
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
-    logits = compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
-    fitted = task.fit_numbers(examples, encoded, logits)
-    assert fitted.numbers.keys() == {"null_threshold"}
-    rows = list(zip(examples, encoded, logits, strict=True))
-    predictions = [fitted.decode(*row) for row in rows]
-    assert fitted.measure(examples, predictions)["f1"] == 1
-    assert fitted.score(examples, predictions).evaluate().metrics["NoAns_exact"] == 1
-
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save(tmp_path)
-    save_task(tmp_path, fitted)
-    answer = Predictor.load(tmp_path, device="cpu", engine="torch")
-    assert answer.task == fitted
+    answer, evaluation = learn(task, examples, tmp_path, tokenizer=TOKENIZER)
+    assert answer.task.numbers.keys() == {"null_threshold"}
+    assert evaluation.metrics["f1"] == evaluation.metrics["NoAns_exact"] == 1
     found, none = answer(
         [("who ?", "the cat saw bob"), {"question": "who ?", "context": "the cat"}]
     )
@@ -148,11 +134,8 @@ def test_an_answer_without_a_token_points_at_cls():
     assert encoded.labels.tolist() == [[0, 0]]
 
 
-def test_the_table_leads_to_it():
-    entry = TASKS["answer"]
-    assert entry.load() is AnswerQuestions
-    assert (entry.settings, AnswerQuestions.name) == (AnswerSettings, "answer")
-    example = AnswerExample("who ?", "the cat", identity="q")
-    task = AnswerQuestions(SETTINGS)
-    assert (example.shown, example.num_chars) == ("who ?", 12)
-    assert task.list_warnings(list_examples())[0] == "8 of 32 questions without an answer"
+def test_questions_without_an_answer_are_counted():
+    assert (
+        AnswerQuestions(SETTINGS).list_warnings(list_examples())[0]
+        == "8 of 32 questions without an answer"
+    )

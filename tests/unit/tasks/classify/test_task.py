@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.unit.tasks.small import TOKENIZER, decode, score, train
+from tests.unit.tasks.small import TOKENIZER, decode, learn
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, TaskBatch
@@ -16,7 +15,7 @@ from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.saved import load_task
 from bertkit.tasks.texts import Texts
 
 ONE = ClassifySettings(max_length=12)
@@ -37,32 +36,15 @@ def list_examples(*, several: bool) -> list[ClassifyExample]:
     return found
 
 
-def test_a_model_of_pairs_asks_for_pairs():
-    examples = [ClassifyExample(Texts("a", "the"), (name,)) for name in ("cat", "dog")]
-    task = Classify.from_examples(ONE, examples)
-    assert task.make_example(("a", "hat"), "here").texts == ("a", "hat")
-    with pytest.raises(InputError, match="reads pairs"):
-        task.make_example("a", "here")
-
-
 @pytest.mark.parametrize("settings", [ONE, MANY], ids=["one", "several"])
 def test_it_learns_animals_and_is_saved(settings, tmp_path):
     examples = list_examples(several=settings.multi_label)
     task = Classify.from_examples(settings, examples)
     assert task.labels == ("cat", "dog", "fox")
-    model = train(task, examples, num_steps=100)
-    encoded, logits = score(task, model, examples)
-    fitted = task.fit_numbers(examples, encoded, logits)
-    predictions = decode(fitted, examples, encoded, logits)
-    assert fitted.measure(examples, predictions)[task.metric] == 1.0
-    assert fitted.score(examples, predictions).evaluate().mistakes == ()
-    assert fitted.numbers.keys() == ({"threshold"} if settings.multi_label else set())
-
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save(tmp_path)
-    save_task(tmp_path, fitted)
-    classify = Classifier.load(tmp_path, device="cpu", engine="torch")
-    assert classify.task == fitted
+    classify, evaluation = learn(task, examples, tmp_path, num_steps=100)
+    assert evaluation.metrics[task.metric] == 1.0
+    assert evaluation.mistakes == ()
+    assert classify.task.numbers.keys() == ({"threshold"} if settings.multi_label else set())
     found = classify(["the cat", ("a fox", "saw the hat")])
     assert [each.labels for each in found] == [("cat",), ("fox",)]
     shown = json.loads(json.dumps(found[0].to_json()))
@@ -253,15 +235,9 @@ def test_labels_that_were_renamed_without_the_positive_one_are_refused(tmp_path)
         Classify.from_config(ClassifySettings(positive_label="p"), config, {})
 
 
-def test_what_is_no_text_is_refused():
-    task = Classify(ONE, ("x", "y"))
-    assert task.make_example(("a", "b"), "here") == ClassifyExample(Texts("a", "b"), place="here")
-    with pytest.raises(InputError, match="input 3: expected a text or a tuple of two"):
-        task.make_example(3, "input 3")
+def test_that_texts_are_pairs_is_told():
     example = ClassifyExample(Texts("ab", "c"))
-    assert (example.num_chars, example.shown) == (3, "ab ||| c")
-    assert example.label_names == ()
-    assert task.list_warnings([example])[0] == "they are pairs of texts"
+    assert Classify(ONE, ("x", "y")).list_warnings([example])[0] == "they are pairs of texts"
 
 
 def test_labels_of_a_folder_are_spelled_as_those_of_tables():

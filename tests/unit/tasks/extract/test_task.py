@@ -6,12 +6,11 @@ import random
 import numpy as np
 import pytest
 import torch
-from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
+from tests.unit.tasks.small import TOKENIZER, decode, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError
-from bertkit.inference.generation.summarizer import Extractor
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.finetune.examples import ExampleSet, hold_out
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
@@ -103,21 +102,12 @@ def test_it_learns_which_sentence_is_the_summary_and_is_saved(tmp_path):
     examples = list_examples()
     task = Extract.from_examples(SETTINGS, examples)
     assert task == TASK
-    model = train(task, examples, num_steps=60)
-    predictions = decode(task, examples, *score(task, model, examples))
-    assert {found.summary for found in predictions} == {"The cat lost."}
-    metrics = task.measure(examples, predictions)
-    found = task.score(examples, predictions).evaluate()
-    assert metrics["rouge2"] == found.metrics["rouge2"] == found.metrics["rouge2_best_sentences"]
+    extract, found = learn(task, examples, tmp_path, num_steps=60)
+    assert found.metrics["rouge2"] == found.metrics["rouge2_best_sentences"]
     assert found.metrics["rouge2"] > found.metrics["rouge2_first_sentences"]
     assert not found.mistakes
     assert not found.warnings
 
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save(tmp_path)
-    save_task(tmp_path, task)
-    extract = Extractor.load(tmp_path, device="cpu", engine="torch")
-    assert extract.task == task
     one, none = extract([TEXT, ""])
     assert one.summary == "A cat lost."
     assert [TEXT[found.start : found.stop] for found in one.sentences] == [
@@ -252,11 +242,6 @@ def test_without_the_metrics_nothing_is_trained(monkeypatch):
     monkeypatch.setattr("bertkit.tasks.extract.task.measure_summaries", fail)
     with pytest.raises(InputError, match="not installed"):
         Extract.from_examples(SETTINGS, list_examples())
-
-
-def test_a_text_is_all_that_is_taken():
-    with pytest.raises(InputError, match="input 1: expected a text"):
-        TASK.make_example(("a", "b"), "input 1")
 
 
 def test_another_number_of_labels_is_no_such_model(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
+from tests.unit.tasks.small import TOKENIZER, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError
@@ -22,7 +22,7 @@ from bertkit.tasks.regress.task import (
     list_warnings,
     take_number,
 )
-from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.saved import load_task
 from bertkit.tasks.texts import Texts
 
 
@@ -90,17 +90,9 @@ def list_examples() -> list[RegressExample]:
 def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
     examples = list_examples()
     task = Regress.from_examples(SETTINGS, examples)
-    model = train(task, examples, num_steps=80)
-    encoded, logits = score(task, model, examples)
-    assert task.fit_numbers(examples, encoded, logits) == task
-    predictions = decode(task, examples, encoded, logits)
-    assert task.measure(examples, predictions)[task.metric] > 0.99
-
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save(tmp_path)
-    save_task(tmp_path, task)
-    regress = Regressor.load(tmp_path, device="cpu", engine="torch")
-    assert regress.task == task
+    regress, found = learn(task, examples, tmp_path, num_steps=80)
+    assert found.metrics[task.metric] > 0.99
+    assert regress.task == task  # no number is fitted
     cat, dog = regress(["the cat saw a hat", "the dog saw a hat"])
     assert (cat.value, dog.value) == (pytest.approx(2, abs=0.3), pytest.approx(-1, abs=0.3))
     assert dog.describe() == f"{dog.value:.3f}"
@@ -110,14 +102,6 @@ def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["problem_type"] == "regression"
     assert Regressor.load(tmp_path, device="cpu", engine="torch")("the cat").value > 0
-
-
-def test_a_model_of_pairs_asks_for_pairs():
-    examples = [RegressExample(Texts("a", "the"), 0.0), RegressExample(Texts("a", "cat"), 1.0)]
-    task = Regress.from_examples(SETTINGS, examples)
-    assert task.make_example(("a", "hat"), "here").texts == ("a", "hat")
-    with pytest.raises(InputError, match="reads pairs"):
-        task.make_example("a", "here")
 
 
 def test_evaluation_tells_correlation_error_and_the_worst():
@@ -178,7 +162,6 @@ def test_what_cannot_be_learned_or_loaded_is_refused(tmp_path):
 def test_what_is_read():
     task = Regress(SETTINGS)
     example = task.make_example(("ab", "c"), "here")
-    assert (example.num_chars, example.shown) == (3, "ab ||| c")
     assert task.encode([example], TOKENIZER)[0].labels is None
     numbers = [RegressExample(Texts("a"), 1.0), RegressExample(Texts("a"), 2.0)]
     assert len(task.list_warnings(numbers)) == 1

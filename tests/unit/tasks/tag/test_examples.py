@@ -146,12 +146,6 @@ def test_callers_give_texts_or_words():
     assert TagExample.from_value({"text": "Ada"}, "here", TagSettings()).text == "Ada"
 
 
-@pytest.mark.parametrize("value", [None, 3, b"Ada", ["Ada", 3], [["Ada"]], {"word": "Ada"}, {1}])
-def test_callers_give_nothing_else(value):
-    with pytest.raises(InputError, match=r"^input 2: expected a text or a list of words, got"):
-        TagExample.from_value(value, "input 2", TagSettings())
-
-
 def test_odd_sentences_are_counted_and_the_first_is_named():
     examples = [
         TagExample(words=("Ada", "ran"), tags=("B-PER", "O"), place="line 1"),

@@ -4,14 +4,12 @@ import json
 
 import pytest
 import torch
-from tests.unit.tasks.small import train
+from tests.unit.tasks.small import learn
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.inference.predictor import Tagger
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch, compute_logits
-from bertkit.tasks.saved import load_task, save_task
-from bertkit.tasks.table import TASKS
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.saved import load_task
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
@@ -44,22 +42,13 @@ def test_it_learns_names_and_is_saved(tmp_path):
     examples = list_examples()
     task = Tag.from_examples(SETTINGS, examples)
     assert (task.labels, task.scheme, task.metric) == (LABELS, "BIO", "f1")
-    model = train(task, examples, 30, TOKENIZER)
     encoded = task.encode(examples, TOKENIZER)
     assert sum(len(one.sequences) for one in encoded) > len(examples)
     assert not any(one.is_cut for one in encoded)
-    logits = compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
-    rows = zip(examples, encoded, logits, strict=True)
-    predictions = [task.decode(*row) for row in rows]
-    assert set(task.measure(examples, predictions).values()) == {1.0}
-    evaluation = task.score(examples, predictions).evaluate()
-    assert evaluation.metrics["f1 LOC"] == 1.0
+    tag, evaluation = learn(task, examples, tmp_path, 30, TOKENIZER)
+    assert set(evaluation.metrics.values()) == {1.0}
+    assert evaluation.metrics.keys() > {"f1 LOC", "accuracy"}
     assert evaluation.mistakes == ()
-
-    model.save_pretrained(tmp_path)
-    TOKENIZER.save(tmp_path)
-    save_task(tmp_path, task)
-    tag = Tagger.load(tmp_path, device="cpu", engine="torch")
     assert tag.task == task
     text = "The Ada  Lovelace, and Rome"
     found, given, none = tag([text, ("the", "bob"), "\u200b"])
@@ -217,13 +206,3 @@ def test_a_model_of_another_tool_tags(tmp_path):
     assert (nameless.labels, nameless.metric) == (("LABEL_0", "LABEL_1", "LABEL_2"), "accuracy")
     with pytest.raises(CheckpointError, match="a tagger needs at least two labels"):
         load_task(tmp_path, BertConfig(num_labels=1), "BertForTokenClassification")
-
-
-def test_the_table_leads_to_it():
-    entry = TASKS["tag"]
-    assert entry.load() is Tag
-    assert (entry.settings, Tag.name) == (TagSettings, "tag")
-    task = Tag(SETTINGS, LABELS)
-    assert task.make_example(("ada", "ran"), "here").words == ("ada", "ran")
-    sizes = [TagExample(words=("ada", "ran")), TagExample(text="ada ran")]
-    assert [each.num_chars for each in sizes] == [6, 7]

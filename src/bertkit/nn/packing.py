@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -134,6 +135,20 @@ class PackedBatch:
             position_ids=torch.arange(len(starts)) - starts,
             lengths=lengths,
         )
+
+    @classmethod
+    def from_flat(
+        cls,
+        ids: npt.NDArray[np.integer],
+        lengths: npt.NDArray[np.int64],
+        segments: npt.NDArray[np.int64] | None = None,
+    ) -> Self:
+        """Pack token ids that lie end to end already; all are segment A without `segments`."""
+        starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        input_ids = torch.from_numpy(ids.astype(np.int64))
+        types = torch.zeros_like(input_ids) if segments is None else torch.from_numpy(segments)
+        positions = torch.from_numpy(np.arange(len(ids)) - starts)
+        return cls(input_ids, types, positions, tuple(lengths.tolist()))
 
     @classmethod
     def from_single(cls, input_ids: Sequence[Sequence[int]]) -> Self:

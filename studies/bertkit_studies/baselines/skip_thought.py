@@ -14,7 +14,6 @@ from torch import Tensor
 from bertkit.data.order import ExampleKey, PlannedExample
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.seq2seq.token_pairs import pack
 from bertkit.tasks.objectives.objective import Examples
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan
@@ -129,7 +128,7 @@ class SentencePlanner:
 
 def _pack(sentences: Sequence[NDArray[np.int64]]) -> PackedBatch:
     lengths = np.array([len(sentence) for sentence in sentences])
-    return pack(np.concatenate(sentences).astype(np.int32), lengths)
+    return PackedBatch.from_flat(np.concatenate(sentences), lengths)
 
 
 def train_skip_thought(data: Path, output: Path, settings: SkipThoughtSettings) -> RecurrentResult:

@@ -70,7 +70,7 @@ class TokenTexts:
 
     def pack(self) -> PackedBatch:
         """Return all texts as one batch."""
-        return pack(self.ids, self.lengths)
+        return PackedBatch.from_flat(self.ids, self.lengths)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class PairBatch:
         is_input[targets.offsets[1:] - 1] = is_label[targets.offsets[:-1]] = False
         return cls(
             source=chosen.sources.pack(),
-            target=pack(targets.ids[is_input], lengths - 1),
+            target=PackedBatch.from_flat(targets.ids[is_input], lengths - 1),
             labels=torch.from_numpy(targets.ids[is_label].astype(np.int64)),
             numbers=numbers,
         )
@@ -156,19 +156,6 @@ def cut_lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
             yield texts[start:stop]
             start, num_chars = stop, 0
     yield texts[start:]
-
-
-def pack(ids: Ids, lengths: Numbers) -> PackedBatch:
-    """Return concatenated token ids as a batch in segment A."""
-    ends = np.cumsum(lengths)
-    positions = np.arange(len(ids)) - np.repeat(ends - lengths, lengths)
-    input_ids = torch.from_numpy(ids.astype(np.int64))
-    return PackedBatch(
-        input_ids=input_ids,
-        token_type_ids=torch.zeros_like(input_ids),
-        position_ids=torch.from_numpy(positions),
-        lengths=tuple(lengths.tolist()),
-    )
 
 
 def batch_tensors(batch: PairBatch) -> dict[str, Tensor]:

@@ -23,13 +23,7 @@ from numpy.typing import NDArray
 from bertkit.data.order import PlannedExample
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
-from bertkit.tasks.objectives.objective import (
-    PLANNING,
-    Examples,
-    Objective,
-    WordBatch,
-    number_positions,
-)
+from bertkit.tasks.objectives.objective import PLANNING, Examples, Objective, WordBatch
 from bertkit.training.job import Scores
 
 SPECIAL_TOKENS = 2  # [CLS] text [SEP]
@@ -100,21 +94,16 @@ class CausalObjective(Objective[CausalBatch]):
             pieces += [cls, shard.tokens(int(row[START]), int(row[STOP])), sep]
         rows = np.stack([example.row for example in examples])
         lengths = rows[:, STOP] - rows[:, START] + SPECIAL_TOKENS
-        input_ids = torch.from_numpy(np.concatenate(pieces).astype(np.int64))
+        packed = PackedBatch.from_flat(np.concatenate(pieces), lengths)
         ends = np.cumsum(lengths)
-        predicts = np.ones(len(input_ids), dtype=np.bool_)
+        predicts = np.ones(packed.num_tokens, dtype=np.bool_)
         predicts[ends - 1] = False
         predicts[ends[rows[:, IS_CUT] > 0] - 2] = False  # [SEP] stands within a sentence
         positions = torch.from_numpy(np.flatnonzero(predicts))
         return CausalBatch(
-            packed=PackedBatch(
-                input_ids=input_ids,
-                token_type_ids=torch.zeros_like(input_ids),
-                position_ids=torch.from_numpy(number_positions(lengths)),
-                lengths=tuple(lengths.tolist()),
-            ),
+            packed=packed,
             positions=positions,
-            labels=input_ids[positions + 1],
+            labels=packed.input_ids[positions + 1],
             keys=tuple(example.key for example in examples),
         )
 

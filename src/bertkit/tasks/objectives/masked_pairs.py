@@ -31,7 +31,6 @@ from bertkit.tasks.objectives.objective import (
     Examples,
     Objective,
     WordBatch,
-    number_positions,
 )
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -204,12 +203,7 @@ class MaskedPairs(Objective[Batch]):
             np.tile([0, 1], len(rows)), np.stack([lengths_a, lengths_b], axis=1).ravel()
         )
         return MaskedBatch(
-            packed=PackedBatch(
-                input_ids=torch.from_numpy(masked.input_ids),
-                token_type_ids=torch.from_numpy(segments),
-                position_ids=torch.from_numpy(number_positions(lengths)),
-                lengths=tuple(lengths.tolist()),
-            ),
+            packed=PackedBatch.from_flat(masked.input_ids, lengths, segments),
             positions=torch.from_numpy(masked.positions),
             labels=torch.from_numpy(masked.labels),
             keys=tuple(example.key for example in examples),

@@ -135,12 +135,6 @@ class Objective(ABC, Generic[Batch]):
         """Compute all losses of a batch, in float32 whatever the model's precision."""
 
 
-def number_positions(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each token's position in its sequence, for sequences laid end to end."""
-    starts = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) - np.repeat(starts, lengths)
-
-
 def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
     """Return a batch as named int64 tensors."""
     tensors = {

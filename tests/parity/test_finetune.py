@@ -277,7 +277,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
 
 
 @torch.no_grad()
-def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[Tensor]:
+def compute(case: Case, folder: Path, encoded: list[Encoded], scored: str) -> list[Tensor]:
     """The scores of each example by transformers, a padded batch for each."""
     model, report = getattr(transformers, case.model).from_pretrained(
         folder, output_loading_info=True
@@ -290,7 +290,7 @@ def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[
         if case.is_choice:
             tensors = {key: tensor[None] for key, tensor in tensors.items()}
         scores = case.scores(model.eval()(**tensors))
-        if row == "token":
+        if scored == "token":
             lengths = [len(sequence.ids) for sequence in one.sequences]
             scores = torch.cat([each[:n] for each, n in zip(scores, lengths, strict=True)])
         found.append(scores)

@@ -36,7 +36,7 @@ COMMANDS = {
     "train-tokenizer": "bertkit.cli.pretrain:train_tokenizer",
     "prepare": "bertkit.cli.pretrain:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
-    "benchmark pretrain": "bertkit.cli.benchmark:benchmark_pretrain",
+    "benchmark pretrain": "bertkit.cli.pretrain:benchmark_pretrain",
     "replay": "bertkit.cli.pretrain:replay",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.language:fill_mask",

@@ -19,22 +19,19 @@ from tests.faults.disk import (
     read_tree,
     rename_before_syncing,
 )
-from tests.letters import letters_tokenizer, write_letters
+from tests.letters import letters_tokenizer, prepare_corpus, write_letters
 from tests.unit.inference.small import WORDS
 
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
 from bertkit.base.output import LOCK_FILE
-from bertkit.base.parts import WorkersSettings
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.pipeline import Window
 from bertkit.inference.stream import TextCounts
 from bertkit.recipes.prepare import plan
-from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.settings import PrepareSettings
 from bertkit.retrieval import vector_file
 from bertkit.retrieval.embed import embed
 from bertkit.retrieval.vector_file import UnfinishedVectors, record_path
@@ -118,14 +115,7 @@ def corpus(tmp_path, monkeypatch):
 
 
 def prepare_again(corpus: Path, output: Path) -> dict:
-    settings = PrepareSettings(held_out=0.1)
-    prepare(
-        [str(corpus)],
-        corpus.with_name("tokenizer"),
-        output,
-        settings,
-        workers=WorkersSettings(workers=1),
-    )
+    prepare_corpus(corpus, output)
     tree = read_tree(output)
     tree.pop(LOCK_FILE, None)
     return tree

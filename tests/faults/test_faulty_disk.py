@@ -12,16 +12,13 @@ from typing import Any, Self
 import pytest
 import torch
 from tests.faults.disk import OPERATIONS, Tree, read_tree, stand_in
-from tests.letters import letters_tokenizer, write_letters
+from tests.letters import letters_tokenizer, prepare_corpus, write_letters
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.output import LOCK_FILE
-from bertkit.base.parts import WorkersSettings
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.settings import PrepareSettings
 from bertkit.training import log as log_module
 from bertkit.training.lifecycle import open_run
 from bertkit.training.log import RunLog, read_log
@@ -265,21 +262,10 @@ def test_short_writes_change_nothing(tmp_path, monkeypatch, trained, corpus):
         with monkeypatch.context() as patches:
             Fault(shorten, lasts=True).install(patches, 0 if folder == cut else None)
             trained.go_on(folder / "run", 3)
-            prepare_shards(corpus, folder / "shards")
+            prepare_corpus(corpus, folder / "shards")
     for name in ("run", "shards"):
         assert read_run(whole / name) == read_run(cut / name)
         check_modes(cut / name)
-
-
-def prepare_shards(corpus: Path, output: Path) -> None:
-    settings = PrepareSettings(held_out=0.1)
-    prepare(
-        [str(corpus)],
-        corpus.with_name("tokenizer"),
-        output,
-        settings,
-        workers=WorkersSettings(workers=1),
-    )
 
 
 @pytest.mark.parametrize("name", FEW_FAULTS)
@@ -289,17 +275,17 @@ def test_a_fault_at_any_operation_of_preparing_leaves_what_can_be_gone_on_from(
     fault, whole = FAULTS[name], tmp_path / "whole"
     with monkeypatch.context() as patches:
         fault.install(patches, None)
-        prepare_shards(corpus, whole)
+        prepare_corpus(corpus, whole)
         operations = fault.names
     expected = read_run(whole)
     for at in range(len(operations)):
         output = tmp_path / str(at)
         with monkeypatch.context() as patches:
             fault.install(patches, at)
-            check_end(fault, partial(prepare_shards, corpus, output), output, is_last=False)
+            check_end(fault, partial(prepare_corpus, corpus, output), output, is_last=False)
         if (output / MANIFEST).exists():
             ShardSet.open(output, verify="all")
-        prepare_shards(corpus, output)
+        prepare_corpus(corpus, output)
         assert read_run(output) == expected
         check_modes(output)
         shutil.rmtree(output)

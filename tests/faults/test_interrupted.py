@@ -32,7 +32,7 @@ from tests.faults.children import (
     try_each,
 )
 from tests.faults.watch import FULL_DISK, Fault, Place
-from tests.letters import letters_tokenizer, write_letters
+from tests.letters import letters_tokenizer, prepare_corpus, write_letters
 from tests.unit.inference.small import WORDS
 from tests.unit.recipes.finetune.small import save_model, write_tables
 from tests.unit.recipes.seq2seq.small import make_pairs, write_files
@@ -40,12 +40,9 @@ from tests.unit.recipes.seq2seq.small import make_pairs, write_files
 from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
 from bertkit.base import local_workers
 from bertkit.base.errors import MissingFileError, StoppedError
-from bertkit.base.parts import WorkersSettings
 from bertkit.cli.main import main
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan
-from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.settings import PrepareSettings
 
 NUM_STOPS = int(os.environ.get("BERTKIT_NUM_STOPS", "50"))
 INTERRUPTED, STOPPED, REFUSED = 130, 75, 2
@@ -409,14 +406,8 @@ def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(letters, tmp_
     monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
 
     def call(name: str, workers: int) -> dict[str, Any]:
-        settings, output = PrepareSettings(held_out=0.2), tmp_path / name
-        prepare(
-            [f"{letters}/corpus"],
-            letters / "tokenizer",
-            output,
-            settings,
-            workers=WorkersSettings(workers=workers),
-        )
+        output = tmp_path / name
+        prepare_corpus(letters / "corpus", output, held_out=0.2, workers=workers)
         ShardSet.open(output, verify="all")
         return read_output(output)
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.small import write_corpus
+from tests.letters import prepare_corpus
 
 from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
-from bertkit.base.parts import WorkersSettings
 from bertkit.recipes.prepare import work_unit
-from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
 
 FIRST, SECOND = "train-00000-000", "train-00000-001"
@@ -37,14 +35,7 @@ def originals(workshop, tmp_path_factory):
         for number, tokenizer in enumerate(tokenizers):
             seed = number % 2
             write_corpus(folder / "text.txt", 60, seed)
-            settings = PrepareSettings(held_out=0.1)
-            prepare(
-                [str(folder / "text.txt")],
-                tokenizer,
-                folder / str(number),
-                settings,
-                workers=WorkersSettings(workers=1),
-            )
+            prepare_corpus(folder / "text.txt", folder / str(number), tokenizer)
     return folder / "0", folder / "1", folder / "2"
 
 

@@ -105,6 +105,14 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+def begin(embedder, source: Path, output: Path, window: int = 3, **choices: Any) -> None:
+    """Stop a job before a window, by default the third."""
+    with pytest.MonkeyPatch.context() as patches:
+        use_engine(patches, embedder, window, interrupt)
+        with pytest.raises(StoppedError):
+            embed("model", source, output, settings(**choices))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_has_the_vectors_of_the_texts(embedder, source, tmp_path, form, monkeypatch):
     use_engine(monkeypatch, embedder)
@@ -336,10 +344,7 @@ def kill_at(patches: pytest.MonkeyPatch, number: int) -> set[int]:
 
 def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp_path, monkeypatch):
     output = tmp_path / "vectors.npy"
-    with monkeypatch.context() as patches:
-        use_engine(patches, embedder, 3, interrupt)
-        with pytest.raises(StoppedError):
-            embed(model, source, output, settings())
+    begin(embedder, source, output)
     begun = rf"{output.name}\.unfinished was started with other input or settings"
     with pytest.raises(ResumeError, match=rf'{begun} \(vector: "mean" → "cls"\); use those again'):
         embed(model, source, output, settings(pooling=("cls",)))
@@ -350,14 +355,6 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
     source.write_bytes(source.read_bytes()[:-5])
     os.utime(source, ns=(changed, changed))
     assert embed(model, source, output, settings()).num_resumed == 2 * WINDOW_TEXTS
-
-
-def begin(embedder, source: Path, output: Path, **choices: Any) -> None:
-    """Stop before the third window of a job."""
-    with pytest.MonkeyPatch.context() as patches:
-        use_engine(patches, embedder, 3, interrupt)
-        with pytest.raises(StoppedError):
-            embed("model", source, output, settings(**choices))
 
 
 def test_work_goes_on_in_the_precision_that_it_was_begun_in(model, source, tmp_path, capsys):
@@ -389,10 +386,7 @@ def test_work_goes_on_in_another_engine(model, source, tmp_path):
 
 def test_restart_drops_what_was_begun_or_done(model, embedder, source, tmp_path, monkeypatch):
     output = tmp_path / "vectors.npy"
-    with monkeypatch.context() as patches:
-        use_engine(patches, embedder, 3, interrupt)
-        with pytest.raises(StoppedError):
-            embed(model, source, output, settings())
+    begin(embedder, source, output)
     result = embed(model, source, output, settings(pooling=("cls",), restart=True))
     assert (result.num_resumed, result.was_done) == (0, False)
     np.testing.assert_allclose(
@@ -441,10 +435,7 @@ def test_what_stands_where_the_manifest_should_is_not_lost(embedder, source, tmp
 @pytest.mark.parametrize("harm", ["rows", "short", "gone", "record", "other", "counts"])
 def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path, harm, monkeypatch):
     output = tmp_path / "vectors.npy"
-    with monkeypatch.context() as patches:
-        use_engine(patches, embedder, 3, interrupt)
-        with pytest.raises(StoppedError):
-            embed("model", source, output, settings())
+    begin(embedder, source, output)
     rows, record = rows_path(output), record_path(output)
     data = bytearray(rows.read_bytes())
     data[200] ^= 1
@@ -605,10 +596,7 @@ def test_packed_texts_go_on_too(embedder, source, tmp_path, monkeypatch):
     packed = source.with_suffix(".txt.gz")
     packed.write_bytes(gzip.compress(source.read_bytes()))
     output = tmp_path / "vectors.npy"
-    with monkeypatch.context() as patches:
-        use_engine(patches, embedder, 4, interrupt)
-        with pytest.raises(StoppedError):
-            embed("model", packed, output, settings())
+    begin(embedder, packed, output, 4)
     assert embed_alone(embedder, packed, output).num_resumed == 3 * WINDOW_TEXTS
     expected = np.stack(list(embedder.stream(make_texts())))
     np.testing.assert_array_equal(np.load(output), expected)
@@ -619,10 +607,7 @@ def test_deterministic_rows_do_not_depend_on_where_it_was_stopped(
 ):
     embedder = load(model, deterministic=True)
     embed_alone(embedder, source, tmp_path / "whole.npy")
-    with monkeypatch.context() as patches:
-        use_engine(patches, embedder, 20, interrupt)  # a text by itself is a batch
-        with pytest.raises(StoppedError):
-            embed("model", source, tmp_path / "vectors.npy", settings())
+    begin(embedder, source, tmp_path / "vectors.npy", 20)  # a text by itself is a batch
     assert embed_alone(embedder, source, tmp_path / "vectors.npy").num_resumed == 2 * WINDOW_TEXTS
     assert (tmp_path / "vectors.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
     np.testing.assert_array_equal(np.load(tmp_path / "whole.npy"), embedder(make_texts()))

@@ -6,12 +6,14 @@ import tracemalloc
 import pytest
 from tests.unit.data.corpora import read, write, write_parquet
 
+from bertkit.base.errors import InputError
 from bertkit.data import documents as corpus_rows
 from bertkit.data.documents import SourceDecoder, open_corpus, read_text_lines
 from bertkit.data.problems import ReadReport
 from bertkit.data.sources import ReaderSettings
 from bertkit.data.tables.decoder import open_content
 from bertkit.data.tables.formats import lines
+from bertkit.data.tables.texts import open_texts
 
 
 def test_a_huge_line_is_cut_between_words_in_bounded_memory(folder):
@@ -120,3 +122,28 @@ def test_many_blank_lines_of_jsonl_are_passed_over_in_few_steps_and_counted(fold
     assert documents == [("One.",)]
     assert report.places["broken-json"] == ["in/a.jsonl:30,001"]
     assert len(looks) == 1
+
+
+def read_rows(path):
+    return [row.text for row in open_texts(path).rows()]
+
+
+def test_a_lone_return_ends_a_line_of_a_corpus_and_is_part_of_a_row_of_a_table(folder):
+    path = write(folder / "a.txt", "one\rtwo\nthree\r\n")
+    assert read(path)[0] == [("one", "two", "three")]
+    assert read_rows(path) == ["one\rtwo", "three"]
+    path = write(folder / "b.txt", "one\rtwo\r\rthree\r")  # all lines end with it
+    assert read(path)[0] == [("one", "two"), ("three",)]
+    assert read_rows(path) == ["one", "two", "", "three"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_a_long_line_is_cut_in_a_corpus_and_refused_in_a_table(folder, monkeypatch, end):
+    monkeypatch.setattr(corpus_rows, "LINE_LIMIT_BYTES", 100)
+    monkeypatch.setattr(lines, "MAX_ROW_BYTES", 100)
+    path = write(folder / "a.txt", f"one{end}{'word ' * 60}{end}two{end}")
+    ((first, *pieces, last),), report = read(path)
+    assert (first, " ".join(pieces).split(), last) == ("one", ["word"] * 60, "two")
+    assert report.places["long-line"] == ["in/a.txt:2"]
+    with pytest.raises(InputError, match=r"a\.txt, row 2 has more than 16 MiB, the limit for a r"):
+        read_rows(path)

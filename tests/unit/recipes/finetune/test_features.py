@@ -1,12 +1,12 @@
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tests.unit.recipes.finetune.small import TASK, open_job, save_model
+from tests.unit.recipes.stopping import stop_at
 from transformers import AutoModelForSequenceClassification
 
 from bertkit.base import storage
@@ -19,7 +19,6 @@ from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_tri
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.tasks.tag import TagSettings
-from bertkit.training import loop
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")
 BILSTM = FineTuneSettings(
@@ -132,16 +131,9 @@ def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path)
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(whole, deep_sources, tmp_path, monkeypatch):
-    take_step = loop.take_step
-
-    def take(job, settings, optimizer, step, *rest):
-        if step == 7:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(job, settings, optimizer, step, *rest)
-
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "take_step", take)
+        stop_at(7, patch)
         with pytest.raises(StoppedError):
             finetune(deep_sources, output, TASK, BRIEF)
     assert not (output / "run" / "states").exists()

@@ -25,9 +25,7 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq import evaluation as evaluation_module
 from bertkit.recipes.seq2seq import examples
-from bertkit.recipes.seq2seq import run as beginning
 from bertkit.recipes.seq2seq import run as recipe
-from bertkit.recipes.seq2seq import run as result_module
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
 from bertkit.recipes.seq2seq.job import Seq2SeqJob
 from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq, train_tokenizer
@@ -47,7 +45,7 @@ def test_a_larger_vocabulary_has_more_characters(vocab_size, num_letters):
 
 def test_a_vocabulary_of_few_characters_is_as_it_would_be_with_fewer_allowed(monkeypatch):
     found = [train_tokenizer([LATIN * 3, []], TranslateSettings()).vocabulary]
-    monkeypatch.setattr(beginning, "ENTRIES_A_LETTER", 6)
+    monkeypatch.setattr(recipe, "ENTRIES_A_LETTER", 6)
     found.append(train_tokenizer([LATIN * 3, []], TranslateSettings()).vocabulary)
     assert found[0] == found[1]
 
@@ -120,7 +118,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for place, name in ((result_module, "evaluate_model"), (result_module.SavedSeq2Seq, "write")):
+    for place, name in ((recipe, "evaluate_model"), (recipe.SavedSeq2Seq, "write")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="resumes from"):
@@ -296,7 +294,7 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
 def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
     files, tmp_path, monkeypatch, capsys, content
 ):
-    choose = result_module.choose_weights
+    choose = recipe.choose_weights
 
     def lose(job, run, state):
         (other,) = {8, 12} - {state.best_step}
@@ -306,7 +304,7 @@ def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
 
     values = iter((0.0, 1.0, 2.0, 3.0))
     monkeypatch.setattr(Seq2SeqJob, "measure", lambda *_: {"bleu": next(values, 3.0)})
-    monkeypatch.setattr(result_module, "choose_weights", lose)
+    monkeypatch.setattr(recipe, "choose_weights", lose)
     saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
     assert (saved.best_step, saved.averaged_steps) == (12, ())
     assert "step-00000008" in (told := capsys.readouterr().err)

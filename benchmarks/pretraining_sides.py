@@ -14,7 +14,7 @@ from bertkit.nn.attention import length_mask
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
-from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit_demo.python_docs import write_corpus
 from program import be_quiet
 
@@ -33,7 +33,7 @@ class Side:
 
 
 def our_loss(model: BertForPreTraining, batch: PreTrainingBatch) -> Tensor:
-    losses, counts = score(model, batch).losses, batch.target_counts
+    losses, counts = BertObjective.loss(model, batch).losses, batch.target_counts
     return torch.stack([losses[name] / count for name, count in counts.items()]).sum()
 
 

@@ -20,7 +20,7 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.settings import learning_rate_at
@@ -102,7 +102,9 @@ def evaluate(
         if not isinstance(model, BertForPreTraining):
             model.save_pretrained(folder)  # type: ignore[operator]
             model = BertForPreTraining.from_pretrained(folder)
-    return {name: evaluate_batches(model, part, score, CPU) for name, part in tests.items()}
+    return {
+        name: evaluate_batches(model, part, BertObjective.loss, CPU) for name, part in tests.items()
+    }
 
 
 if __name__ == "__main__":

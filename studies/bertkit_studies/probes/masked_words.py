@@ -35,5 +35,5 @@ class MaskedWords:
         """Return masked-word loss and accuracy of a checkpoint."""
         place = choose_device(device)
         model = BertForMaskedLM.from_pretrained(checkpoint).to(place)
-        metrics = evaluate_batches(model, self.batches, MaskedObjective.score, place)
+        metrics = evaluate_batches(model, self.batches, MaskedObjective.loss, place)
         return {"masked_loss": metrics["mlm_loss"], "masked_accuracy": metrics["mlm_accuracy"]}

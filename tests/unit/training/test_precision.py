@@ -7,7 +7,7 @@ from tests.unit.training.jobs import build_job
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
-from bertkit.tasks.objectives.bert import PreTrainingBatch, score
+from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit.training import device as device_module
 from bertkit.training.device import measure_peak, mixed_precision
 from bertkit.training.job import Machine
@@ -50,7 +50,7 @@ def test_logits_have_the_precision_and_losses_are_float32(precision):
     with mixed_precision(torch.device("cpu"), precision):
         tokens = model.encoder(packed)
         logits = model.score_words(tokens), model.next_sentence(model.pooler(tokens, packed))
-        losses = score(model, batch).losses
+        losses = BertObjective.loss(model, batch).losses
     assert {scores.dtype for scores in logits} == {PRECISIONS[precision]}
     assert {loss.dtype for loss in losses.values()} == {torch.float32}
 

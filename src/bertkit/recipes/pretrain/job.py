@@ -48,7 +48,7 @@ def evaluate_words(
     advance: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
     """Return mean losses and accuracies, perplexity and bits per character."""
-    metrics = evaluate_batches(model, batches, objective.score, device, advance)
+    metrics = evaluate_batches(model, batches, objective.loss, device, advance)
     num_targets = sum(len(batch.labels) for batch in batches)
     lengths = tokenizer.token_lengths
     num_characters = sum(int(lengths[batch.labels.numpy()].sum()) for batch in batches)
@@ -279,7 +279,7 @@ class PretrainingJob(Job[WordBatch]):
 
     def score(self, model: WordScoringBert, batch: WordBatch) -> Scores:
         """Return the objective's losses."""
-        return self.kind.score(model, batch)
+        return self.kind.loss(model, batch)
 
     def evaluate(self) -> dict[str, float]:
         """Return losses and accuracies on the held-out examples."""

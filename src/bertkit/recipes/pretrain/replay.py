@@ -84,7 +84,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     machine = Machine(device, "fp32" if fp64 else record.precision, peak_operations=1.0)
     with _watching(model) as broken_modules:
         metrics = add_gradients(
-            ModelWithLoss(model, objective.score),
+            ModelWithLoss(model, objective.loss),
             [MicroBatch(number, batch) for number, batch in enumerate(batches)],
             settings.seed,
             record.step - 1,

@@ -35,21 +35,6 @@ class PreTrainingBatch(MaskedBatch):
         return {"mlm": len(self.labels), "nsp": len(self.next_sentence_labels)}
 
 
-def score(model: BertForPreTraining, batch: PreTrainingBatch) -> Scores:
-    """Compute both losses of a batch, in float32 whatever the model's precision."""
-    loss, num_correct, relations = model.masked_loss_and_relations(
-        batch.packed, batch.positions, batch.labels
-    )
-    is_next = batch.next_sentence_labels
-    return Scores(
-        losses={
-            "mlm": loss,
-            "nsp": F.cross_entropy(relations.float(), is_next, reduction="sum"),
-        },
-        correct={"mlm": num_correct, "nsp": (relations.detach().argmax(dim=-1) == is_next).sum()},
-    )
-
-
 @final
 @dataclass(frozen=True)
 class BertObjective(MaskedPairs[PreTrainingBatch]):
@@ -61,7 +46,6 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
         {"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."}
     )
     has_random_pairs = True
-    score = staticmethod(score)
 
     def batch(self, examples: Sequence[PlannedExample]) -> PreTrainingBatch:
         """Concatenate examples, `[CLS] A [SEP] B [SEP]`, and mask them."""
@@ -70,6 +54,24 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
         return PreTrainingBatch(
             **vars(masked),
             next_sentence_labels=torch.from_numpy(np.where(is_random == 1, NOT_NEXT, IS_NEXT)),
+        )
+
+    @staticmethod
+    def loss(model: BertForPreTraining, batch: PreTrainingBatch) -> Scores:
+        """Compute both losses of a batch, in float32 whatever the model's precision."""
+        words, num_correct, relations = model.masked_loss_and_relations(
+            batch.packed, batch.positions, batch.labels
+        )
+        is_next = batch.next_sentence_labels
+        return Scores(
+            losses={
+                "mlm": words,
+                "nsp": F.cross_entropy(relations.float(), is_next, reduction="sum"),
+            },
+            correct={
+                "mlm": num_correct,
+                "nsp": (relations.detach().argmax(dim=-1) == is_next).sum(),
+            },
         )
 
 
@@ -88,7 +90,7 @@ class MaskedObjective(MaskedPairs[MaskedBatch]):
         return self.corrupt(examples)
 
     @staticmethod
-    def score(model: BertForMaskedLM, batch: MaskedBatch) -> Scores:
+    def loss(model: BertForMaskedLM, batch: MaskedBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_correct = model.masked_loss(batch.packed, batch.positions, batch.labels)
         return Scores(losses={"mlm": loss}, correct={"mlm": num_correct})

@@ -108,7 +108,7 @@ class CausalObjective(Objective[CausalBatch]):
         )
 
     @staticmethod
-    def score(model: BertLMHeadModel, batch: CausalBatch) -> Scores:
+    def loss(model: BertLMHeadModel, batch: CausalBatch) -> Scores:
         """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_correct = model.next_loss(batch.packed, batch.positions, batch.labels)
         return Scores(losses={"clm": loss}, correct={"clm": num_correct})

@@ -131,7 +131,7 @@ class Objective(ABC, Generic[Batch]):
 
     @staticmethod
     @abstractmethod
-    def score(model: Any, batch: Batch) -> Scores:
+    def loss(model: Any, batch: Batch) -> Scores:
         """Compute all losses of a batch, in float32 whatever the model's precision."""
 
 

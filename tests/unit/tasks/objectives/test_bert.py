@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bertkit.data.order import EXAMPLE_ORDER, SHARD_ORDER, ExampleKey, PlannedExample
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
-from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective, score
+from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
 from bertkit.tasks.objectives.masking import Masker, MaskingSettings
 from bertkit.tasks.objectives.objective import MASKING, PLANNING
 
@@ -133,13 +133,13 @@ def test_without_next_sentence_the_loss_is_that_of_the_words():
     torch.manual_seed(0)
     batch = build_objective(kind=MaskedObjective).batch([TRUE_PAIR])
     model = BertForMaskedLM(CONFIG).eval()
-    found = MaskedObjective.score(model, batch)
+    found = MaskedObjective.loss(model, batch)
     scores = model.score_words(model.encoder(batch.packed)[batch.positions])
     expected = torch.nn.functional.cross_entropy(scores, batch.labels, reduction="sum")
     assert found.losses.keys() == {"mlm"}
     torch.testing.assert_close(found.losses["mlm"], expected)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        MaskedObjective.score(model.train(), batch)
+        MaskedObjective.loss(model.train(), batch)
     expected = 3 * counter.get_total_flops()
     found = model.count_operations(batch.packed, len(batch.labels))
     assert found == pytest.approx(expected, rel=1e-9)
@@ -150,7 +150,7 @@ def test_operations_are_those_that_pytorch_counts(num_examples):
     batch = build_objective().batch([TRUE_PAIR] * num_examples)
     model = BertForPreTraining(CONFIG)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        losses = score(model, batch).losses
+        losses = BertObjective.loss(model, batch).losses
     expected = 3 * counter.get_total_flops()  # the way back costs twice the way forth
     found = model.count_operations(batch.packed, len(batch.labels))
     assert found == pytest.approx(expected, rel=1e-9)

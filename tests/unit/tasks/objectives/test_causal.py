@@ -112,7 +112,7 @@ def test_the_loss_is_that_of_the_next_words(num_examples):
     torch.manual_seed(0)
     objective, model = build_objective(), BertLMHeadModel(CONFIG).double().eval()
     batch = objective.batch(plan_all(objective)[-num_examples:])
-    found = objective.score(model, batch)
+    found = objective.loss(model, batch)
     expected = 0.0
     for row in batch.packed.input_ids.split(list(batch.packed.lengths)):
         scores = model(row[None])[0]
@@ -125,7 +125,7 @@ def test_operations_are_those_that_pytorch_counts():
     objective, model = build_objective(), BertLMHeadModel(CONFIG)
     batch = objective.batch(plan_all(objective)[2:4])  # of one length, so that nothing is padded
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        objective.score(model, batch)
+        objective.loss(model, batch)
     expected = 3 * counter.get_total_flops()
     found = model.count_operations(batch.packed, len(batch.labels))
     assert found == pytest.approx(expected, rel=1e-9)

@@ -122,7 +122,7 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     paced.evaluate = lambda: {"loss": 0.0}  # type: ignore[method-assign]
     run = Run(folder / "run")
     run.folder.mkdir()
-    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=job.machine)
+    fit(paced, run, RunState(), NEVER)
 
 
 def open_job(task_set: TaskSet, model: Path, settings: FineTuneSettings) -> FineTuningJob:

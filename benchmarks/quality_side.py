@@ -23,7 +23,6 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.settings import learning_rate_at
 from bertkit.training.step import derive_seed, evaluate_batches
 from devices import Place
 from pretraining_sides import SIDES
@@ -58,13 +57,8 @@ def main() -> None:
         until = min(budget, spent + float(line))
         model.train()
         while spent < until:
-            rate = learning_rate_at(
-                min(SCHEDULE_STEPS - 1, int(spent / budget * SCHEDULE_STEPS)),
-                num_steps=SCHEDULE_STEPS,
-                peak=settings.learning_rate,
-                warmup=settings.warmup,
-                schedule=settings.schedule,
-            )
+            place = min(SCHEDULE_STEPS - 1, int(spent / budget * SCHEDULE_STEPS))
+            rate = settings.learning_rate_at(place, SCHEDULE_STEPS)
             (batch,) = batches_at(step)
             assert isinstance(batch, PreTrainingBatch), "the objective is bert"
             given = side.give(batch)

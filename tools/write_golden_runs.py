@@ -128,7 +128,7 @@ def stop(words: Sequence[str]) -> None:
     """Run a command, and stop it in a step with a signal."""
 
     def take(*values: Any) -> StepResult:
-        if values[3] == STOPPED_AFTER - 1:
+        if values[2] == STOPPED_AFTER - 1:
             signal.raise_signal(signal.SIGTERM)
         return take_step(*values)
 

@@ -52,10 +52,10 @@ def test_a_stopped_command_goes_on_to_the_same_bits(workshop, tmp_path, capsys, 
     whole, stopped = tmp_path / "whole" / "model", tmp_path / "stopped" / "model"
     take_step = loop.take_step
 
-    def take(job, settings, optimizer, step, *rest):
+    def take(job, replica, step, learning_rate):
         if step == 6:
             signal.raise_signal(signal.SIGTERM)
-        return take_step(job, settings, optimizer, step, *rest)
+        return take_step(job, replica, step, learning_rate)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "take_step", take)

@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-import torch
 from tests.faults.children import rows_without_clock
 from tests.faults.disk import (
     KilledError,
@@ -37,7 +36,7 @@ from bertkit.checkpoints.run_folder import (
 from bertkit.training import log as log_module
 from bertkit.training.job import Watched
 from bertkit.training.lifecycle import open_run
-from bertkit.training.loop import Machine, fit
+from bertkit.training.loop import fit
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
 from bertkit.training.settings import LoopSettings, TrainingSettings
 
@@ -47,7 +46,6 @@ SETTINGS = TrainingSettings(
 NUM_STEPS = 14  # five checkpoints, the last one between two of the rhythm
 NUM_FEATURES = 40  # weights and optimizer fill several pages
 RECORD = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=NUM_STEPS, versions={})
-MACHINE = Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
 Bug = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -106,7 +104,7 @@ def train(folder: Path, *, stop_at_evaluation: int | None = None) -> None:
             jobs.load_weights(job, run, state)
         run.write_record(RECORD)
         if state.evaluated_step != NUM_STEPS:
-            fit(job, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=MACHINE)
+            fit(job, run, state, NUM_STEPS)
 
 
 def stopping(evaluate: Callable[[], dict], stop_at: int) -> Callable[[], dict]:
@@ -306,7 +304,7 @@ def train_watched(folder: Path) -> RunState:
         if state.is_done(MOST_STEPS):
             return state
         watching = jobs.vary(job, evaluate=evaluate, watched=Watched("quality", True, patience=2))
-        return fit(watching, WATCHING, run=run, state=state, num_steps=MOST_STEPS, machine=MACHINE)
+        return fit(watching, run, state, MOST_STEPS)
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import torch
 
-from bertkit.training.device import mixed_precision, synchronize
-from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.device import synchronize
+from bertkit.training.job import AnyBatch, Job
 from bertkit.training.ranks import current_ranks
 from bertkit.training.replica import Replica
 from bertkit.training.run import RunState
@@ -27,7 +27,6 @@ from bertkit.training.settings import (
     NUM_EVALUATIONS,
     BudgetedSettings,
     OptimizationSettings,
-    evaluation_interval,
 )
 from bertkit.training.step import take_step
 
@@ -63,9 +62,7 @@ class MeasuredStep:
 
 def measure_steps(
     job: Job[AnyBatch],
-    settings: OptimizationSettings,
     replica: Replica[AnyBatch],
-    machine: Machine,
     *,
     least: int = LEAST_STEPS,
     after_step: Callable[[], None] = lambda: None,
@@ -75,8 +72,8 @@ def measure_steps(
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):
         begun = time.monotonic()
-        result = take_step(job, settings, replica, step, 0.0, machine)
-        synchronize(machine.device)
+        result = take_step(job, replica, step, 0.0)
+        synchronize(job.machine.device)
         seconds = time.monotonic() - begun
         steps.append(MeasuredStep(seconds, result.num_tokens, result.num_operations))
         after_step()
@@ -86,21 +83,21 @@ def measure_steps(
     return steps
 
 
-def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
+def measure_pace(job: Job[AnyBatch]) -> StepPace:
     """Measure a few steps on a copy of the model, which is then discarded."""
     trial = copy.copy(job)
     trial.model = copy.deepcopy(job.model)
-    replica = Replica.build(trial, settings, machine)
-    steps = measure_steps(trial, settings, replica, machine)
+    replica = Replica.build(trial)
+    steps = measure_steps(trial, replica)
     begun = time.monotonic()
-    with mixed_precision(machine.device, machine.precision):
+    with job.machine.mixed_precision():
         replica.ranks.from_first(job.evaluate)
     return StepPace(
         step_seconds=median_high(step.seconds for step in drop_warm_up(steps)),
         evaluation_seconds=time.monotonic() - begun,
         tokens_per_step=count_tokens_per_step(job),
         operations_per_step=sum(step.num_operations for step in steps) / len(steps),
-        peak_memory_bytes=peak_memory_bytes(machine.device),
+        peak_memory_bytes=peak_memory_bytes(job.machine.device),
     )
 
 
@@ -112,25 +109,26 @@ def drop_warm_up(steps: Sequence[AnyStep]) -> Sequence[AnyStep]:
     return steps[max(WARM_UP_STEPS, len(steps) // 2) :]
 
 
-def count_steps(
-    job: Job[AnyBatch],
-    settings: BudgetedSettings,
-    machine: Machine,
-    pace: StepPace | None = None,
-) -> int:
+def count_steps(job: Job[AnyBatch], pace: StepPace | None = None) -> int:
     """Return the number of steps that fit in the budget, at least 1.
 
     Without `pace` a budget in minutes measures it, and the time of measuring counts toward the
-    budget. All ranks get the number that the first one finds.
+    budget.
     """
+    settings = job.settings
+    assert isinstance(settings, BudgetedSettings), "the job has a budget"
     if settings.steps is not None:
         return settings.steps
     if settings.tokens is not None:
         return math.ceil(settings.tokens / count_tokens_per_step(job))
     started = time.monotonic()
-    pace = pace or measure_pace(job, settings, machine)
+    pace = pace or measure_pace(job)
     seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
-    seconds -= time.monotonic() - started
+    return count_steps_in(seconds - (time.monotonic() - started), pace, settings)
+
+
+def count_steps_in(seconds: float, pace: StepPace, settings: OptimizationSettings) -> int:
+    """Return the number of steps that fit in a time, at least 1; all ranks get the first one's."""
     seconds *= 1.0 - CHECKPOINT_SHARE
     num_steps = max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
     return current_ranks().from_first(lambda: num_steps)
@@ -154,7 +152,7 @@ def seconds_per_step(
 
 def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: int) -> float:
     """Return the total time of all steps and evaluations."""
-    num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
+    num_evaluations = 1 + math.ceil(num_steps / settings.evaluation_interval(num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
 
 

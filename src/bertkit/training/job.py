@@ -14,7 +14,13 @@ from torch import Tensor
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.training.device import choose_device, choose_precision, measure_peak, prepare_memory
+from bertkit.training.device import (
+    choose_device,
+    choose_precision,
+    measure_peak,
+    mixed_precision,
+    prepare_memory,
+)
 from bertkit.training.settings import OptimizationSettings
 
 
@@ -114,6 +120,41 @@ def divide_step(size: int, num_micro_batches: int, num_ranks: int) -> list[int]:
     return [min(n, size) if size < total else size * n // total for n in range(total + 1)]
 
 
+@dataclass(frozen=True)
+class Machine:
+    """The device to train on, and its speed."""
+
+    device: torch.device
+    precision: Literal["fp32", "bf16"]
+    peak_operations: float  # floating-point operations per second in matrix products, measured
+
+    @classmethod
+    def choose(cls, settings: OptimizationSettings) -> Self:
+        """Choose device and precision, and measure the peak.
+
+        On a CPU under Linux, this process keeps freed memory from then on, because training
+        allocates blocks of the same sizes again and again.
+        """
+        device = choose_device(settings.device)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # NCCL communicates from it
+        precision = choose_precision(settings.precision, device, "training")
+        prepare_memory(device)
+        return cls(device, precision, measure_peak(device, precision))
+
+    def mixed_precision(self) -> AbstractContextManager[object]:
+        """Compute in the precision within the block."""
+        return mixed_precision(self.device, self.precision)
+
+    def share_of_peak(self, operations_per_second: float) -> float | None:
+        """Return a rate as a share of the peak; None if it exceeds the peak.
+
+        In that case the peak is too low, because other work slowed its measurement.
+        """
+        share = operations_per_second / self.peak_operations
+        return share if share <= 1.0 else None
+
+
 class Job(ABC, Generic[AnyBatch]):
     """Everything specific to a model or a task that the training loop needs.
 
@@ -129,6 +170,7 @@ class Job(ABC, Generic[AnyBatch]):
     """
 
     model: Any
+    machine: Machine
     settings: OptimizationSettings
     num_micro_batches: int = 1
     progress_metrics: Mapping[str, str]
@@ -242,34 +284,3 @@ class MicroBatch(Generic[AnyBatch]):
     number: int  # in the step
     batch: AnyBatch
     counts: bool = True  # False if its examples are another micro-batch's
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The device to train on, and its speed."""
-
-    device: torch.device
-    precision: Literal["fp32", "bf16"]
-    peak_operations: float  # floating-point operations per second in matrix products, measured
-
-    @classmethod
-    def choose(cls, settings: OptimizationSettings) -> Self:
-        """Choose device and precision, and measure the peak.
-
-        On a CPU under Linux, this process keeps freed memory from then on, because training
-        allocates blocks of the same sizes again and again.
-        """
-        device = choose_device(settings.device)
-        if device.type == "cuda":
-            torch.cuda.set_device(device)  # NCCL communicates from it
-        precision = choose_precision(settings.precision, device, "training")
-        prepare_memory(device)
-        return cls(device, precision, measure_peak(device, precision))
-
-    def share_of_peak(self, operations_per_second: float) -> float | None:
-        """Return a rate as a share of the peak; None if it exceeds the peak.
-
-        In that case the peak is too low, because other work slowed its measurement.
-        """
-        share = operations_per_second / self.peak_operations
-        return share if share <= 1.0 else None

@@ -332,7 +332,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
         state = recipe.plan(job, run, state, record.num_steps)
         with job.caching(run.folder):
-            state = train_to_end(job, run, record, state, machine)
+            state = train_to_end(job, run, record, state)
         return finish(recipe, job, run, state)
 
 
@@ -352,17 +352,13 @@ def begin_or_resume(
     return wanted
 
 
-def train_to_end(
-    job: Job[Any], run: Run, record: RunRecord, state: RunState, machine: Machine
-) -> RunState:
+def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) -> RunState:
     """Train the remaining steps; record those of a run whose deadline changed their number."""
-    logger.info("training on %s in %s", machine.device, machine.precision)
+    logger.info("training on %s in %s", job.machine.device, job.machine.precision)
     # Here too, because an earlier process may have been killed before it rotated.
     run.rotate(job.settings.keep, state.best_step, *job.needed_steps(state.step))
     if not state.is_done(record.num_steps):
-        state = fit(
-            job, job.settings, run=run, state=state, num_steps=record.num_steps, machine=machine
-        )
+        state = fit(job, run, state, record.num_steps)
     if state.num_steps is not None and state.step != record.num_steps:
         run.write_record(record.model_copy(update={"num_steps": state.step}))
     return state

@@ -15,15 +15,13 @@ from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, plur
 from bertkit.base.signals import StopRequest, catch_stop_signals
 from bertkit.reports.text import format_metric
 from bertkit.training.budget import plan_steps
-from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
-from bertkit.training.job import AnyBatch, Job, Machine, Watched, open_lookahead
+from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
 from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
 from bertkit.training.ranks import Ranks
 from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState, describe_versions
-from bertkit.training.settings import OptimizationSettings, evaluation_interval, learning_rate_at
 from bertkit.training.step import (
     DumpRecord,
     StepResult,
@@ -95,15 +93,7 @@ CHECKPOINT_INTERVAL_SECONDS = 300.0
 AFTER_DIVERGENCE = "lower --learning-rate and start again with another --output"
 
 
-def fit(
-    job: Job[AnyBatch],
-    settings: OptimizationSettings,
-    *,
-    run: Run,
-    state: RunState,
-    num_steps: int,
-    machine: Machine,
-) -> RunState:
+def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunState:
     """Train for `num_steps` steps or until early stopping, writing the log and checkpoints.
 
     If a metric is watched, each evaluation with a new best value is followed by a checkpoint that
@@ -115,7 +105,7 @@ def fit(
         None if no metric is watched or none of its values was finite.
     """
     align_weights(job.model)
-    replica = Replica.build(job, settings, machine)
+    replica = Replica.build(job)
     watched = None if job.watched is None else job.watched.metric
     if state.step:
         run.load(state, replica.model, replica.optimizer)
@@ -123,13 +113,12 @@ def fit(
         _open_log(run, state, replica.ranks) as log,
         show_training(state.plan(num_steps), state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
-        open_lookahead(machine.device) as lookahead,
+        open_lookahead(job.machine.device) as lookahead,
     ):
         job = copy.copy(job)
         job.lookahead = lookahead
         spikes = SpikeFinder.from_log(read_log(run.log_path))
-        loop = _Loop(job, settings, run, num_steps, machine, replica, spikes)
-        return loop.go(state, log, display, stop)
+        return _Loop(job, run, num_steps, replica, spikes, log, display, stop).go(state)
 
 
 def _open_log(
@@ -144,16 +133,15 @@ def _open_log(
 @dataclass(frozen=True)
 class _Loop(Generic[AnyBatch]):
     job: Job[AnyBatch]
-    settings: OptimizationSettings
     run: Run
     num_steps: int
-    machine: Machine
     replica: Replica[AnyBatch]
     spikes: SpikeFinder
+    log: RunLog | SilentLog
+    display: Display
+    stop: StopRequest
 
-    def go(
-        self, state: RunState, log: RunLog | SilentLog, display: Display, stop: StopRequest
-    ) -> RunState:
+    def go(self, state: RunState) -> RunState:
         """Evaluate, save and step until the last step is done and evaluated.
 
         A signal may arrive between any two lines. If it interrupts an evaluation, the resumed run
@@ -162,22 +150,21 @@ class _Loop(Generic[AnyBatch]):
         saved_step, saved_at = state.step, time.monotonic()
         while True:
             if self._is_evaluation_due(state):
-                state = self._evaluate(state, log, display, stop)
+                state = self._evaluate(state)
             is_done = state.is_done(self.num_steps)
             is_due, is_stopped = self.replica.ranks.any(
-                self._is_checkpoint_due(state, saved_at), stop.is_set
+                self._is_checkpoint_due(state, saved_at), self.stop.is_set
             )
             if is_done or ((is_due or is_stopped) and state.step > saved_step):
-                self._save(state, log)
+                self._save(state)
                 saved_step, saved_at = state.step, time.monotonic()
             if is_done:
                 return state
             if saved_step == state.step:  # a signal may have come meanwhile
-                (is_stopped,) = self.replica.ranks.any(stop.is_set)
+                (is_stopped,) = self.replica.ranks.any(self.stop.is_set)
             if is_stopped:
                 raise StoppedError(self._describe_stop(state))
-            state = self._step(state, log, display)
-            state = self._end_if_late(state)
+            state = self._end_if_late(self._step(state))
 
     def _describe_stop(self, state: RunState) -> str:
         if state.step == 0:
@@ -192,26 +179,20 @@ class _Loop(Generic[AnyBatch]):
         num_steps = state.plan(self.num_steps)
         # Where the plan changes, so does the interval, which then begins at the last evaluation.
         first = 0 if state.num_steps is None else state.evaluated_step or 0
-        is_time = (state.step - first) % evaluation_interval(self.settings, num_steps) == 0
+        is_time = (state.step - first) % self.job.settings.evaluation_interval(num_steps) == 0
         return (is_time or state.step == num_steps) and state.evaluated_step != state.step
 
     def _is_checkpoint_due(self, state: RunState, saved_at: float) -> bool:
         if state.step == state.best_step or state.step in self.job.needed_steps(state.step):
             return True
-        if self.settings.checkpoint_every is not None:
-            return state.step % self.settings.checkpoint_every == 0
+        if self.job.settings.checkpoint_every is not None:
+            return state.step % self.job.settings.checkpoint_every == 0
         return time.monotonic() - saved_at > CHECKPOINT_INTERVAL_SECONDS
 
-    def _step(self, state: RunState, log: RunLog | SilentLog, display: Display) -> RunState:
+    def _step(self, state: RunState) -> RunState:
         started = time.perf_counter()
-        rate = learning_rate_at(
-            state.step,
-            num_steps=state.plan(self.num_steps),
-            peak=self.settings.learning_rate,
-            warmup=self.settings.warmup,
-            schedule=self.settings.schedule,
-        )
-        result = take_step(self.job, self.settings, self.replica, state.step, rate, self.machine)
+        rate = self.job.settings.learning_rate_at(state.step, state.plan(self.num_steps))
+        result = take_step(self.job, self.replica, state.step, rate)
         seconds = time.perf_counter() - started
         state = state.model_copy(
             update={
@@ -229,28 +210,26 @@ class _Loop(Generic[AnyBatch]):
             "elapsed_seconds": state.elapsed_seconds,
         }
         operations = result.num_operations / self.replica.ranks.count
-        share = self.machine.share_of_peak(operations / seconds)
+        share = self.job.machine.share_of_peak(operations / seconds)
         if share is not None:
             values["share_of_peak"] = share
         if result.is_applied:
-            log.write("train", state.step, **values)
-            display.show_step(state.step, values)
+            self.log.write("train", state.step, **values)
+            self.display.show_step(state.step, values)
             current_observers().step(state.step, values)
-            self._watch_loss(state.step, result, log, display)
+            self._watch_loss(state.step, result)
         else:
-            self._report_skipped(state, result, log, display)
+            self._report_skipped(state, result)
         return state
 
-    def _watch_loss(
-        self, step: int, result: StepResult, log: RunLog | SilentLog, display: Display
-    ) -> None:
+    def _watch_loss(self, step: int, result: StepResult) -> None:
         """Report a loss far above the recent losses."""
         spike = self.spikes.see(step, result.metrics["loss"])
         if spike is None:
             return
         examples = self._name_examples(step)
-        log.write("spike", step, **asdict(spike), examples=examples)
-        display.say(
+        self.log.write("spike", step, **asdict(spike), examples=examples)
+        self.display.say(
             f"step {step:,}: the loss, {spike.loss:.3f}, is far above recent losses,"
             f" {spike.expected:.3f} ± {spike.deviation:.3f}"
             f" ({self.job.example_names}: {examples})"
@@ -260,21 +239,19 @@ class _Loop(Generic[AnyBatch]):
         """Return the names of all examples of a step, which is counted from 1."""
         return ", ".join(batch.describe() for batch in self.job.batches_at(step - 1))
 
-    def _report_skipped(
-        self, state: RunState, result: StepResult, log: RunLog | SilentLog, display: Display
-    ) -> None:
+    def _report_skipped(self, state: RunState, result: StepResult) -> None:
         """Report and dump a step that was not applied; raise after too many of them in a row."""
         examples = self._name_examples(state.step)
         text = (
             f"step {state.step:,}: loss or gradient is not finite; the step was skipped"
             f" ({self.job.example_names}: {examples})"
         )
-        display.say(text)  # before writing may fail
-        log.write("not-finite", state.step, examples=examples)
+        self.display.say(text)  # before writing may fail
+        self.log.write("not-finite", state.step, examples=examples)
         self.replica.update(self.job.model)
         if self.replica.ranks.is_first and has_room(self.run.folder, state.step):
-            display.say(self._dump(state.step, result))
-        if state.num_skipped >= self.settings.max_skipped_steps:
+            self.display.say(self._dump(state.step, result))
+        if state.num_skipped >= self.job.settings.max_skipped_steps:
             raise NonFiniteError(
                 f"{text}; that was {pluralize(state.num_skipped, 'step')} in a row:"
                 f" {AFTER_DIVERGENCE}"
@@ -287,10 +264,10 @@ class _Loop(Generic[AnyBatch]):
             step=step,
             num_micro_batches=len(batches),
             metrics={name: repr(value) for name, value in result.metrics.items()},
-            device=self.machine.device.type,
-            precision=self.machine.precision,
-            settings=self.settings.model_dump(mode="json"),
-            versions=describe_versions(self.machine.device, self.machine.precision),
+            device=self.job.machine.device.type,
+            precision=self.job.machine.precision,
+            settings=self.job.settings.model_dump(mode="json"),
+            versions=describe_versions(self.job.machine.device, self.job.machine.precision),
         )
         try:
             path = write_dump(self.run.folder, record, self.job, batches)
@@ -300,14 +277,12 @@ class _Loop(Generic[AnyBatch]):
             return f"`bertkit replay {path}` replays step {step:,}"
         return f"step {step:,} is saved with its weights and batches in {path}"
 
-    def _evaluate(
-        self, state: RunState, log: RunLog | SilentLog, display: Display, stop: StopRequest
-    ) -> RunState:
+    def _evaluate(self, state: RunState) -> RunState:
         """Evaluate on held-out data and log it; return the same state if a signal interrupts it."""
         started = time.monotonic()
         self.replica.update(self.job.model)
-        with mixed_precision(self.machine.device, self.machine.precision):
-            metrics = self.replica.ranks.from_first(lambda: stop.run(self.job.evaluate))
+        with self.job.machine.mixed_precision():
+            metrics = self.replica.ranks.from_first(lambda: self.stop.run(self.job.evaluate))
         if metrics is None:
             return state
         if not math.isfinite(metrics["loss"]):
@@ -315,7 +290,7 @@ class _Loop(Generic[AnyBatch]):
                 f"after step {state.step:,} the held-out loss is {metrics['loss']};"
                 f" {AFTER_DIVERGENCE}"
             )
-        log.write("eval", state.step, tokens=state.tokens, **metrics)
+        self.log.write("eval", state.step, tokens=state.tokens, **metrics)
         before = state
         best = metrics["loss"] if state.best_loss is None else state.best_loss
         state = state.model_copy(
@@ -327,24 +302,24 @@ class _Loop(Generic[AnyBatch]):
         )
         if (watched := self.job.watched) is not None:
             state = follow(watched, metrics, state, self.num_steps)
-        display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
+        self.display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         current_observers().evaluation(state.step, metrics)
-        state = self._replan(before, state, display)
+        state = self._replan(before, state)
         if watched is not None and state.has_ended_early:
-            log.write("ended-early", state.step, **tell_best(watched, state))
-            display.say(describe_end(watched, state))
+            self.log.write("ended-early", state.step, **tell_best(watched, state))
+            self.display.say(describe_end(watched, state))
         return state
 
-    def _replan(self, before: RunState, state: RunState, display: Display) -> RunState:
+    def _replan(self, before: RunState, state: RunState) -> RunState:
         """Return the state after an evaluation with a new number of steps, the first rank's."""
         if (deadline := state.deadline_seconds) is None:
             return state
         planned = state.plan(self.num_steps)
-        between = evaluation_interval(self.settings, planned)
+        between = self.job.settings.evaluation_interval(planned)
         num_steps = self.replica.ranks.from_first(
             lambda: plan_steps(before, state, planned, deadline, between)
         )
-        display.plan(num_steps)
+        self.display.plan(num_steps)
         return state.model_copy(
             update={"num_steps": num_steps, "evaluated_seconds": state.elapsed_seconds}
         )
@@ -356,9 +331,9 @@ class _Loop(Generic[AnyBatch]):
         is_late = self.replica.ranks.from_first(lambda: state.elapsed_seconds >= deadline)
         return state.model_copy(update={"num_steps": state.step}) if is_late else state
 
-    def _save(self, state: RunState, log: RunLog | SilentLog) -> None:
-        log.sync()
-        state = state.model_copy(update={"num_log_rows": log.num_rows})
+    def _save(self, state: RunState) -> None:
+        self.log.sync()
+        state = state.model_copy(update={"num_log_rows": self.log.num_rows})
         self.replica.update(self.job.model)
         self.run.save(state, self.replica.model, self.replica.optimizer, self.job.save_model)
-        self.run.rotate(self.settings.keep, state.best_step, *self.job.needed_steps(state.step))
+        self.run.rotate(self.job.settings.keep, state.best_step, *self.job.needed_steps(state.step))

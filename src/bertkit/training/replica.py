@@ -22,10 +22,9 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from bertkit.base.errors import SettingsError
-from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
+from bertkit.training.job import AnyBatch, Job, Score, Scores
 from bertkit.training.optimizer import build_optimizer, to_whole
 from bertkit.training.ranks import Ranks, current_ranks
-from bertkit.training.settings import OptimizationSettings
 
 
 class ModelWithLoss(nn.Module):
@@ -51,14 +50,14 @@ class Replica(Generic[AnyBatch]):
     ranks: Ranks
 
     @classmethod
-    def build(cls, job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> Self:
+    def build(cls, job: Job[AnyBatch]) -> Self:
         """Build the replica of a job's model; all ranks begin with the weights of the first."""
-        ranks, model = current_ranks(), job.model
+        ranks, model, settings = current_ranks(), job.model, job.settings
         if settings.fsdp and ranks.count == 1:
             raise SettingsError("--fsdp divides a model among processes; start several by torchrun")
         scoring: nn.Module
         if settings.fsdp:
-            scoring = _divide(job, machine)
+            scoring = _divide(job)
             model = scoring.model
             if not ranks.is_first:
                 job.model.cpu()  # only the first rank evaluates and saves it
@@ -103,9 +102,9 @@ def averaging(scoring: nn.Module, *, is_last: bool) -> Iterator[None]:
         yield
 
 
-def _divide(job: Job[AnyBatch], machine: Machine) -> ModelWithLoss:
+def _divide(job: Job[AnyBatch]) -> ModelWithLoss:
     """Return a copy whose weights are divided among the ranks, block by block."""
-    mesh = init_device_mesh(machine.device.type, (current_ranks().count,))
+    mesh = init_device_mesh(job.machine.device.type, (current_ranks().count,))
     for parameter in job.model.parameters():
         torch.distributed.broadcast(parameter.data, src=0)
     divided = ModelWithLoss(copy.deepcopy(job.model), job.score)

@@ -9,38 +9,6 @@ from bertkit.base.settings import Settings, in_panel
 
 Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
 
-
-def learning_rate_at(
-    step: int,
-    *,
-    num_steps: int,
-    peak: float,
-    warmup: float,
-    schedule: Schedule,
-) -> float:
-    """Return the learning rate of one step.
-
-    Args:
-        step: counted from 0; the first step's rate is above 0.
-        num_steps: steps of the whole run. linear and cosine reach 0 just after the last one;
-            inverse_sqrt doesn't: it halves each time the number of steps quadruples.
-        peak: the highest rate.
-        warmup: share of the steps in which the rate rises.
-        schedule: the decay after the warm-up.
-    """
-    warmup_steps = round(warmup * num_steps)
-    if step < warmup_steps:
-        return peak * (step + 1) / (warmup_steps + 1)
-    progress = (step - warmup_steps) / max(1, num_steps - warmup_steps)
-    if schedule == "constant":
-        return peak
-    if schedule == "inverse_sqrt":
-        return peak * math.sqrt((warmup_steps + 1) / (step + 1))
-    if schedule == "cosine":
-        return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
-    return peak * (1.0 - progress)
-
-
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -160,10 +128,27 @@ class OptimizationSettings(Settings):
         " where training was measured to be faster, else fp32. A resumed run keeps its own.",
     )
 
+    def learning_rate_at(self, step: int, num_steps: int) -> float:
+        """Return the learning rate of one step, counted from 0; the first step's is above 0.
 
-def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
-    """Return the number of steps between evaluations."""
-    return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
+        linear and cosine reach 0 just after the last of `num_steps`; inverse_sqrt doesn't: it
+        halves each time the number of steps quadruples.
+        """
+        peak, warmup_steps = self.learning_rate, round(self.warmup * num_steps)
+        if step < warmup_steps:
+            return peak * (step + 1) / (warmup_steps + 1)
+        progress = (step - warmup_steps) / max(1, num_steps - warmup_steps)
+        if self.schedule == "constant":
+            return peak
+        if self.schedule == "inverse_sqrt":
+            return peak * math.sqrt((warmup_steps + 1) / (step + 1))
+        if self.schedule == "cosine":
+            return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
+        return peak * (1.0 - progress)
+
+    def evaluation_interval(self, num_steps: int) -> int:
+        """Return the number of steps between evaluations."""
+        return self.eval_every or -(-num_steps // NUM_EVALUATIONS)
 
 
 class LoopSettings(OptimizationSettings):

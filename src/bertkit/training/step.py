@@ -25,12 +25,10 @@ from bertkit.base.files import durable_folder, make_folder, read_json, write_jso
 from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import STEP_PREFIX, seal_checkpoint, verify_checkpoint
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, MicroBatch, Score
 from bertkit.training.optimizer import set_learning_rate, to_whole
 from bertkit.training.ranks import ALONE, Ranks
 from bertkit.training.replica import Replica, averaging
-from bertkit.training.settings import OptimizationSettings
 
 ALIGNMENT_BYTES = 64  # as in memory that torch allocates
 
@@ -53,25 +51,20 @@ def align_weights(model: nn.Module) -> None:
 
 
 def take_step(
-    job: Job[AnyBatch],
-    settings: OptimizationSettings,
-    replica: Replica[AnyBatch],
-    step: int,
-    learning_rate: float,
-    machine: Machine,
+    job: Job[AnyBatch], replica: Replica[AnyBatch], step: int, learning_rate: float
 ) -> StepResult:
     """Take one optimizer step; it is applied only if loss and gradient are finite.
 
     With several ranks each computes its micro-batches, and all return the result of the whole step.
     """
-    ranks, optimizer = replica.ranks, replica.optimizer
+    ranks, optimizer, settings = replica.ranks, replica.optimizer, job.settings
     parts = job.share_at(step, ranks.rank, ranks.count)
     optimizer.zero_grad(set_to_none=True)
-    metrics = add_gradients(replica.scoring, parts, settings.seed, step, machine, ranks)
+    metrics = add_gradients(replica.scoring, parts, settings.seed, step, job.machine, ranks)
     metrics["gradient_norm"] = clip_gradients(replica.model, settings.clip_norm)
     if is_finite(metrics):
         set_learning_rate(optimizer, learning_rate)
-        with mixed_precision(machine.device, machine.precision):
+        with job.machine.mixed_precision():
             optimizer.step()
     counted = [part.batch for part in parts if part.counts]
     num_tokens, num_operations = ranks.sum(
@@ -110,7 +103,7 @@ def add_gradients(
         weight = 1.0 if part.counts else 0.0
         torch.manual_seed(derive_seed(seed, step, part.number))
         with averaging(scoring, is_last=part is parts[-1]):
-            with mixed_precision(machine.device, machine.precision):
+            with machine.mixed_precision():
                 scores = scoring(part.batch.to(machine.device))
             means = [total / totals[name] for name, total in scores.losses.items()]
             loss = torch.stack(means).sum() * (weight * ranks.count)

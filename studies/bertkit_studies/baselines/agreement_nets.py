@@ -21,7 +21,7 @@ from bertkit.training.device import synchronize
 from bertkit.training.job import Machine, MicroBatch, Scores
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.replica import ModelWithLoss
-from bertkit.training.settings import LoopSettings, learning_rate_at
+from bertkit.training.settings import LoopSettings
 from bertkit.training.step import add_gradients, clip_gradients, is_finite
 from bertkit_studies.baselines.agreement import (
     NUM_CUES,
@@ -158,13 +158,7 @@ def _check_finite(metrics: dict[str, float], step: int) -> None:
 
 def rate_at(share: float, settings: LoopSettings) -> float:
     """Return the learning rate after a share of the tokens."""
-    return learning_rate_at(
-        int(1000 * share),
-        num_steps=1000,
-        peak=settings.learning_rate,
-        warmup=settings.warmup,
-        schedule=settings.schedule,
-    )
+    return settings.learning_rate_at(int(1000 * share), 1000)
 
 
 @torch.inference_mode()

@@ -127,7 +127,7 @@ class Baseline(Recipe[BaselineJob, RecurrentResult]):
 
     def decide_steps(self, job: BaselineJob, before: RunRecord | None, record: RunRecord) -> int:
         """Return the number of steps of the budget."""
-        return record.num_steps or count_steps(job, job.settings, job.machine)
+        return record.num_steps or count_steps(job)
 
     def finish(self, job: BaselineJob, run: Run, state: RunState) -> RecurrentResult:
         """Return the best checkpoint and its evaluation."""

@@ -21,7 +21,6 @@ from bertkit.recipes.seq2seq.job import Seq2SeqJob
 from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
-from bertkit.training.device import mixed_precision
 from bertkit.training.job import Machine
 from bertkit.training.log import read_log
 from bertkit.training.run import Run
@@ -105,7 +104,7 @@ def train_recurrent(
     job = open_job(files, shared)
     result = train_translator(job.train, job.dev, job.tokenizer, output, settings)
     net = AttentionalTranslator.from_pretrained(result.checkpoint).to(job.machine.device)
-    with mixed_precision(job.machine.device, job.machine.precision):
+    with job.machine.mixed_precision():
         written = write_translations(net, job)
     metrics = job.kind.load_measure()(written, job.data.dev.targets)
     return Translated(
@@ -134,11 +133,7 @@ def try_both(files: PairFiles, settings: TranslateSettings, recurrent: Translato
     plan = plan_translator(job.train, job.dev, job.tokenizer, recurrent)
     net = plan.begin().to(job.machine.device)
     other = recurrent_run.BaselineJob(plan, net, job.machine, recurrent)
-    paces = (
-        measure_pace(job, settings, job.machine),
-        measure_pace(other, recurrent, job.machine),
-    )
-    return Trial(paces, len(job.dev))
+    return Trial((measure_pace(job), measure_pace(other)), len(job.dev))
 
 
 def draw_encoder(name: str, folder: Path, seed: int) -> Path:

@@ -26,10 +26,10 @@ def stop_at(step: int, patch: pytest.MonkeyPatch, number: signal.Signals = signa
     """Send a signal in the midst of a step."""
     take_step = loop.take_step
 
-    def take(job, settings, optimizer, at, *rest):
+    def take(job, replica, at, learning_rate):
         if at == step:
             signal.raise_signal(number)
-        return take_step(job, settings, optimizer, at, *rest)
+        return take_step(job, replica, at, learning_rate)
 
     patch.setattr(loop, "take_step", take)
 

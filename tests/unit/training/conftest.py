@@ -4,16 +4,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
-import torch
 
 from bertkit.training import log, loop
-from bertkit.training.job import Machine
 from bertkit.training.run import Run, RunRecord
-
-
-@pytest.fixture
-def machine():
-    return Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from bertkit.base.checksums import FileRecord, record_file
 from bertkit.checkpoints.run_folder import checkpoint_path, seal_checkpoint
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.nn.attention import Dropout
-from bertkit.training.job import Job
+from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 
@@ -75,6 +75,8 @@ def draw(step: int, count: int) -> Points:
 
 
 class LineJob(Job[Points]):
+    machine = Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
+
     def __init__(
         self, settings: TrainingSettings, dropout: float, poison: Callable[[int], bool] | None
     ) -> None:

@@ -39,8 +39,8 @@ def job(monkeypatch):
     return vary(real, score=score, evaluate=evaluate)
 
 
-def test_the_pace_is_what_the_clock_says(job, machine):
-    pace = measure_pace(job, TrainingSettings(batch_size=12), machine)
+def test_the_pace_is_what_the_clock_says(job):
+    pace = measure_pace(job)
     assert pace.step_seconds == pytest.approx(STEP_SECONDS)
     assert pace.evaluation_seconds == pytest.approx(EVALUATION_SECONDS)
     assert pace.tokens_per_step == 12
@@ -48,50 +48,49 @@ def test_the_pace_is_what_the_clock_says(job, machine):
     assert pace.peak_memory_bytes > 1 << 20
 
 
-def test_a_step_has_as_many_tokens_on_a_slow_machine(job, machine, monkeypatch):
+def test_a_step_has_as_many_tokens_on_a_slow_machine(job, monkeypatch):
     uneven = vary(job, examples_at=lambda step: job.examples_at(step) * (1 + step % 5))
-    settings = TrainingSettings(batch_size=12)
     monkeypatch.setattr(budget, "MEASURED_SECONDS", 100.0)
-    quick = measure_pace(uneven, settings, machine)
+    quick = measure_pace(uneven)
     monkeypatch.setattr(budget, "MEASURED_SECONDS", 0.0)
-    slow = measure_pace(uneven, settings, machine)
+    slow = measure_pace(uneven)
     assert quick.operations_per_step > slow.operations_per_step  # it measured other steps
     assert quick.tokens_per_step == slow.tokens_per_step
-    asked = TrainingSettings(batch_size=12, tokens=1_000)
-    assert count_steps(uneven, asked, machine) == math.ceil(1_000 / slow.tokens_per_step)
+    asked = vary(uneven, settings=TrainingSettings(tokens=1_000))
+    assert count_steps(asked) == math.ceil(1_000 / slow.tokens_per_step)
 
 
-def test_measuring_leaves_the_weights_alone(job, machine):
+def test_measuring_leaves_the_weights_alone(job):
     before = [parameter.clone() for parameter in job.model.parameters()]
-    measure_pace(job, TrainingSettings(batch_size=12, learning_rate=1.0), machine)
+    measure_pace(vary(job, settings=TrainingSettings(learning_rate=1.0)))
     assert all(map(torch.equal, before, job.model.parameters()))
 
 
 @pytest.mark.parametrize("minutes", [2.0, None])
-def test_minutes_pay_for_measuring_and_for_eleven_evaluations(job, machine, minutes):
-    settings = TrainingSettings(batch_size=12, minutes=minutes)
+def test_minutes_pay_for_measuring_and_for_eleven_evaluations(job, minutes):
+    timed = vary(job, settings=TrainingSettings(minutes=minutes))
     seconds = 0.98 * (60 * (minutes or DEFAULT_MINUTES) - MEASURING_SECONDS)
     expected = int((seconds - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
-    assert count_steps(job, settings, machine) == expected
+    assert count_steps(timed) == expected
 
 
-def test_frequent_evaluations_leave_fewer_steps(job, machine):
-    settings = TrainingSettings(batch_size=12, minutes=2.0, eval_every=1)
+def test_frequent_evaluations_leave_fewer_steps(job):
+    timed = vary(job, settings=TrainingSettings(minutes=2.0, eval_every=1))
     seconds = 0.98 * (120 - MEASURING_SECONDS)
     expected = int(seconds / (STEP_SECONDS + EVALUATION_SECONDS))
-    assert count_steps(job, settings, machine) == expected
+    assert count_steps(timed) == expected
 
 
-def test_a_known_pace_is_not_measured_again(job, machine):
-    settings = TrainingSettings(batch_size=12, minutes=2.0)
-    untouched = vary(job, score=None, evaluate=None)
+def test_a_known_pace_is_not_measured_again(job):
+    settings = TrainingSettings(minutes=2.0)
+    untouched = vary(job, score=None, evaluate=None, settings=settings)
     expected = int((0.98 * 120 - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
-    assert count_steps(untouched, settings, machine, PACE) == expected
+    assert count_steps(untouched, PACE) == expected
 
 
-def test_tokens_are_divided_by_those_of_a_step(job, machine):
-    assert count_steps(job, TrainingSettings(batch_size=12, tokens=121), machine) == 11
-    assert count_steps(job, TrainingSettings(batch_size=12, steps=7), machine) == 7
+def test_tokens_are_divided_by_those_of_a_step(job):
+    assert count_steps(vary(job, settings=TrainingSettings(tokens=121))) == 11
+    assert count_steps(vary(job, settings=TrainingSettings(steps=7))) == 7
 
 
 @pytest.mark.parametrize(("eval_every", "evaluations"), [(1, 1001), (300, 5), (None, 11)])

@@ -17,7 +17,7 @@ DEADLINE, EVALUATION = 100.0, 3.0
 SETTINGS = TrainingSettings(batch_size=6, learning_rate=0.02, checkpoint_every=1, keep=100)
 
 
-def train(run, machine, monkeypatch, step_seconds, num_steps, last=None):
+def train(run, monkeypatch, step_seconds, num_steps, last=None):
     """Train on a false clock, with steps that take as long as a function of the step says."""
     state = run.newest_state().model_copy(update={"deadline_seconds": DEADLINE})
     now = [1000.0 * (1 + state.step)]
@@ -38,7 +38,7 @@ def train(run, machine, monkeypatch, step_seconds, num_steps, last=None):
     job = vary(real, examples_at=examples_at, evaluate=evaluate)
     if state.step:
         load_weights(job, run, state)
-    return fit(job, SETTINGS, run=run, state=state, num_steps=num_steps, machine=machine)
+    return fit(job, run, state, num_steps)
 
 
 @pytest.mark.parametrize(
@@ -51,36 +51,36 @@ def train(run, machine, monkeypatch, step_seconds, num_steps, last=None):
         (lambda step: 1.0 if step < 60 else 20.0, 60, 64),
     ],
 )
-def test_a_run_ends_in_time(run, machine, monkeypatch, step_seconds, least, most):
-    state = train(run, machine, monkeypatch, step_seconds, num_steps=65)
+def test_a_run_ends_in_time(run, monkeypatch, step_seconds, least, most):
+    state = train(run, monkeypatch, step_seconds, num_steps=65)
     assert least <= state.step <= most
     assert state.elapsed_seconds <= DEADLINE + step_seconds(state.step) + EVALUATION
     assert state.evaluated_step == state.step == state.num_steps
 
 
-def test_the_learning_rate_follows_the_plan(run, machine, monkeypatch):
-    train(run, machine, monkeypatch, lambda step: 2.0, num_steps=65)
+def test_the_learning_rate_follows_the_plan(run, monkeypatch):
+    train(run, monkeypatch, lambda step: 2.0, num_steps=65)
     rates = [row["learning_rate"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert rates[-1] < 0.05 * max(rates)
 
 
-def test_a_resumed_run_has_the_same_plan_bit_for_bit(tmp_path, run, machine, monkeypatch):
-    whole = train(run, machine, monkeypatch, lambda step: 2.0, num_steps=65)
+def test_a_resumed_run_has_the_same_plan_bit_for_bit(tmp_path, run, monkeypatch):
+    whole = train(run, monkeypatch, lambda step: 2.0, num_steps=65)
     other = Run(tmp_path / "other")
     other.write_record(run.read_record())
     with pytest.raises(KeyboardInterrupt):
-        train(other, machine, monkeypatch, lambda step: 2.0, num_steps=65, last=11)
+        train(other, monkeypatch, lambda step: 2.0, num_steps=65, last=11)
     assert other.newest_state().num_steps not in {None, 65}
-    resumed = train(other, machine, monkeypatch, lambda step: 2.0, num_steps=65)
+    resumed = train(other, monkeypatch, lambda step: 2.0, num_steps=65)
     assert resumed.model_copy(update={"num_log_rows": whole.num_log_rows}) == whole
     first, second = (list_checkpoints(each.folder)[-1] for each in (run, other))
     name = "model.safetensors"
     assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
-def test_without_a_deadline_a_state_has_no_plan(run, machine):
+def test_without_a_deadline_a_state_has_no_plan(run):
     job = build_job(SETTINGS)
-    state = fit(job, SETTINGS, run=run, state=RunState(), num_steps=4, machine=machine)
+    state = fit(job, run, RunState(), 4)
     assert (state.num_steps, state.plan(4), state.evaluated_seconds) == (None, 4, 0.0)
 
 

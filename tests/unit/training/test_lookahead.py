@@ -63,7 +63,7 @@ def test_an_error_comes_at_its_step():
     assert list_threads() == []
 
 
-def test_a_run_is_the_same_with_and_without(tmp_path, run, machine, monkeypatch):
+def test_a_run_is_the_same_with_and_without(tmp_path, run, monkeypatch):
     other = Run(tmp_path / "other")
     other.write_record(run.read_record())
     used = []
@@ -76,7 +76,7 @@ def test_a_run_is_the_same_with_and_without(tmp_path, run, machine, monkeypatch)
 
     for each in (run, other):
         job = build_job(SETTINGS, dropout=0.3, poison=lambda step: step == 3)
-        fit(job, SETTINGS, run=each, state=RunState(), num_steps=8, machine=machine)
+        fit(job, each, RunState(), 8)
         monkeypatch.setattr(loop, "open_lookahead", open_always)
     assert isinstance(used[0], Lookahead)
     assert list_threads() == []
@@ -85,7 +85,7 @@ def test_a_run_is_the_same_with_and_without(tmp_path, run, machine, monkeypatch)
     assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
-def test_the_thread_ends_with_a_loop_that_fails(run, machine, monkeypatch):
+def test_the_thread_ends_with_a_loop_that_fails(run, monkeypatch):
     monkeypatch.setattr(loop, "open_lookahead", lambda _: open_lookahead(GPU))
     job = build_job(SETTINGS)
 
@@ -96,5 +96,5 @@ def test_the_thread_ends_with_a_loop_that_fails(run, machine, monkeypatch):
 
     broken = vary(job, examples_at=examples_at)
     with pytest.raises(InputError, match="shard 3"):
-        fit(broken, SETTINGS, run=run, state=RunState(), num_steps=8, machine=machine)
+        fit(broken, run, RunState(), 8)
     assert list_threads() == []

@@ -16,7 +16,7 @@ from bertkit.base.errors import (
 )
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training.job import Job, Machine
+from bertkit.training.job import Job
 from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
@@ -31,13 +31,13 @@ SETTINGS = TrainingSettings(
 
 
 def train(
-    run: Run, machine: Machine, num_steps: int, settings: TrainingSettings = SETTINGS, **changes
+    run: Run, num_steps: int, settings: TrainingSettings = SETTINGS, **changes
 ) -> tuple[Job, RunState]:
     job = build_job(settings, **changes)
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    return job, fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
+    return job, fit(job, run, state, num_steps)
 
 
 def rows_without_clock(run: Run) -> list[dict]:
@@ -47,8 +47,8 @@ def rows_without_clock(run: Run) -> list[dict]:
     ]
 
 
-def test_it_learns_and_logs_every_step(run, machine):
-    _, state = train(run, machine, 60)
+def test_it_learns_and_logs_every_step(run):
+    _, state = train(run, 60)
     rows = list(read_log(run.log_path))
     steps = [row["step"] for row in rows if row["event"] == "train"]
     evaluations = [row for row in rows if row["event"] == "eval"]
@@ -60,8 +60,8 @@ def test_it_learns_and_logs_every_step(run, machine):
     assert state.best_loss == min(row["loss"] for row in evaluations)
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, machine, run):
-    whole, _ = train(run, machine, 14, dropout=0.4)
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, run):
+    whole, _ = train(run, 14, dropout=0.4)
     torch.manual_seed(999)
     other = Run(tmp_path / "other")
     other.write_record(run.read_record())
@@ -74,9 +74,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, machine
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        train(other, machine, 14, dropout=0.4, poison=interrupt_at_twelve)
+        train(other, 14, dropout=0.4, poison=interrupt_at_twelve)
     assert other.newest_state().step == 10
-    resumed, _ = train(other, machine, 14, dropout=0.4)
+    resumed, _ = train(other, 14, dropout=0.4)
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
     first, second = (checkpoint_path(each.folder, 14) for each in (run, other))
@@ -86,35 +86,35 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, machine
     assert rows_without_clock(run) == rows_without_clock(other)
 
 
-def test_without_the_optimizer_state_a_resumed_run_would_differ(tmp_path, machine, run):
-    whole, _ = train(run, machine, 14)
+def test_without_the_optimizer_state_a_resumed_run_would_differ(tmp_path, run):
+    whole, _ = train(run, 14)
     other = Run(tmp_path / "other")
     other.write_record(run.read_record())
-    train(other, machine, 10)
+    train(other, 10)
     path = checkpoint_path(other.folder, 10)
     write_safetensors(path / "optimizer.safetensors", {})
     seal_again(path, 10)
-    resumed, _ = train(other, machine, 14)
+    resumed, _ = train(other, 14)
     assert not torch.equal(resumed.model.outer.weight, whole.model.outer.weight)
 
 
-def test_accumulating_changes_nothing_but_rounding(machine):
+def test_accumulating_changes_nothing_but_rounding():
     results = []
     for accumulate in (1, 4):
         settings = SETTINGS.model_copy(update={"accumulate": accumulate})
         job = build_job(settings)
-        replica = Replica.build(job, settings, machine)
-        take_step(job, settings, replica, 0, 0.1, machine)
+        replica = Replica.build(job)
+        take_step(job, replica, 0, 0.1)
         results.append(job.model.inner.weight.detach().clone())
     torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
 
 
-def test_a_step_depends_on_seed_step_and_weights_only(machine):
+def test_a_step_depends_on_seed_step_and_weights_only():
     def weights_after(noise: int) -> torch.Tensor:
         job = build_job(SETTINGS, dropout=0.5)
-        replica = Replica.build(job, SETTINGS, machine)
+        replica = Replica.build(job)
         torch.manual_seed(noise)
-        take_step(job, SETTINGS, replica, 7, 0.1, machine)
+        take_step(job, replica, 7, 0.1)
         return job.model.outer.weight.detach().clone()
 
     assert torch.equal(weights_after(1), weights_after(2))
@@ -122,7 +122,7 @@ def test_a_step_depends_on_seed_step_and_weights_only(machine):
     assert len(seeds) == 4
 
 
-def test_weight_decay_spares_biases(machine):
+def test_weight_decay_spares_biases():
     job = build_job(SETTINGS)
     groups = build_optimizer(job.model, SETTINGS).param_groups
     assert [group["weight_decay"] for group in groups] == [0.01, 0.0]
@@ -130,19 +130,17 @@ def test_weight_decay_spares_biases(machine):
     assert {parameter.dim() for parameter in groups[1]["params"]} == {1}
 
 
-def test_gradients_are_clipped(machine):
+def test_gradients_are_clipped():
     settings = SETTINGS.model_copy(update={"clip_norm": 1e-3})
     job = build_job(settings)
-    result = take_step(job, settings, Replica.build(job, settings, machine), 0, 0.1, machine)
+    result = take_step(job, Replica.build(job), 0, 0.1)
     norm = torch.stack([p.grad.norm() for p in job.model.parameters()]).norm()
     assert float(norm) == pytest.approx(1e-3, rel=1e-3)
     assert result.metrics["gradient_norm"] > 0.1
 
 
-def test_a_non_finite_step_is_not_applied_and_is_reported_with_step_and_examples(
-    run, machine, capfd
-):
-    job, state = train(run, machine, 6, poison=lambda step: step == 3)
+def test_a_non_finite_step_is_not_applied_and_is_reported_with_step_and_examples(run, capfd):
+    job, state = train(run, 6, poison=lambda step: step == 3)
     rows = list(read_log(run.log_path))
     (report,) = [row for row in rows if row["event"] == "not-finite"]
     assert report["step"] == 4
@@ -153,25 +151,25 @@ def test_a_non_finite_step_is_not_applied_and_is_reported_with_step_and_examples
     assert state.num_skipped == 0
 
 
-def test_a_non_finite_step_leaves_weights_and_optimizer_alone(machine):
+def test_a_non_finite_step_leaves_weights_and_optimizer_alone():
     job = build_job(SETTINGS, poison=lambda step: step == 1)
-    replica = Replica.build(job, SETTINGS, machine)
-    take_step(job, SETTINGS, replica, 0, 0.1, machine)
+    replica = Replica.build(job)
+    take_step(job, replica, 0, 0.1)
     before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
     moments = replica.optimizer.state[job.model.outer.weight]["exp_avg"].clone()
-    assert not take_step(job, SETTINGS, replica, 1, 0.1, machine).is_applied
+    assert not take_step(job, replica, 1, 0.1).is_applied
     assert all(torch.equal(before[n], t) for n, t in job.model.state_dict().items())
     assert torch.equal(replica.optimizer.state[job.model.outer.weight]["exp_avg"], moments)
 
 
-def test_ten_non_finite_steps_in_a_row_end_the_run(run, machine):
+def test_ten_non_finite_steps_in_a_row_end_the_run(run):
     with pytest.raises(NonFiniteError, match="10 steps in a row"):
-        train(run, machine, 40, poison=lambda step: step >= 7)
+        train(run, 40, poison=lambda step: step >= 7)
     assert run.newest_state().step in {5, 10, 15}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
+def test_a_signal_ends_with_a_checkpoint_after_the_step(run, number):
     before = signal.getsignal(number)
 
     def send_at_seven(step: int) -> bool:
@@ -180,28 +178,28 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
         return False
 
     with pytest.raises(StoppedError, match="the same command resumes") as caught:
-        train(run, machine, 20, poison=send_at_seven)
+        train(run, 20, poison=send_at_seven)
     assert caught.value.exit_code == 75
     assert run.newest_state().step == 8
     assert signal.getsignal(number) == before
-    _, state = train(run, machine, 20)
+    _, state = train(run, 20)
     assert state.step == 20
 
 
 @pytest.mark.parametrize("num_reads", range(7))
-def test_a_signal_between_any_two_lines_loses_nothing(run, machine, stopped_at_read, num_reads):
+def test_a_signal_between_any_two_lines_loses_nothing(run, stopped_at_read, num_reads):
     settings = SETTINGS.model_copy(update={"eval_every": 2})
     with stopped_at_read(num_reads), pytest.raises(StoppedError) as caught:
-        train(run, machine, 4, settings)
+        train(run, 4, settings)
     step = run.newest_state().step
     assert f"after step {step} of 4" in str(caught.value) or step == 0
-    train(run, machine, 4, settings)
+    train(run, 4, settings)
     rows = [(row["event"], row["step"]) for row in read_log(run.log_path)]
     assert rows[:4] == [("eval", 0), ("train", 1), ("train", 2), ("eval", 2)]
     assert rows[4:] == [("train", 3), ("train", 4), ("eval", 4)]
 
 
-def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run, machine):
+def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run):
     job = build_job(SETTINGS)
     steps = iter(range(0, 20, 4))
 
@@ -215,28 +213,21 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
         return {"loss": 1.0}
 
     with pytest.raises(StoppedError, match="after step 8 of 20"):
-        fit(
-            vary(job, evaluate=evaluate),
-            SETTINGS,
-            run=run,
-            state=RunState(),
-            num_steps=20,
-            machine=machine,
-        )
+        fit(vary(job, evaluate=evaluate), run, RunState(), 20)
     assert run.newest_state().evaluated_step == 4
     with pytest.raises(KeyboardInterrupt):  # after it was made, and before the next checkpoint
-        train(run, machine, 20, poison=interrupt)
-    train(run, machine, 20)
+        train(run, 20, poison=interrupt)
+    train(run, 20)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "eval"]
     assert steps == [0, 4, 8, 12, 16, 20]
 
 
-def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):
+def test_a_held_out_loss_that_is_not_finite_ends_the_run(run):
     job = build_job(SETTINGS)
     losses = iter([1.0, 0.9, math.nan])
     job = vary(job, evaluate=lambda: {"loss": next(losses)})
     with pytest.raises(NonFiniteError, match=r"after step 8 .*nan; lower --learning-rate"):
-        fit(job, SETTINGS, run=run, state=RunState(), num_steps=20, machine=machine)
+        fit(job, run, RunState(), 20)
     assert run.newest_state().step == 5
 
 
@@ -249,7 +240,7 @@ def ctrl_c_interrupts():
 
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
-def test_a_second_ctrl_c_ends_at_once(run, machine):
+def test_a_second_ctrl_c_ends_at_once(run):
     def send_twice(step: int) -> bool:
         if step == 6:
             asked = signal.getsignal(signal.SIGINT)
@@ -261,20 +252,20 @@ def test_a_second_ctrl_c_ends_at_once(run, machine):
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        train(run, machine, 20, poison=send_twice)
+        train(run, 20, poison=send_twice)
     assert run.newest_state().step == 5
 
 
-def test_checkpoints_are_rotated_and_litter_is_removed(run, machine):
+def test_checkpoints_are_rotated_and_litter_is_removed(run):
     (run.folder / "checkpoints" / "step-00000003.partial").mkdir(parents=True)
-    train(run, machine, 17)
+    train(run, 17)
     names = sorted(path.name for path in (run.folder / "checkpoints").iterdir())
     assert names == ["step-00000015", "step-00000017"]
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "run_state.json"])
-def test_a_flipped_bit_in_a_checkpoint_is_named_before_it_is_used(run, machine, name):
-    train(run, machine, 5)
+def test_a_flipped_bit_in_a_checkpoint_is_named_before_it_is_used(run, name):
+    train(run, 5)
     path = checkpoint_path(run.folder, 5) / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -283,55 +274,55 @@ def test_a_flipped_bit_in_a_checkpoint_is_named_before_it_is_used(run, machine, 
         run.newest_state()
 
 
-def test_a_file_that_is_missing_from_a_checkpoint_is_named(run, machine):
-    train(run, machine, 5)
+def test_a_file_that_is_missing_from_a_checkpoint_is_named(run):
+    train(run, 5)
     (checkpoint_path(run.folder, 5) / "optimizer.safetensors").unlink()
     with pytest.raises(DamagedFileError, match=r"optimizer\.safetensors is missing"):
         run.newest_state()
 
 
-def test_when_saving_fails_the_last_checkpoint_stays(run, machine, monkeypatch):
+def test_when_saving_fails_the_last_checkpoint_stays(run, monkeypatch):
     def fail_from_seven(folder: Path) -> None:
         raise StorageError("model.safetensors: No space left on device")
 
-    train(run, machine, 5)
+    train(run, 5)
     job = build_job(SETTINGS)
     state = run.newest_state()
     load_weights(job, run, state)
     object.__setattr__(job, "save_model", fail_from_seven)
     with pytest.raises(StorageError, match="No space left"):
-        fit(job, SETTINGS, run=run, state=state, num_steps=20, machine=machine)
+        fit(job, run, state, 20)
     assert [path.name for path in list_checkpoints(run.folder)] == ["step-00000005"]
     assert not list((run.folder / "checkpoints").glob("*.partial"))
     assert run.newest_state().step == 5
 
 
-def test_an_optimizer_state_of_another_model_is_refused(run, machine):
-    train(run, machine, 5)
+def test_an_optimizer_state_of_another_model_is_refused(run):
+    train(run, 5)
     path = checkpoint_path(run.folder, 5)
     tensors = read_safetensors(path / "optimizer.safetensors")
     tensors["strange.exp_avg"] = tensors.pop("outer.weight.exp_avg")
     write_safetensors(path / "optimizer.safetensors", tensors)
     seal_again(path, 5)
     with pytest.raises(CheckpointError, match="isn't that of this model"):
-        train(run, machine, 6)
+        train(run, 6)
 
 
-def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
-    train(run, machine, 5)
+def test_the_log_is_cut_where_a_run_is_taken_up(run):
+    train(run, 5)
     with run.log_path.open("a") as stream:
         stream.write(add_row_checksum({"event": "train", "step": 6, "loss": 9.0}) + "\n")
         stream.write('{"event": "train", "st')
-    train(run, machine, 7)
+    train(run, 7)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("event", ["train", "eval"])
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_a_row_that_was_synced_is_never_dropped_in_silence(run, machine, event, is_lost):
+def test_a_row_that_was_synced_is_never_dropped_in_silence(run, event, is_lost):
     """Not even the last ones, of the very step at which the run is taken up."""
-    train(run, machine, 8)
+    train(run, 8)
     lines = run.log_path.read_bytes().splitlines(keepends=True)
     assert b'"eval", "step": 8' in lines[-1]
     place = -1 if event == "eval" else -2
@@ -339,14 +330,14 @@ def test_a_row_that_was_synced_is_never_dropped_in_silence(run, machine, event, 
     run.log_path.write_bytes(b"".join(lines))
     problem = r"log\.jsonl has \d+ rows and was saved" if is_lost else r"log\.jsonl:1\d isn't a row"
     with pytest.raises(DamagedFileError, match=problem):
-        train(run, machine, 12)
+        train(run, 12)
 
 
-def test_a_log_that_is_gone_begins_anew_and_that_is_said(run, machine, capfd):
-    train(run, machine, 5)
+def test_a_log_that_is_gone_begins_anew_and_that_is_said(run, capfd):
+    train(run, 5)
     run.log_path.unlink()
-    train(run, machine, 10)
+    train(run, 10)
     assert "log.jsonl is missing; starting a new log" in capfd.readouterr().err
-    train(run, machine, 12)
+    train(run, 12)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert steps == [6, 7, 8, 9, 10, 11, 12]

@@ -29,6 +29,7 @@ class LineFitting(Recipe[LineJob, Path]):
 
     def open(self, checkpoint: Path | None, machine: Machine) -> LineJob:
         job = LineJob(self.settings, dropout=0.3, poison=None)
+        job.machine = machine
         if checkpoint is not None:
             job.model.load_state_dict(load_file(checkpoint / "model.safetensors"))
         return job

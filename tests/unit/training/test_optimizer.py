@@ -98,7 +98,6 @@ def freeze_inner(job: Job) -> None:
 
 def train(
     run: Run,
-    machine,
     num_steps: int,
     *,
     scale: Callable[[str], float] = lambda name: 1.0,
@@ -111,7 +110,7 @@ def train(
     if state.step:
         load_weights(job, run, state)
     job = vary(job, learning_rate_scale=scale)
-    fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
+    fit(job, run, state, num_steps)
     return job.model
 
 
@@ -121,12 +120,12 @@ def another(run: Run, name: str) -> Run:
     return other
 
 
-def test_a_scale_reaches_the_parameters_it_names(run, machine):
+def test_a_scale_reaches_the_parameters_it_names(run):
     """A first step from the same gradients: a half of the rate is the rate times a half."""
-    scaled = train(run, machine, 1, scale=scale_inner(0.5))
+    scaled = train(run, 1, scale=scale_inner(0.5))
     halved = SETTINGS.model_copy(update={"learning_rate": 0.01})
-    slow = train(another(run, "slow"), machine, 1, settings=halved)
-    whole = train(another(run, "whole"), machine, 1)
+    slow = train(another(run, "slow"), 1, settings=halved)
+    whole = train(another(run, "whole"), 1)
     for name, tensor in scaled.state_dict().items():
         same, other = (slow, whole) if name.startswith("inner.") else (whole, slow)
         assert torch.equal(tensor, same.state_dict()[name]), name
@@ -152,11 +151,11 @@ def test_groups_are_by_decay_then_scale_and_keep_the_order_of_the_model():
 
 
 @pytest.mark.parametrize("change", [lambda job: None, freeze_inner])
-def test_resuming_with_scales_and_frozen_parameters_is_exact(run, machine, change):
-    whole = train(run, machine, 8, scale=scale_inner(0.3), change=change)
+def test_resuming_with_scales_and_frozen_parameters_is_exact(run, change):
+    whole = train(run, 8, scale=scale_inner(0.3), change=change)
     other = another(run, "other")
-    train(other, machine, 3, scale=scale_inner(0.3), change=change)
-    resumed = train(other, machine, 8, scale=scale_inner(0.3), change=change)
+    train(other, 3, scale=scale_inner(0.3), change=change)
+    resumed = train(other, 8, scale=scale_inner(0.3), change=change)
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
     first, second = (checkpoint_path(each.folder, 8) for each in (run, other))
@@ -164,9 +163,9 @@ def test_resuming_with_scales_and_frozen_parameters_is_exact(run, machine, chang
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
-def test_a_frozen_parameter_stays_bit_for_bit_and_has_no_state(run, machine):
+def test_a_frozen_parameter_stays_bit_for_bit_and_has_no_state(run):
     before = build_job(SETTINGS).model.state_dict()
-    after = train(run, machine, 8, change=freeze_inner).state_dict()
+    after = train(run, 8, change=freeze_inner).state_dict()
     for name, tensor in before.items():
         assert torch.equal(tensor, after[name]) == name.startswith("inner."), name
     path = checkpoint_path(run.folder, 8) / "optimizer.safetensors"
@@ -180,10 +179,10 @@ def test_a_frozen_parameter_is_in_no_group():
     assert [[each.shape for each in group["params"]] for group in groups] == [[(1, 6)], [(1,)]]
 
 
-def test_the_norm_that_is_clipped_has_no_frozen_part(machine):
+def test_the_norm_that_is_clipped_has_no_frozen_part():
     job = build_job(SETTINGS)
     freeze_inner(job)
-    result = take_step(job, SETTINGS, Replica.build(job, SETTINGS, machine), 0, 0.0, machine)
+    result = take_step(job, Replica.build(job), 0, 0.0)
     norm = torch.stack([each.grad.norm() for each in job.model.outer.parameters()]).norm()
     limited = min(1.0, result.metrics["gradient_norm"])
     assert float(norm) == pytest.approx(limited, rel=1e-5)
@@ -201,16 +200,16 @@ class Scale(nn.Module):
         return inputs.sum(dim=1) * self.factor
 
 
-def test_a_model_with_one_vector_trains_and_its_pace_is_measured(run, machine):
+def test_a_model_with_one_vector_trains_and_its_pace_is_measured(run):
     job = build_job(SETTINGS)
     scale = Scale()
     job = vary(job, model=scale, count_operations=lambda batch: 0.0)
     job = vary(job, save_model=lambda folder: {})
-    pace = measure_pace(job, SETTINGS, machine)
+    pace = measure_pace(job)
     assert pace.step_seconds > 0.0
     assert pace.operations_per_step == 0.0
     assert scale.factor.item() == 0.5
-    state = fit(job, SETTINGS, run=run, state=run.newest_state(), num_steps=4, machine=machine)
+    state = fit(job, run, run.newest_state(), 4)
     assert state.step == 4
     assert scale.factor.item() > 0.5
 
@@ -220,11 +219,11 @@ def add_unused(job: Job) -> None:
     job.model.unused = nn.Linear(2, 2)
 
 
-def test_a_parameter_that_never_had_a_gradient_has_no_state_to_resume(run, machine):
-    train(run, machine, 8, change=add_unused)
+def test_a_parameter_that_never_had_a_gradient_has_no_state_to_resume(run):
+    train(run, 8, change=add_unused)
     other = another(run, "other")
-    train(other, machine, 3, change=add_unused)
-    train(other, machine, 8, change=add_unused)
+    train(other, 3, change=add_unused)
+    train(other, 8, change=add_unused)
     first, second = (
         checkpoint_path(each.folder, 8) / "optimizer.safetensors" for each in (run, other)
     )
@@ -233,18 +232,18 @@ def test_a_parameter_that_never_had_a_gradient_has_no_state_to_resume(run, machi
 
 
 @pytest.mark.parametrize("name", ["outer.bias.exp_avg", "outer.bias.step"])
-def test_an_optimizer_state_that_lacks_a_part_is_refused(run, machine, name):
-    train(run, machine, 3)
+def test_an_optimizer_state_that_lacks_a_part_is_refused(run, name):
+    train(run, 3)
     path = checkpoint_path(run.folder, 3)
     tensors = read_safetensors(path / "optimizer.safetensors")
     del tensors[name]
     write_safetensors(path / "optimizer.safetensors", tensors)
     seal_again(path, 3)
     with pytest.raises(CheckpointError, match=r"isn't that of this model: outer\.bias"):
-        train(run, machine, 4)
+        train(run, 4)
 
 
-def test_an_optimizer_state_of_parameters_that_are_frozen_now_is_refused(run, machine):
-    train(run, machine, 3)
+def test_an_optimizer_state_of_parameters_that_are_frozen_now_is_refused(run):
+    train(run, 3)
     with pytest.raises(CheckpointError, match=r"isn't that of this model: inner\."):
-        train(run, machine, 4, change=freeze_inner)
+        train(run, 4, change=freeze_inner)

@@ -1,8 +1,10 @@
 """bf16 means that matrix products run in it, while weights and losses stay float32."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from tests.unit.training.jobs import build_job
+from tests.unit.training.jobs import build_job, vary
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
@@ -10,7 +12,6 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit.training import device as device_module
 from bertkit.training.device import measure_peak, mixed_precision
-from bertkit.training.job import Machine
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import RunState
@@ -27,8 +28,7 @@ def test_the_loop_trains_and_evaluates_in_the_precision(run, precision):
     job.model.outer.register_forward_hook(
         lambda module, _, output: seen.add((module.training, output.dtype))
     )
-    machine = Machine(torch.device("cpu"), precision, peak_operations=1e9)
-    fit(job, settings, run=run, state=RunState(), num_steps=2, machine=machine)
+    fit(vary(job, machine=replace(job.machine, precision=precision)), run, RunState(), 2)
     dtype = PRECISIONS[precision]
     assert seen == {(True, dtype), (False, dtype)}
     assert {parameter.dtype for parameter in job.model.parameters()} == {torch.float32}
@@ -75,7 +75,7 @@ def test_the_peak_is_the_best_of_several_sizes_in_the_precision(monkeypatch, pre
 @pytest.mark.parametrize(("peak", "is_there"), [(1e30, True), (1e-30, False)])
 def test_a_share_above_the_peak_is_left_out(run, peak, is_there):
     settings = TrainingSettings(batch_size=4, learning_rate=0.01, eval_every=1)
-    machine = Machine(torch.device("cpu"), "fp32", peak_operations=peak)
-    fit(build_job(settings), settings, run=run, state=RunState(), num_steps=1, machine=machine)
+    job = build_job(settings)
+    fit(vary(job, machine=replace(job.machine, peak_operations=peak)), run, RunState(), 1)
     (row,) = (row for row in read_log(run.log_path) if row["event"] == "train")
     assert ("share_of_peak" in row) == is_there

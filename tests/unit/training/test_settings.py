@@ -1,13 +1,11 @@
 import pytest
 
-from bertkit.training.settings import learning_rate_at
+from bertkit.training.settings import OptimizationSettings
 
 
 def rates(schedule: str, num_steps: int = 100, warmup: float = 0.1) -> list[float]:
-    return [
-        learning_rate_at(step, num_steps=num_steps, peak=2.0, warmup=warmup, schedule=schedule)
-        for step in range(num_steps)
-    ]
+    settings = OptimizationSettings(learning_rate=2.0, warmup=warmup, schedule=schedule)
+    return [settings.learning_rate_at(step, num_steps) for step in range(num_steps)]
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt"])
@@ -32,12 +30,9 @@ def published_rate(step: int, warmup_steps: int, width: int = 512) -> float:
 
 
 def test_inverse_sqrt_is_the_published_schedule():
-    ours = [
-        learning_rate_at(
-            step, num_steps=1000, peak=published_rate(101, 101), warmup=0.1, schedule="inverse_sqrt"
-        )
-        for step in range(1000)
-    ]
+    peak = published_rate(101, 101)
+    settings = OptimizationSettings(learning_rate=peak, schedule="inverse_sqrt")
+    ours = [settings.learning_rate_at(step, 1000) for step in range(1000)]
     assert ours == pytest.approx([published_rate(step, 101) for step in range(1, 1001)])
     assert ours[403] == pytest.approx(ours[100] / 2)  # the 404th step is four times as far
     assert rates("inverse_sqrt", warmup=0.0)[3] == pytest.approx(1.0)

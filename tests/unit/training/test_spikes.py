@@ -86,7 +86,7 @@ def test_a_finder_taken_up_from_a_log_finds_the_same():
     assert found == [151, 261, 331]
 
 
-def train(run: Run, machine, interrupted_at: int | None = None) -> None:
+def train(run: Run, interrupted_at: int | None = None) -> None:
     job = build_job(SETTINGS)
 
     def collate(examples: Sequence[tuple[int, int, float]]) -> Points:
@@ -101,11 +101,11 @@ def train(run: Run, machine, interrupted_at: int | None = None) -> None:
     if state.step:
         load_weights(job, run, state)
     spiked = vary(job, collate=collate)
-    fit(spiked, SETTINGS, run=run, state=state, num_steps=80, machine=machine)
+    fit(spiked, run, state, 80)
 
 
-def test_a_resumed_run_reports_the_same_spikes(tmp_path, run, machine, capfd):
-    train(run, machine)
+def test_a_resumed_run_reports_the_same_spikes(tmp_path, run, capfd):
+    train(run)
     assert "step 51: the loss, " in (said := capfd.readouterr().err)
     assert "(examples: step 50)" in said
     rows = [row for row in read_log(run.log_path) if row["event"] == "spike"]
@@ -116,6 +116,6 @@ def test_a_resumed_run_reports_the_same_spikes(tmp_path, run, machine, capfd):
     other.write_record(run.read_record())
     for step in (49, 53, 65):
         with pytest.raises(KeyboardInterrupt):
-            train(other, machine, interrupted_at=step)
-    train(other, machine)
+            train(other, interrupted_at=step)
+    train(other)
     assert [row for row in read_log(other.log_path) if row["event"] == "spike"] == rows

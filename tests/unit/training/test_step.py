@@ -13,7 +13,7 @@ from torch import nn
 
 from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteError, StorageError
-from bertkit.training.job import Job, Machine
+from bertkit.training.job import Job
 from bertkit.training.log import RunLog, read_log
 from bertkit.training.loop import fit
 from bertkit.training.replica import Replica
@@ -79,7 +79,6 @@ SETTINGS = TrainingSettings(
 
 def train(
     run: Run,
-    machine: Machine,
     num_steps: int,
     poison: Callable[[int], bool] | None = None,
     settings: TrainingSettings = SETTINGS,
@@ -88,16 +87,16 @@ def train(
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    return job, fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
+    return job, fit(job, run, state, num_steps)
 
 
-def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine, capfd):
+def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, capfd):
     with pytest.raises(NonFiniteError):
-        train(run, machine, 40, poison=lambda step: step >= 7)
+        train(run, 40, poison=lambda step: step >= 7)
     before = build_job(SETTINGS)
-    replica = Replica.build(before, SETTINGS, machine)
+    replica = Replica.build(before)
     for step in range(7):
-        take_step(before, SETTINGS, replica, step, step_rate(run, step), machine)
+        take_step(before, replica, step, step_rate(run, step))
     dump = read_dump(dump_path(run.folder, 8))
     assert dump.weights.keys() == before.model.state_dict().keys()
     for name, tensor in before.model.state_dict().items():
@@ -115,15 +114,13 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     assert "replay" not in said  # it reads what this job's recipe doesn't write
 
 
-def test_a_dump_that_a_command_reads_is_told_with_the_command(run, machine, capfd):
+def test_a_dump_that_a_command_reads_is_told_with_the_command(run, capfd):
     job = vary(build_job(SETTINGS, poison=lambda step: step == 1), can_replay=True)
-    fit(job, SETTINGS, run=run, state=RunState(), num_steps=2, machine=machine)
+    fit(job, run, RunState(), 2)
     assert f"`bertkit replay {dump_path(run.folder, 2)}` replays step 2" in capfd.readouterr().err
 
 
-def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
-    run, machine, monkeypatch, capfd
-):
+def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(run, monkeypatch, capfd):
     open_new = storage.open_new
 
     def refuse(path: Path) -> int:
@@ -132,7 +129,7 @@ def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
         return open_new(path)
 
     monkeypatch.setattr(storage, "open_new", refuse)
-    _, state = train(run, machine, 9, poison=lambda step: step == 7)
+    _, state = train(run, 9, poison=lambda step: step == 7)
     assert state.step == 9
     cause, refusal = [line for line in capfd.readouterr().err.splitlines() if "step 8" in line]
     assert cause.startswith("step 8: loss or gradient is not finite; the step was skipped")
@@ -141,9 +138,7 @@ def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
     assert not list((run.folder / "dumps").iterdir())
 
 
-def test_a_step_that_is_not_finite_is_told_before_the_log_may_refuse(
-    run, machine, monkeypatch, capfd
-):
+def test_a_step_that_is_not_finite_is_told_before_the_log_may_refuse(run, monkeypatch, capfd):
     write = RunLog.write
 
     def refuse(log: RunLog, event: str, step: int, **values: object) -> None:
@@ -153,7 +148,7 @@ def test_a_step_that_is_not_finite_is_told_before_the_log_may_refuse(
 
     monkeypatch.setattr(RunLog, "write", refuse)
     with pytest.raises(StorageError):
-        train(run, machine, 9, poison=lambda step: step == 7)
+        train(run, 9, poison=lambda step: step == 7)
     assert "step 8: loss or gradient is not finite" in capfd.readouterr().err
 
 
@@ -162,11 +157,11 @@ def step_rate(run: Run, step: int) -> float:
     return rows[step]["learning_rate"]
 
 
-def test_only_the_first_few_of_a_run_are_dumped_and_the_same_after_resuming(run, machine):
+def test_only_the_first_few_of_a_run_are_dumped_and_the_same_after_resuming(run):
     def fail_often(step: int) -> bool:
         return step in {2, 4, 6, 7, 9}
 
-    train(run, machine, 11, poison=fail_often)
+    train(run, 11, poison=fail_often)
     dumps = list_dumps(run.folder)
     assert [path.name for path in dumps] == ["step-00000003", "step-00000005", "step-00000007"]
     assert len(dumps) == MOST_DUMPS
@@ -177,12 +172,12 @@ def test_only_the_first_few_of_a_run_are_dumped_and_the_same_after_resuming(run,
         folder.rename(run.folder / f"away-{number}")
     train_again = run.newest_state().step
     assert train_again == 0
-    train(run, machine, 11, poison=fail_often)
+    train(run, 11, poison=fail_often)
     assert list_dumps(run.folder) == dumps
     assert all(path.stat().st_mtime_ns for path in dumps)  # each was written again
 
 
-def test_a_gradient_that_is_not_finite_is_not_applied_either(run, machine):
+def test_a_gradient_that_is_not_finite_is_not_applied_either(run):
     """The square root of 0 is 0, and its slope isn't finite."""
 
     def score_with_steep_slope(model: torch.nn.Module, batch: Points) -> Sums:
@@ -190,36 +185,36 @@ def test_a_gradient_that_is_not_finite_is_not_applied_either(run, machine):
         return Sums({"fit": sums.losses["fit"] + (0 * model.outer.bias).abs().sqrt().sum()}, {})
 
     job = vary(build_job(SETTINGS), score=score_with_steep_slope)
-    replica = Replica.build(job, SETTINGS, machine)
+    replica = Replica.build(job)
     before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
-    result = take_step(job, SETTINGS, replica, 0, 0.1, machine)
+    result = take_step(job, replica, 0, 0.1)
     assert result.metrics["loss"] < 1e9
     assert not result.is_applied
     assert not replica.optimizer.state
     assert all(torch.equal(before[n], t) for n, t in job.model.state_dict().items())
 
 
-def test_a_weight_that_is_not_finite_is_dumped_as_it_is(run, machine):
+def test_a_weight_that_is_not_finite_is_dumped_as_it_is(run):
     job = build_job(SETTINGS)
     with torch.no_grad():
         job.model.inner.weight[0, 0] = torch.inf
     job = vary(job, evaluate=lambda: {"loss": 1.0})
     with pytest.raises(NonFiniteError):
-        fit(job, SETTINGS, run=run, state=RunState(), num_steps=20, machine=machine)
+        fit(job, run, RunState(), 20)
     assert read_dump(dump_path(run.folder, 1)).weights["inner.weight"][0, 0] == torch.inf
 
 
-def test_the_run_ends_after_as_many_in_a_row_as_asked_for_and_more_can_be_allowed(run, machine):
+def test_the_run_ends_after_as_many_in_a_row_as_asked_for_and_more_can_be_allowed(run):
     def fail(step: int) -> bool:
         return 6 <= step < 10
 
     few = SETTINGS.model_copy(update={"max_skipped_steps": 3})
     with pytest.raises(NonFiniteError, match=r"that was 3 steps in a row: lower --learning-rate"):
-        train(run, machine, 12, poison=fail, settings=few)
+        train(run, 12, poison=fail, settings=few)
     assert run.newest_state().step == 5
     with pytest.raises(NonFiniteError, match="that was 3 steps in a row"):
-        train(run, machine, 12, poison=fail, settings=few)
-    _, state = train(run, machine, 12, poison=fail)
+        train(run, 12, poison=fail, settings=few)
+    _, state = train(run, 12, poison=fail)
     assert state.step == 12
     assert state.num_skipped == 0
 
@@ -227,8 +222,8 @@ def test_the_run_ends_after_as_many_in_a_row_as_asked_for_and_more_can_be_allowe
 @pytest.mark.parametrize(
     "name", ["weights.safetensors", "batches.safetensors", "dump.json", "manifest.json"]
 )
-def test_a_flipped_bit_in_a_dump_is_named(run, machine, name):
-    train(run, machine, 3, poison=lambda step: step == 1)
+def test_a_flipped_bit_in_a_dump_is_named(run, name):
+    train(run, 3, poison=lambda step: step == 1)
     path = dump_path(run.folder, 2)
     content = bytearray((path / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -237,8 +232,8 @@ def test_a_flipped_bit_in_a_dump_is_named(run, machine, name):
         read_dump(path)
 
 
-def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, machine, tmp_path):
-    train(run, machine, 3, poison=lambda step: step == 1)
+def test_what_is_no_dump_is_told_with_the_dumps_that_are_there(run, tmp_path):
+    train(run, 3, poison=lambda step: step == 1)
     with pytest.raises(MissingFileError, match=r"run isn't a dump.*dumps/step-00000002"):
         read_dump(run.folder)
     with pytest.raises(MissingFileError, match=r"nowhere isn't a dump"):

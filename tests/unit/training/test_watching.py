@@ -30,7 +30,6 @@ CURVE = (0.9, 0.3, 0.6, 0.6, 0.7, math.nan, 0.7, 0.5, 0.8)
 
 def train(
     run: Run,
-    machine,
     *,
     curve: Sequence[float] = CURVE,
     patience: int | None = None,
@@ -58,7 +57,7 @@ def train(
     watching = vary(job, examples_at=examples_at, evaluate=evaluate, watched=watched)
     if state.is_done(NUM_STEPS):
         return state
-    return fit(watching, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=machine)
+    return fit(watching, run, state, NUM_STEPS)
 
 
 def steps_of(run: Run) -> list[int]:
@@ -89,47 +88,47 @@ def another(run: Run, folder: Path) -> Run:
     return other
 
 
-def test_the_best_checkpoint_stays_beside_the_newest(run, machine):
+def test_the_best_checkpoint_stays_beside_the_newest(run):
     curve = (*CURVE[:-1], 0.1)
-    state = train(run, machine, curve=curve)
+    state = train(run, curve=curve)
     assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 4)
     assert steps_of(run) == [8, 15]
     assert not state.has_ended_early
 
 
-def test_the_best_checkpoint_has_the_weights_of_its_step(tmp_path, run, machine):
+def test_the_best_checkpoint_has_the_weights_of_its_step(tmp_path, run):
     def interrupt(step: int) -> None:
         if step == 9:
             raise KeyboardInterrupt
 
-    train(run, machine, curve=(*CURVE[:-1], 0.1))
+    train(run, curve=(*CURVE[:-1], 0.1))
     other = another(run, tmp_path / "other")
     with pytest.raises(KeyboardInterrupt):
-        train(other, machine, interrupt=interrupt)
+        train(other, interrupt=interrupt)
     best, newest = (checkpoint_path(each.folder, 8) for each in (run, other))
     assert (best / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
     last = checkpoint_path(run.folder, 15) / "model.safetensors"
     assert last.read_bytes() != (best / "model.safetensors").read_bytes()
 
 
-def test_a_last_step_that_is_best_is_saved_once(run, machine, monkeypatch):
+def test_a_last_step_that_is_best_is_saved_once(run, monkeypatch):
     saved, save = [], Run.save
     monkeypatch.setattr(
         Run, "save", lambda self, state, *rest: saved.append(state.step) or save(self, state, *rest)
     )
-    state = train(run, machine)
+    state = train(run)
     assert saved == [2, 4, 8, 15]
     assert (state.best_step, steps_of(run)) == (15, [15])
 
 
-def test_checkpoints_that_a_job_needs_are_made_and_stay(run, machine):
+def test_checkpoints_that_a_job_needs_are_made_and_stay(run):
     job = vary(build_job(SETTINGS), needed_steps=lambda step: {3, 5, step + 1})
-    fit(job, SETTINGS, run=run, state=RunState(), num_steps=NUM_STEPS, machine=machine)
+    fit(job, run, RunState(), NUM_STEPS)
     assert steps_of(run) == [3, 5, 15]
 
 
-def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, machine, capfd):
-    state = train(run, machine, curve=(0.9, *[0.1] * 8), patience=3)
+def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, capfd):
+    state = train(run, curve=(0.9, *[0.1] * 8), patience=3)
     assert (state.best_step, state.best_metric, state.step) == (2, 0.1, 8)
     said = capfd.readouterr().err.splitlines()
     assert "quality 0.900  held-out" in said[0]
@@ -137,8 +136,8 @@ def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, mac
     assert "quality 0.100  held-out, best so far" in said[1]
 
 
-def test_a_run_ends_early_when_nothing_gets_better(run, machine, capfd):
-    state = train(run, machine, patience=2)
+def test_a_run_ends_early_when_nothing_gets_better(run, capfd):
+    state = train(run, patience=2)
     assert (state.step, state.has_ended_early) == (12, True)
     assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 2)
     assert steps_of(run) == [8, 12]
@@ -154,12 +153,12 @@ def test_a_run_ends_early_when_nothing_gets_better(run, machine, capfd):
     assert ended == (
         "step 12: ended early, for quality was not better than the 0.700 of step 8 in 2 evaluations"
     )
-    assert train(run, machine, patience=2) == run.newest_state()
+    assert train(run, patience=2) == run.newest_state()
     assert list(read_log(run.log_path)) == rows
 
 
-def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, machine, capfd):
-    state = train(run, machine, curve=[math.nan, math.inf, *[math.nan] * 7], patience=3)
+def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, capfd):
+    state = train(run, curve=[math.nan, math.inf, *[math.nan] * 7], patience=3)
     assert (state.step, state.best_step, state.has_ended_early) == (6, None, True)
     assert steps_of(run) == [6]
     rows = [row for row in read_log(run.log_path) if row["event"] == "eval"]
@@ -167,8 +166,8 @@ def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, machi
     assert "quality was not finite in 3 evaluations" in capfd.readouterr().err
 
 
-def test_a_run_that_lost_its_patience_at_the_last_step_has_not_ended_early(run, machine):
-    state = train(run, machine, curve=[0.0, *[0.5] * 8], patience=7)
+def test_a_run_that_lost_its_patience_at_the_last_step_has_not_ended_early(run):
+    state = train(run, curve=[0.0, *[0.5] * 8], patience=7)
     assert (state.step, state.num_not_better, state.has_ended_early) == (15, 7, False)
 
 
@@ -224,29 +223,27 @@ def interrupted(
     ],
 )
 def test_a_run_killed_around_each_checkpoint_comes_to_the_same_end(
-    tmp_path, run, machine, monkeypatch, method, number, is_after
+    tmp_path, run, monkeypatch, method, number, is_after
 ):
-    train(run, machine, patience=2)
+    train(run, patience=2)
     other = another(run, tmp_path / "other")
     with monkeypatch.context() as patches:
         interrupted(method, number, is_after, patches)
         with pytest.raises(KeyboardInterrupt):
-            train(other, machine, patience=2)
+            train(other, patience=2)
     torch.manual_seed(999)
-    state = train(other, machine, patience=2)
+    state = train(other, patience=2)
     assert (state.step, state.best_step, state.has_ended_early) == (12, 8, True)
     assert rows_without_clock(other) == rows_without_clock(run)
     assert content_of(other) == content_of(run)
 
 
 @pytest.mark.parametrize("num_reads", range(24))
-def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(
-    run, machine, stopped_at_read, num_reads
-):
+def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(run, stopped_at_read, num_reads):
     curve = (0.9, 0.3, 0.2, 0.2)
     with stopped_at_read(num_reads), suppress(StoppedError):
-        train(run, machine, curve=curve, patience=2)
-    state = train(run, machine, curve=curve, patience=2)
+        train(run, curve=curve, patience=2)
+    state = train(run, curve=curve, patience=2)
     assert (state.step, state.best_step, state.has_ended_early) == (6, 2, True)
     assert steps_of(run) == [2, 6]
     events = [(row["event"], row["step"]) for row in read_log(run.log_path)]
@@ -256,17 +253,17 @@ def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(
     ]
 
 
-def test_going_on_from_an_older_checkpoint_finds_the_same_best(tmp_path, run, machine):
+def test_going_on_from_an_older_checkpoint_finds_the_same_best(tmp_path, run):
     """The newest one is lost, and with it the best."""
-    train(run, machine)
+    train(run)
     other = another(run, tmp_path / "other")
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(Run, "rotate", lambda *_: None)
-        train(other, machine)
+        train(other)
     shutil.rmtree(checkpoint_path(other.folder, 15))
     shutil.rmtree(checkpoint_path(other.folder, 8))
     assert other.newest_state().best_step == 4
-    train(other, machine)
+    train(other)
     assert content_of(other) == content_of(run)
 
 

@@ -12,7 +12,6 @@ from bertkit.reports.text import format_metric, show
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
-from bertkit.training.device import mixed_precision
 
 Metrics = dict[str, float]
 
@@ -31,7 +30,7 @@ class FinalEvaluation:
 def evaluate_model(job: FineTuningJob) -> FinalEvaluation:
     """Evaluate a model on the held-out examples."""
     plain, examples = job.task, job.data.dev.examples
-    with mixed_precision(job.machine.device, job.machine.precision):
+    with job.machine.mixed_precision():
         task, predictions, unscaled = answer_held_out(job)
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None

@@ -186,18 +186,13 @@ def measure_recipe(recipe: Pretraining, machine: Machine) -> LengthBenchmark:
     if machine.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(machine.device)
     job = recipe.open(None, machine)
-    replica = Replica.build(job, settings, machine)
+    replica = Replica.build(job)
     with show_progress(f"Measuring steps of length {settings.max_length}", None) as progress:
         steps = measure_steps(
-            job,
-            settings,
-            replica,
-            machine,
-            least=LEAST_STEPS,
-            after_step=lambda: progress.advance(1),
+            job, replica, least=LEAST_STEPS, after_step=lambda: progress.advance(1)
         )
         memory = peak_memory_bytes(machine.device)
-        shares = measure_shares(job, settings, replica, machine)
+        shares = measure_shares(job, replica)
     counted = drop_warm_up(steps)
     rates = [step.num_tokens / step.seconds for step in counted]
     first, _, third = quantiles(rates, method="inclusive")
@@ -215,20 +210,15 @@ def measure_recipe(recipe: Pretraining, machine: Machine) -> LengthBenchmark:
     )
 
 
-def measure_shares(
-    job: Job[AnyBatch],
-    settings: PretrainSettings,
-    replica: Replica[AnyBatch],
-    machine: Machine,
-) -> dict[str, float]:
+def measure_shares(job: Job[AnyBatch], replica: Replica[AnyBatch]) -> dict[str, float]:
     """Measure how the time of a step divides among its parts."""
-    clock = StepClock(machine.device)
+    clock = StepClock(job.machine.device)
     watched = copy.copy(job)
     watched.collate = clock.time(BATCHES, job.collate)  # type: ignore[method-assign]
     scoring, optimizer = replica.scoring, replica.optimizer
     scoring.forward = clock.time(FORWARD, scoring.forward)
     optimizer.step = clock.time(OPTIMIZER, optimizer.step)  # type: ignore[method-assign]
-    steps = measure_steps(watched, settings, replica, machine, after_step=clock.start_step)
+    steps = measure_steps(watched, replica, after_step=clock.start_step)
     seconds = sum(step.seconds for step in drop_warm_up(steps))
     parts = drop_warm_up(clock.steps[: len(steps)])
     batches, forward, update = (

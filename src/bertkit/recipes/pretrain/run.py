@@ -143,7 +143,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         if settings.steps is None and settings.tokens is None:
             announce("measuring a few steps to convert the minutes to steps")
         phases, shares = zip(*job.phases, strict=True)
-        counts = [count_steps(phase, settings, job.machine) for phase in phases]
+        counts = [count_steps(phase) for phase in phases]
         num_steps = mix_steps(shares, counts)
         if num_steps < record.num_steps and not settings.deadline:
             raise ResumeError(
@@ -192,11 +192,8 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     machine = Machine.choose(settings)
     job = recipe.open(None, machine)
     phases, shares = zip(*job.phases, strict=True)
-    paces = [measure_pace(phase, settings, machine) for phase in phases]
-    counts = [
-        count_steps(phase, settings, machine, pace)
-        for phase, pace in zip(phases, paces, strict=True)
-    ]
+    paces = [measure_pace(phase) for phase in phases]
+    counts = [count_steps(phase, pace) for phase, pace in zip(phases, paces, strict=True)]
     num_steps, pace = mix_steps(shares, counts), paces[0]
     return DryRun(
         num_parameters=sum(parameter.numel() for parameter in job.model.parameters()),

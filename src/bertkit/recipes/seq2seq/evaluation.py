@@ -25,7 +25,6 @@ from bertkit.recipes.seq2seq.job import Seq2SeqJob
 from bertkit.recipes.seq2seq.settings import KINDS, load_address
 from bertkit.reports.text import format_metric
 from bertkit.tokenization.words import count_words, cut_words
-from bertkit.training.device import mixed_precision
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better
 from bertkit.training.optimizer import average_weights
@@ -163,7 +162,7 @@ def choose_weights(job: Seq2SeqJob, run: Run, state: RunState) -> CheckpointChoi
         )
         warning = "a checkpoint to be averaged is missing; the model is that of the best step"
         return CheckpointChoice(best, best_step, warnings=(warning,))
-    with mixed_precision(job.machine.device, job.machine.precision):
+    with job.machine.mixed_precision():
         metrics = averaged.evaluate()
     watched, single = job.watched, state.best_metric
     assert watched is not None

@@ -40,21 +40,20 @@ NUM_EVALUATIONS = 20
 
 def decide_steps(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], float]) -> int:
     """Return the number of steps, at least 1; minutes cover everything but reading the data."""
-    order, settings, machine = job.order, job.settings, job.machine
+    order, settings = job.order, job.settings
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
     if settings.steps is not None or settings.tokens is not None:
-        return budget.count_steps(job, settings, machine)
+        return budget.count_steps(job)
     announce("measuring a few steps to convert the minutes to steps")
     end = time.monotonic() + 60.0 * (settings.minutes or DEFAULT_MINUTES)
-    pace = budget.measure_pace(job, settings, machine)
+    pace = budget.measure_pace(job)
     evaluation_seconds = estimate_evaluation_seconds()
     seconds = max(1.0, end - time.monotonic() - evaluation_seconds)
-    limited = settings.model_copy(update={"minutes": seconds / 60.0})
-    # `count_steps` assumes the loop's default number of evaluations; scale their cost to ours.
+    # `count_steps_in` assumes the loop's default number of evaluations; scale their cost to ours.
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
     frequent = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
-    num_steps = budget.count_steps(job, limited, machine, frequent)
+    num_steps = budget.count_steps_in(seconds, frequent, settings)
     if settings.minutes is None:
         num_steps = limit_epochs(order, num_steps)
     tell_share(pace, settings, num_steps, evaluation_seconds)

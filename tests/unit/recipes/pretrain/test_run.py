@@ -28,7 +28,8 @@ def decide(before: RunRecord | None, **settings) -> int:
     wanted = record(threads="1", **settings)
     wanted = wanted if before is None else keep_versions(before, wanted)
     recipe = Pretraining(None, PretrainSettings(**settings))
-    phases = SimpleNamespace(phases=[(None, 0.75), (None, 0.25)], machine=None)
+    phase = SimpleNamespace(settings=recipe.settings)
+    phases = SimpleNamespace(phases=[(phase, 0.75), (phase, 0.25)])
     return recipe.decide_steps(phases, before, wanted)
 
 

@@ -19,7 +19,7 @@ from bertkit.training.budget import StepPace
 
 
 def decide(settings: TranslateSettings, evaluation_seconds: float = 0.0) -> int:
-    job = SimpleNamespace(order=ORDER, settings=settings, machine=None)
+    job = SimpleNamespace(order=ORDER, settings=settings)
     return decide_steps(job, lambda: evaluation_seconds)
 
 

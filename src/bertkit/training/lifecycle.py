@@ -321,7 +321,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
             check_resume(before, wanted.model_copy(update={"model": wanted.model or before.model}))
             if (result := recipe.find_finished(run)) is not None:
                 return result
-        machine = Machine.choose(keep_precision(recipe.settings, run))
+        machine = Machine.choose(keep_precision(recipe.settings, before))
         state = run.newest_state()
         checkpoint = checkpoint_path(run.folder, state.step) if state.step else None
         job = recipe.open(checkpoint, machine)

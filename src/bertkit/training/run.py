@@ -262,10 +262,10 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
         )
 
 
-def keep_precision(settings: AnySettings, run: Run | None) -> AnySettings:
+def keep_precision(settings: AnySettings, record: RunRecord | None) -> AnySettings:
     """Return the settings with the precision of the run to resume, unless one is asked for."""
-    record = None if run is None or settings.precision != AUTO else run.read_record()
-    if record is None or record.precision not in get_args(TrainingPrecision):
+    is_asked = settings.precision != AUTO
+    if is_asked or record is None or record.precision not in get_args(TrainingPrecision):
         return settings
     return settings.model_copy(update={"precision": record.precision})
 

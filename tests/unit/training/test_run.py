@@ -64,15 +64,13 @@ def test_another_model_under_the_same_name_is_refused():
 
 
 @pytest.mark.parametrize("asked", ["auto", "bf16"])
-def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(tmp_path, asked):
+def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(asked):
     begun = record(precision=asked).model_copy(update={"versions": {"precision": "bf16"}})
-    run, auto = Run(tmp_path), TrainingSettings()
-    assert keep_precision(auto, run) == auto
-    run.write_record(begun)
-    assert keep_precision(auto, run).precision == "bf16"
+    auto = TrainingSettings()
+    assert keep_precision(auto, begun).precision == "bf16"
     assert keep_precision(auto, None) == auto
     chosen = TrainingSettings(precision="fp32")
-    assert keep_precision(chosen, run) == chosen
+    assert keep_precision(chosen, begun) == chosen
     for precision in ("auto", "bf16"):
         check_resume(begun, record(precision=precision))
     with pytest.raises(ResumeError, match=r"other settings \(--precision bf16 → fp32\)"):
@@ -80,10 +78,9 @@ def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(tmp_path, as
 
 
 @pytest.mark.parametrize("versions", [{}, {"precision": "fp8"}])
-def test_a_record_without_a_known_precision_leaves_auto(tmp_path, versions):
-    run = Run(tmp_path)
-    run.write_record(record().model_copy(update={"versions": versions}))
-    assert keep_precision(TrainingSettings(), run) == TrainingSettings()
+def test_a_record_without_a_known_precision_leaves_auto(versions):
+    begun = record().model_copy(update={"versions": versions})
+    assert keep_precision(TrainingSettings(), begun) == TrainingSettings()
 
 
 def test_a_run_belongs_to_one_process_at_a_time(tmp_path):

@@ -35,8 +35,7 @@ from bertkit.tasks.batch import (
     batch_tensors,
     pack_sequences,
 )
-from bertkit.training.device import mixed_precision
-from bertkit.training.job import Machine, Scores
+from bertkit.training.job import Scores
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 FLOAT_BYTES = 4
@@ -74,14 +73,10 @@ class StateFile:
 
 
 def write_states(
-    path: Path,
-    model: FineTunedBert,
-    encoded: Sequence[Encoded],
-    machine: Machine,
-    *,
-    summarized: bool,
+    path: Path, job: FineTuningJob, encoded: Sequence[Encoded], *, summarized: bool
 ) -> StateFile:
     """Compute hidden states; `summarized` keeps only what the head's last linear layer reads."""
+    model, device = job.model.eval(), job.machine.device
     whole = [sequence for one in encoded for sequence in one.sequences]
     is_short = summarized and model.summarizes_sequences
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if is_short else whole
@@ -92,14 +87,12 @@ def write_states(
     )
     num_rows = sum(len(sequence.ids) for sequence in kept)
     _check_room(path, num_rows * width * FLOAT_BYTES)
-    starts = np.zeros(len(whole), dtype=np.int64)
-    device, place = machine.device, 0
-    model.eval()
+    starts, place = np.zeros(len(whole), dtype=np.int64), 0
     with (
         durable_file(path) as stream,
         show_progress(f"hidden states into {path.name}", len(whole)) as bar,
         torch.inference_mode(),
-        mixed_precision(device, machine.precision),
+        job.machine.mixed_precision(),
     ):
         for chosen in plan_batches([len(one.ids) for one in whole], TOKENS_PER_BATCH[device.type]):
             batch = pack_sequences([whole[index] for index in chosen]).to(device)
@@ -194,7 +187,7 @@ class FeatureJob(FineTuningJob):
         """Compute the hidden states of all examples, in files that are removed at the end."""
         with open_cache(folder / STATES_FOLDER) as cache:
             train, dev = (
-                write_states(cache / name, self.model, encoded, self.machine, summarized=False)
+                write_states(cache / name, self, encoded, summarized=False)
                 for name, encoded in (("train", self.train), ("dev", self.dev))
             )
             self.states = States(train, dev)
@@ -267,11 +260,11 @@ class Solution:
 class HeadSolver:
     """Solves the last linear layer of a head; the seed orders the training examples into folds."""
 
-    def __init__(self, job: FineTuningJob, states: StateFile, seed: int) -> None:
+    def __init__(self, job: FineTuningJob, states: StateFile) -> None:
         self.job, self.states = job, states
         self.model = job.model
         self.device = job.machine.device
-        order = np.random.default_rng(seed).permutation(len(job.train)).tolist()
+        order = np.random.default_rng(job.settings.seed).permutation(len(job.train)).tolist()
         self.folds = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
         self.parts = self._cut(order)
         self.mean, self.deviation = self._measure_features()
@@ -389,12 +382,12 @@ class HeadSolver:
         return mean.float().to(self.device), deviation.float().to(self.device)
 
 
-def solve_head(run: Path, job: FineTuningJob, seed: int) -> None:
+def solve_head(run: Path, job: FineTuningJob) -> None:
     """Solve the head's last linear layer, with features in a file that is removed at the end."""
     with open_cache(run / SUMMARIES_FOLDER) as cache:
-        states = write_states(cache / "train", job.model, job.train, job.machine, summarized=True)
+        states = write_states(cache / "train", job, job.train, summarized=True)
         started = time.monotonic()
-        penalty = HeadSolver(job, states, seed).solve()
+        penalty = HeadSolver(job, states).solve()
     announce(
         f"solved the head in {time.monotonic() - started:.1f} s (L2 penalty {penalty:g}, chosen by"
         " cross-validation on the training examples)"

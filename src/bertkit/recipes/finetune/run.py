@@ -127,7 +127,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Solve the head before the first step; other ranks get its weights with that step."""
         if job.has_solved_head and state.evaluated_step is None:
-            current_ranks().from_first(lambda: solve_head(run.folder, job, self.settings.seed))
+            current_ranks().from_first(lambda: solve_head(run.folder, job))
         return state
 
     def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> FineTuneResult:

@@ -112,8 +112,8 @@ def search(
     with open_run(
         record, output, inputs=list_paths(sources), check=check, describe_stop=lambda: STOPPED
     ):
-        plan = replace(plan, settings=keep_precision(settings, record))
         old = record.read_record()
+        plan = replace(plan, settings=keep_precision(settings, old))
         wanted = recognize_source(old, describe_search(plan, choice), "model")
         if old is not None:
             check_resume(old, wanted)
@@ -242,7 +242,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
     run, saved = Run(place / RUN_FOLDER), SavedFineTuning.read(place)
-    machine = Machine.choose(keep_precision(settings, run))
+    machine = Machine.choose(keep_precision(settings, run.read_record()))
     job = build_job(prepared, parent, machine, settings)
     write_model(plan.output, run, job, evaluate_model(job), saved, comparison)
 

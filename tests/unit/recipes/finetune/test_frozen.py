@@ -55,7 +55,7 @@ def save_sentence_files(folder: Path, mode: str) -> None:
 
 def read_features(job, folder: Path) -> np.ndarray:
     """What the layer reads of the training examples, in their order."""
-    states = write_states(folder / "rows", job.model, job.train, job.machine, summarized=True)
+    states = write_states(folder / "rows", job, job.train, summarized=True)
     return np.concatenate([states.read([number])[0] for number in range(len(job.train))])
 
 
@@ -64,7 +64,7 @@ def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatc
     monkeypatch.setattr(frozen, "ROWS_PER_PART", rows_per_part)
     monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
     job = open_job(sources, TASK, LINEAR)
-    solve_head(tmp_path / "run", job, 0)
+    solve_head(tmp_path / "run", job)
     features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
     labels = np.array([one.labels[0] for one in job.train])
@@ -83,7 +83,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
     table = write_rows(tmp_path / "numbers.csv", rows)
     sources = Sources("regress", str(made / "model"), str(table), str(table))
     job = open_job(sources, RegressSettings(max_length=12), LINEAR)
-    solve_head(tmp_path / "run", job, 0)
+    solve_head(tmp_path / "run", job)
     features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
     numbers = np.array([one.labels[0] for one in job.train])
@@ -95,7 +95,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
     job = open_job(sources, TASK, LINEAR)
-    states = write_states(tmp_path / "rows", job.model, job.train, job.machine, summarized=True)
+    states = write_states(tmp_path / "rows", job, job.train, summarized=True)
     labels = np.concatenate([one.labels for one in job.train])
     generator = np.random.default_rng(0)
     noise = generator.normal(size=states.rows.shape).astype(np.float32)
@@ -104,7 +104,7 @@ def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_
         signal[states.find_rows([number]), 0] = 20.0 * label
     for rows, is_large in ((noise, True), (signal, False)):
         changed = frozen.StateFile(rows, states.sequences, states.starts, states.first_sequences)
-        penalty = HeadSolver(job, changed, 0).solve()
+        penalty = HeadSolver(job, changed).solve()
         assert (penalty >= 1.0) == is_large
 
 
@@ -113,7 +113,7 @@ def test_features_without_an_end_are_refused(sources, tmp_path):
     with torch.no_grad():
         job.model.pooler.dense.weight[0] = torch.nan
     with pytest.raises(NonFiniteError, match="hidden states aren't finite"):
-        solve_head(tmp_path / "run", job, 0)
+        solve_head(tmp_path / "run", job)
     assert not (tmp_path / "run" / "summaries").exists()
 
 

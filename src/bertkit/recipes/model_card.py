@@ -4,10 +4,12 @@ Names of files and labels are untrusted: the header's YAML quotes them, and the 
 Markdown and HTML.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.files import write_file
 from bertkit.checkpoints.formats import describe_model
@@ -28,7 +30,6 @@ INTENDED_USE = """## Intended use
 MAX_NAME_COLUMNS = 200
 SPECIAL = "\\`*_[]|~#"
 LibraryName = Literal["transformers", "sentence-transformers", "bertkit"]
-Names = Mapping[str, str]  # of counts: field → description
 SHOWN_ELSEWHERE = {"task", "kind", "model", "revision", "train", "dev"}
 
 
@@ -88,20 +89,37 @@ def build_card(header: "ModelCardData", facts: ModelFacts, summary: str, *sectio
     return "\n\n".join([title, f"# {plain(facts.name)}", summary, INTENDED_USE, *sections]) + "\n"
 
 
-def describe_counts(files: Sequence[Sequence[str]], names: Names, train: Any, dev: Any) -> str:
+class DataCounts(BaseModel):
+    """Counts of a set of examples, a part of `metrics.json`; those with a description are shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    files_name: ClassVar[str] = "file"
+
+    name: str  # of the file or files, and of the part of them
+    sha256: str | tuple[str, ...]  # of each file
+
+    def describe_files(self) -> tuple[str, str]:
+        """Return the names of the files, and their checksums."""
+        return self.name, self.sha256 if isinstance(self.sha256, str) else " ".join(self.sha256)
+
+
+def describe_counts(train: DataCounts, dev: DataCounts) -> str:
     """Build the section on the data: files and checksums, then counts."""
-    counts = ([words, f"{a:,}", f"{b:,}"] for words, a, b in list_counts(names, train, dev))
+    names = (train.files_name, "SHA-256")
+    files = zip(names, train.describe_files(), dev.describe_files(), strict=True)
+    counts = ([words, f"{a:,}", f"{b:,}"] for words, a, b in list_counts(train, dev))
     return f"## Data\n\n{tabulate(['', 'training', 'held-out'], [*files, *counts])}"
 
 
-def tabulate_counts(names: Names, train: Any, dev: Any) -> Table:
+def tabulate_counts(train: DataCounts, dev: DataCounts) -> Table:
     """Tabulate the counts of the data for the report."""
-    return Table(["", train.name, dev.name], list_counts(names, train, dev), title="Data")
+    return Table(["", train.name, dev.name], list_counts(train, dev), title="Data")
 
 
-def list_counts(names: Names, train: Any, dev: Any) -> list[tuple[str, int, int]]:
+def list_counts(train: DataCounts, dev: DataCounts) -> list[tuple[str, int, int]]:
     """Return rows (description, training count, held-out count) of the counts that aren't 0."""
-    rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in names.items()]
+    names = ((key, field.description) for key, field in type(train).model_fields.items())
+    rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in names if words]
     return [row for row in rows if row[1] or row[2]]
 
 

@@ -18,16 +18,6 @@ from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
 
-COUNT_NAMES = {
-    "num_examples": "examples",
-    "num_broken": "broken rows, left out",
-    "num_undecodable": "rows with bytes that aren't UTF-8",
-    "num_empty": "empty texts",
-    "num_cut": "texts that were truncated",
-    "num_in_windows": "texts read in windows",
-    "num_unseen": "labels that the training data lacks",
-}
-
 
 @dataclass(frozen=True)
 class FineTuningFacts(ModelFacts):
@@ -158,8 +148,7 @@ def describe_search(comparison: Comparison) -> str:
 def describe_data(facts: FineTuningFacts) -> str:
     """Build the section on the data files: counts, checksums and labels."""
     train, dev = facts.counts["train"], facts.counts["dev"]
-    files = [["file", train.name, dev.name], ["SHA-256", train.sha256, dev.sha256]]
-    parts = [model_card.describe_counts(files, COUNT_NAMES, train, dev)]
+    parts = [model_card.describe_counts(train, dev)]
     labels = list({**train.labels, **dev.labels})
     if labels:
         rows = [

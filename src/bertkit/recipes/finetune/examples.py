@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
@@ -16,6 +16,7 @@ from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, describe_look_alikes, name_labels
@@ -46,20 +47,18 @@ class FineTuningData:
     dev: ExampleSet
 
 
-class SetCounts(BaseModel):
-    """Counts of a set of examples; a part of `metrics.json`."""
+class SetCounts(DataCounts):
+    """Counts of a set of labeled examples."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str  # of the file, and of the part of it
     sha256: str
-    num_examples: int
-    num_broken: int  # rows of the file that were skipped
-    num_undecodable: int  # rows with invalid Unicode
-    num_empty: int  # examples without text
-    num_cut: int  # truncated examples
-    num_in_windows: int
-    num_unseen: int  # labels missing from the training examples; they count as errors
+    num_examples: int = Field(description="examples")
+    num_broken: int = Field(description="broken rows, left out")
+    num_undecodable: int = Field(description="rows with bytes that aren't UTF-8")
+    num_empty: int = Field(description="empty texts")
+    num_cut: int = Field(description="texts that were truncated")
+    num_in_windows: int = Field(description="texts read in windows")
+    # They count as errors.
+    num_unseen: int = Field(description="labels that the training data lacks")
     labels: dict[str, int]  # empty if labels have no names
 
 

@@ -9,7 +9,7 @@ from bertkit.base.errors import pluralize
 from bertkit.base.files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
-from bertkit.recipes.finetune.card import COUNT_NAMES, PICTURE_FILE, FineTuningFacts, build_card
+from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, build_card
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
@@ -91,7 +91,7 @@ def epochs(num_steps: int) -> Across:
 def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
     """Tabulate the counts of the data and of each label."""
     train, dev = counts["train"], counts["dev"]
-    tables = [tabulate_counts(COUNT_NAMES, train, dev)]
+    tables = [tabulate_counts(train, dev)]
     if train.labels:
         labels = list({**train.labels, **dev.labels})  # the most frequent first
         rows: list[list[Cell]] = [

@@ -20,22 +20,6 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
 from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves
 
-# The descriptions of a set's counts; those that aren't 0 are shown.
-COUNT_NAMES = {
-    "num_pairs": "pairs",
-    "num_source_tokens": "tokens to read",
-    "num_target_tokens": "tokens to write",
-    "num_unknown": "tokens that aren't in the vocabulary",
-    "num_cut": "pairs that were too long and truncated",
-    "num_cut_targets": "pairs whose target was truncated",
-    "num_too_long": "pairs left out because they were too long",
-    "num_over_limit": "pairs left out because they had over a million characters",
-    "num_empty": "pairs left out because a side was empty",
-    "num_broken": "rows left out because they were invalid",
-    "num_undecodable": "rows with bytes that aren't UTF-8",
-    "num_with_nul": "pairs with NUL characters, which were removed",
-}
-
 
 class SavedSeq2Seq(FinishedRecord):
     """The content of `metrics.json`."""
@@ -100,7 +84,7 @@ def build_page(
         tabulate_metrics(facts),
         show_answers(pairs, answers),
         Charts(draw_curves(history, curves, STEPS), title="Training curves"),
-        model_card.tabulate_counts(COUNT_NAMES, saved.train, saved.dev),
+        model_card.tabulate_counts(saved.train, saved.dev),
         *facts.list_settings(),
     ]
     copied = format_metric(saved.metric, saved.baseline.get(saved.metric))
@@ -167,8 +151,13 @@ def build_card(facts: Seq2SeqFacts) -> str:
         pipeline_tag=facts.kind.pipeline_tag,
         metrics=[facts.saved.metric],
     )
-    sections = (describe_use, describe_result, describe_data, describe_training)
-    return model_card.build_card(header, facts, made, *(build(facts) for build in sections))
+    sections = (
+        describe_use(facts),
+        describe_result(facts),
+        model_card.describe_counts(facts.saved.train, facts.saved.dev),
+        describe_training(facts),
+    )
+    return model_card.build_card(header, facts, made, *sections)
 
 
 def describe_use(facts: Seq2SeqFacts) -> str:
@@ -201,16 +190,6 @@ def describe_result(facts: Seq2SeqFacts) -> str:
         signatures = [list(item) for item in saved.signatures.items()]
         parts.append(model_card.tabulate(["metric", "signature"], signatures))
     return "\n\n".join([*parts, *model_card.describe_warnings(saved.warnings)])
-
-
-def describe_data(facts: Seq2SeqFacts) -> str:
-    """Build the section on the data files: counts and checksums."""
-    sets = (facts.saved.train, facts.saved.dev)
-    files = [
-        ["files", *(one.name for one in sets)],
-        ["SHA-256", *(" ".join(one.sha256) for one in sets)],
-    ]
-    return model_card.describe_counts(files, COUNT_NAMES, *sets)
 
 
 def describe_training(facts: Seq2SeqFacts) -> str:

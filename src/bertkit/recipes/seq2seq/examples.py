@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, pluralize, storage_errors
@@ -19,6 +19,7 @@ from bertkit.data.tables.formats.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.data.tables.rows import Table
 from bertkit.inference.generation.seq2seq_generator import GenerationCounts
+from bertkit.recipes.model_card import DataCounts
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.reports.text import format_metric, format_percent, make_legible
@@ -134,25 +135,27 @@ class PairData:
     dev: PairSet
 
 
-class PairSetCounts(BaseModel):
-    """Counts of a set of pairs; a part of `metrics.json`."""
+class PairSetCounts(DataCounts):
+    """Counts of a set of pairs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    files_name = "files"
 
-    name: str  # of the file or files, and of the part of them
-    sha256: tuple[str, ...]  # of each file
-    num_pairs: int
-    num_source_tokens: int  # including [CLS] and [SEP]
-    num_target_tokens: int  # including end tokens
-    num_unknown: int  # [UNK] tokens in both
-    num_cut: int  # truncated pairs
-    num_cut_targets: int = 0  # truncated pairs whose target was truncated
-    num_too_long: int  # skipped: more tokens than the settings allow
-    num_over_limit: int = 0  # skipped: a side exceeds the character limit
-    num_empty: int  # skipped: a side has no text
-    num_broken: int  # rows of the files that were skipped
-    num_undecodable: int  # rows of the files with invalid UTF-8
-    num_with_nul: int  # pairs with NULs, which were removed
+    sha256: tuple[str, ...]
+    num_pairs: int = Field(description="pairs")
+    # With [CLS] and [SEP], or end tokens.
+    num_source_tokens: int = Field(description="tokens to read")
+    num_target_tokens: int = Field(description="tokens to write")
+    num_unknown: int = Field(description="tokens that aren't in the vocabulary")
+    num_cut: int = Field(description="pairs that were too long and truncated")
+    num_cut_targets: int = Field(default=0, description="pairs whose target was truncated")
+    num_too_long: int = Field(description="pairs left out because they were too long")
+    num_over_limit: int = Field(
+        default=0, description="pairs left out because they had over a million characters"
+    )
+    num_empty: int = Field(description="pairs left out because a side was empty")
+    num_broken: int = Field(description="rows left out because they were invalid")
+    num_undecodable: int = Field(description="rows with bytes that aren't UTF-8")
+    num_with_nul: int = Field(description="pairs with NUL characters, which were removed")
 
 
 def check_files(flag: str, files: Files) -> None:

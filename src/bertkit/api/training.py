@@ -387,7 +387,7 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
             result = run_finetune(sources, place, task_settings, chosen)
         else:
             result = run_search(sources, place, task_settings, chosen, plan)
-    for warning in result.evaluation.warnings:
+    for warning in result.saved.warnings:
         announce(f"WARNING: {warning}")
     return PREDICTORS[task].load(place, device=chosen.device)
 

@@ -1,5 +1,6 @@
 """`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
 
+import math
 import shlex
 import sys
 from collections.abc import Callable
@@ -100,17 +101,10 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
 
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
         result = train_seq2seq(files, output, settings)
-        print_result(result, describe_pairs, json=json, facts=list_pair_facts(result))
+        print_result(result, describe_pairs, json=json, facts=list_facts(result, "signatures"))
 
     finetune_pairs.__doc__ = kind.help
     return finetune_pairs
-
-
-def list_pair_facts(result: "Seq2SeqResult") -> dict[str, Any]:
-    """Return a result as JSON."""
-    saved = result.saved
-    told = {name: getattr(saved, name) for name in ("metrics", "signatures", "warnings")}
-    return {"output": result.output, **told}
 
 
 def describe_pairs(result: "Seq2SeqResult") -> str:
@@ -119,7 +113,7 @@ def describe_pairs(result: "Seq2SeqResult") -> str:
     shown = ", ".join(
         f"{name} {format_metric(name, value)}"
         for name, value in saved.metrics.items()
-        if value is not None
+        if math.isfinite(value)
     )
     line = (
         f"{result.output}: {pluralize(saved.num_steps, 'step')},"
@@ -155,7 +149,10 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             result = finetune(sources, output, task, settings)
         else:
             result = run_search(sources, output, task, settings, search)
-        print_result(result, describe, json=json, facts=list_facts(result))
+        facts = list_facts(result, "calibration")
+        if result.comparison is not None:
+            facts["search"] = result.comparison.to_json()
+        print_result(result, describe, json=json, facts=facts)
         suggest(name, output, *shlex.split(entry.inputs.example), json=json)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
@@ -164,29 +161,27 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
     return finetune_task
 
 
-def list_facts(result: "FineTuneResult") -> dict[str, Any]:
-    """Return a result as JSON."""
-    evaluation, comparison = result.evaluation, result.comparison
-    facts = {name: getattr(evaluation, name) for name in ("metrics", "calibration", "warnings")}
-    searched = {} if comparison is None else {"search": comparison.to_json()}
-    return {"output": result.output, **facts, **searched}
+def list_facts(result: "FineTuneResult | Seq2SeqResult", about_metrics: str) -> dict[str, Any]:
+    """Return a result as JSON, with what the record says about its metrics."""
+    told = {name: getattr(result.saved, name) for name in ("metrics", about_metrics, "warnings")}
+    return {"output": result.output, **told}
 
 
 def describe(result: "FineTuneResult") -> str:
     """Describe a fine-tuned model: the best step, its metrics, and warnings."""
-    metrics, comparison = result.evaluation.metrics, result.comparison
-    calibration = result.evaluation.calibration
+    saved, comparison = result.saved, result.comparison
+    metrics, calibration = saved.metrics, saved.calibration
     shown = ", ".join(
         f"{show(name, SHOWN_COLUMNS)} {format_metric(name, value)}"
         for name, value in islice(metrics.items(), SHOWN_METRICS)
     )
     if len(metrics) > SHOWN_METRICS:  # one for each label
         shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
-    step = f"best after step {result.best_step:,} of {result.num_steps:,}"
-    line = f"{result.output}: {step if result.num_steps else 'solved'}: {shown}"
+    step = f"best after step {saved.best_step:,} of {saved.num_steps:,}"
+    line = f"{result.output}: {step if saved.num_steps else 'solved'}: {shown}"
     compared = [] if comparison is None else comparison.describe()
     sure = [] if calibration is None else [calibration.describe()]
-    warnings = [f"WARNING: {warning}" for warning in result.evaluation.warnings]
+    warnings = [f"WARNING: {warning}" for warning in saved.warnings]
     return legible("\n".join((*compared, line, *sure, *warnings)))
 
 

@@ -4,12 +4,12 @@ import copy
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import record_file
@@ -48,7 +48,13 @@ from bertkit.training.settings import OptimizationSettings
 
 METRICS_FILE = "metrics.json"
 
-MaybeNumber = float | None
+# A number that isn't defined is null in a file, and NaN here.
+SavedNumber = Annotated[
+    float,
+    Field(allow_inf_nan=True),
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    PlainSerializer(lambda value: float(value) if math.isfinite(value) else None),
+]
 
 
 class FinishedRecord(ChecksummedModel):
@@ -87,7 +93,7 @@ class SavedMetrics(FinishedRecord):
 
     model_config = ConfigDict(extra="ignore")
 
-    metrics: dict[str, MaybeNumber]
+    metrics: dict[str, SavedNumber]
 
 
 Result = TypeVar("Result")
@@ -101,7 +107,7 @@ def read_metrics(folder: Path) -> dict[str, float]:
     if not has_member(folder, METRICS_FILE):
         return {}
     try:
-        return from_json_numbers(SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics)
+        return SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics
     except BertkitError as error:
         announce(f"the model's metrics are left out: {error}")
         return {}
@@ -119,26 +125,6 @@ def drop_left_checkpoints(run: Run) -> None:
     if record is not None and record.settings.get("keep_checkpoints") is False:
         drop_checkpoints(run)
         remove_litter(run.folder / CHECKPOINTS)
-
-
-def to_json_numbers(values: Mapping[str, float]) -> dict[str, MaybeNumber]:
-    """Convert numbers for JSON: NaN becomes None."""
-    return {name: to_json_number(value) for name, value in values.items()}
-
-
-def to_json_number(value: float) -> MaybeNumber:
-    """Convert a number for JSON: NaN becomes None."""
-    return float(value) if math.isfinite(value) else None
-
-
-def from_json_numbers(values: Mapping[str, MaybeNumber]) -> dict[str, float]:
-    """Convert saved numbers back: None becomes NaN."""
-    return {name: from_json_number(value) for name, value in values.items()}
-
-
-def from_json_number(value: MaybeNumber) -> float:
-    """Convert a saved number back: None becomes NaN."""
-    return math.nan if value is None else value
 
 
 logger = logging.getLogger(__name__)
@@ -262,14 +248,11 @@ class ModelRecipe(Recipe[AnyJob, Result]):
 
     settings: Any  # with keep_checkpoints
     saved_kind: type[FinishedRecord]
+    result_kind: Callable[[Path, Any], Result]  # of an output folder and what it saved
 
     def place_run(self, output: Path) -> Run:
         """Return the run in the model's folder."""
         return Run(output / RUN_FOLDER)
-
-    @abstractmethod
-    def recall(self, output: Path, saved: Any) -> Result:
-        """Return the result of a finished run from what it saved."""
 
     def find_finished(self, run: Run) -> Result | None:
         """Return the result of a finished run whose files are as they were written."""
@@ -281,7 +264,7 @@ class ModelRecipe(Recipe[AnyJob, Result]):
         if current_ranks().is_first and not self.settings.keep_checkpoints:
             drop_left_checkpoints(run)
         announce(f"{output} is already finished; nothing is trained")
-        return self.recall(output, saved)
+        return self.result_kind(output, saved)
 
     def complete(self, record: RunRecord, job: AnyJob) -> RunRecord:
         """Return the record with the model's sizes and what identifies its source."""
@@ -290,20 +273,20 @@ class ModelRecipe(Recipe[AnyJob, Result]):
         return record.model_copy(update={"model": sizes, "source": job.source})
 
     @abstractmethod
-    def write_model(self, job: AnyJob, run: Run, state: RunState) -> Result:
+    def write_model(self, job: AnyJob, run: Run, state: RunState) -> FinishedRecord:
         """Choose the weights, evaluate them and write the folder, `metrics.json` last."""
 
     def finish(self, job: AnyJob, run: Run, state: RunState) -> Result:
         """Write the model's folder; then remove the checkpoints, unless they are kept."""
-        result = self.write_model(job, run, state)
+        saved = self.write_model(job, run, state)
         if not self.settings.keep_checkpoints:
             drop_checkpoints(run)
-        return result
+        return self.result_kind(run.folder.parent, saved)
 
     def load(self, job: AnyJob, run: Run, state: RunState) -> Result:
         """Return the result from what the first rank saved."""
         output = run.folder.parent
-        return self.recall(output, self.saved_kind.read(output))
+        return self.result_kind(output, self.saved_kind.read(output))
 
 
 def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:

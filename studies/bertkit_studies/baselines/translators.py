@@ -80,11 +80,10 @@ class RecurrentGenerator(Seq2SeqGenerator):
 def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
     """Train an encoder-decoder, or load its result; raises what `train_seq2seq` raises."""
     saved = train_seq2seq(files, output, settings).saved
-    values = {name: float("nan") if each is None else each for name, each in saved.metrics.items()}
     return Translated(
-        bleu=values["bleu"],
-        chrf=values["chrf"],
-        loss=values["word_loss"],
+        bleu=saved.metrics["bleu"],
+        chrf=saved.metrics["chrf"],
+        loss=saved.metrics["word_loss"],
         tokens_per_second=read_speed(output / RUN_FOLDER),
         parameters=count_parameters(EncoderDecoderModel.from_pretrained(output)),
     )

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.settings import validate
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.examples import FineTuningData, open_tables
 from bertkit.recipes.finetune.prepared import read_task
-from bertkit.recipes.finetune.result import SavedFineTuning
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
-from bertkit.training.lifecycle import from_json_number
 
 MAX_LENGTH = 128  # maximum tokens of an example, for every model
 SPLIT_SEED = 0  # of the held-out split, the same in every run of a study
@@ -88,4 +87,4 @@ class LabeledTask:
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
         finetune(sources, output, task_settings, settings)
         saved = SavedFineTuning.read(output)
-        return from_json_number(saved.metrics[saved.metric])
+        return saved.metrics[saved.metric]

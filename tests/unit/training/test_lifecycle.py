@@ -3,16 +3,16 @@
 import math
 
 import pytest
+from pydantic import TypeAdapter
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.training.lifecycle import (
     METRICS_FILE,
     FinishedRecord,
+    SavedNumber,
     drop_checkpoints,
     drop_left_checkpoints,
-    from_json_numbers,
-    to_json_numbers,
 )
 from bertkit.training.run import Run, RunRecord
 
@@ -76,8 +76,9 @@ def test_checkpoints_that_a_killed_run_left_go_where_they_were_not_to_be_kept(
 
 
 def test_what_is_not_defined_comes_back_as_nan():
-    saved = to_json_numbers({"f1": 0.5, "mcc": math.nan, "loss": math.inf})
+    numbers = TypeAdapter(dict[str, SavedNumber])
+    saved = numbers.dump_python({"f1": 0.5, "mcc": math.nan, "loss": math.inf}, mode="json")
     assert saved == {"f1": 0.5, "mcc": None, "loss": None}
-    assert from_json_numbers(saved) == pytest.approx(
+    assert numbers.validate_python(saved) == pytest.approx(
         {"f1": 0.5, "mcc": math.nan, "loss": math.nan}, nan_ok=True
     )

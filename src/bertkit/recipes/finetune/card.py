@@ -1,7 +1,6 @@
 """The model card of a fine-tuned model."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,20 +14,37 @@ from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import MetricCell, format_metric, make_legible
+from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
+from bertkit.training.lifecycle import FinishedRecord, SavedNumber
+
+
+class SavedFineTuning(FinishedRecord):
+    """The content of `metrics.json`."""
+
+    task: str
+    metric: str  # the one that selects the best step
+    metrics: dict[str, SavedNumber]
+    intervals: dict[str, tuple[SavedNumber, SavedNumber]]  # 95 %
+    calibration: CalibrationError | None = None  # None if answers have no confidence
+    baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
+    best_epoch: float  # may be fractional
+    train: SetCounts
+    dev: SetCounts
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The steps of an epoch; 1 if no step was the best."""
+        return max(1, round(self.best_step / self.best_epoch)) if self.best_step else 1
 
 
 @dataclass(frozen=True)
 class FineTuningFacts(ModelFacts):
     """The data shown in the report and the card."""
 
+    saved: SavedFineTuning
     final: FinalEvaluation
-    counts: Mapping[str, SetCounts]
-    num_steps: int
-    best_epoch: float  # may be fractional
-    steps_per_epoch: int
-    has_ended_early: bool
     comparison: Comparison | None = None  # with the other runs of a search
 
     @property
@@ -88,7 +104,7 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
     from huggingface_hub import EvalResult
 
     tag = TASKS[facts.task].pipeline_tag
-    evaluation, dataset = facts.final.evaluation, make_legible(facts.counts["dev"].name)
+    evaluation, dataset = facts.final.evaluation, make_legible(facts.saved.dev.name)
     metrics = {name: value for name, value in evaluation.metrics.items() if math.isfinite(value)}
     results = [
         EvalResult(
@@ -118,9 +134,9 @@ def describe_result(facts: FineTuningFacts) -> str:
         baseline = facts.final.baseline.get(name, math.nan)
         shown = "" if math.isnan(baseline) else format_metric(name, baseline)
         rows.append([name, format_metric(name, value), interval, shown])
-    number = facts.counts["dev"].num_examples
+    number = facts.saved.dev.num_examples
     columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
-    selected = ", which also selected the best epoch" if facts.num_steps else ""
+    selected = ", which also selected the best epoch" if facts.saved.num_steps else ""
     parts = [
         f"## Result\n\nOn {number:,} held-out examples{selected}:",
         model_card.tabulate(columns, rows),
@@ -147,7 +163,7 @@ def describe_search(comparison: Comparison) -> str:
 
 def describe_data(facts: FineTuningFacts) -> str:
     """Build the section on the data files: counts, checksums and labels."""
-    train, dev = facts.counts["train"], facts.counts["dev"]
+    train, dev = facts.saved.train, facts.saved.dev
     parts = [model_card.describe_counts(train, dev)]
     labels = list({**train.labels, **dev.labels})
     if labels:
@@ -163,13 +179,14 @@ def describe_data(facts: FineTuningFacts) -> str:
 
 def describe_training(facts: FineTuningFacts) -> str:
     """Build the section on training: steps, the initial model's files and the settings."""
-    ending = " and ended early" if facts.has_ended_early else ""
-    if facts.num_steps == 0:
+    saved = facts.saved
+    ending = " and ended early" if saved.has_ended_early else ""
+    if saved.num_steps == 0:
         how = "The last layer of the head was solved on the frozen encoder, without training steps."
     else:
         how = (
-            f"The model was trained for {pluralize(facts.num_steps, 'step')}{ending}; this is the"
-            f" model after epoch {facts.best_epoch:.4g}."
+            f"The model was trained for {pluralize(saved.num_steps, 'step')}{ending}; this is the"
+            f" model after epoch {saved.best_epoch:.4g}."
         )
     origin = f" It was initialized from these files of {plain(facts.initial_model)}:"
     made = f"{how}{LEFT_TO_RIGHT * facts.pools_last}{origin}"

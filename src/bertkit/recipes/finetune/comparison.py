@@ -8,12 +8,12 @@ from itertools import product
 from typing import Any
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.files import with_nulls
 from bertkit.base.settings import validate
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
 from bertkit.reports.report import Bar, Bars, Section, Table
 from bertkit.reports.text import Cell as TableCell
 from bertkit.reports.text import MetricCell, format_metric
-from bertkit.training.lifecycle import to_json_number, to_json_numbers
 
 # Source: Devlin et al. 2018, appendix A.3.
 LEARNING_RATES = (5e-5, 3e-5, 2e-5)
@@ -184,19 +184,20 @@ class Comparison:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the cells as JSON values; undefined numbers are null."""
-        return [
+        found: list[dict[str, Any]] = [
             {
                 "learning_rate": outcome.cell.learning_rate,
                 "batch_size": outcome.cell.batch_size,
                 "epochs": outcome.cell.epochs,
-                "median": to_json_number(outcome.median),
-                "lowest": to_json_number(outcome.spread[0]),
-                "highest": to_json_number(outcome.spread[1]),
-                "values": to_json_numbers({str(n): each for n, each in outcome.values.items()}),
+                "median": outcome.median,
+                "lowest": outcome.spread[0],
+                "highest": outcome.spread[1],
+                "values": {str(n): each for n, each in outcome.values.items()},
                 "is_best": outcome is self.best,
             }
             for outcome in self.outcomes
         ]
+        return list(with_nulls(found))
 
     def sections(self) -> list[Section]:
         """Return the comparison as sections of a report."""

@@ -1,6 +1,5 @@
 """The end of a run: evaluate the best checkpoint, and write the model's folder with its report."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,17 +8,14 @@ from bertkit.base.errors import pluralize
 from bertkit.base.files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
-from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, build_card
+from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
-from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.saved import list_scorer_files, save_task
 from bertkit.tasks.sections import (
     CHANCE,
@@ -30,14 +26,6 @@ from bertkit.tasks.sections import (
     state_finding,
 )
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import (
-    FinishedRecord,
-    MaybeNumber,
-    from_json_number,
-    from_json_numbers,
-    to_json_number,
-    to_json_numbers,
-)
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
 from bertkit.training.sections import LOSS, Across, Curve, draw_curves
@@ -47,17 +35,17 @@ MAX_LABELS = 200  # in a table
 
 def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     """Build the report."""
-    final, comparison = facts.final, facts.comparison
+    final, saved, comparison = facts.final, facts.saved, facts.comparison
     curves = choose_curves(final.task.metric)
-    charts = draw_curves(history, curves, epochs(facts.steps_per_epoch))
+    charts = draw_curves(history, curves, epochs(saved.steps_per_epoch))
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
         *build_sections(final.evaluation, final.before),
-        *([] if facts.num_steps == 0 else [Charts(charts, title="Training curves")]),
-        *tabulate_data(facts.counts),
+        *([] if saved.num_steps == 0 else [Charts(charts, title="Training curves")]),
+        *tabulate_data(saved),
         *facts.list_settings(),
     ]
-    metric, where = final.task.metric, f"{facts.counts['dev'].num_examples:,} held-out rows"
+    metric, where = final.task.metric, f"{saved.dev.num_examples:,} held-out rows"
     beside = show_chance(metric, final.baseline)
     title = state_finding(metric, final.evaluation.metrics[metric], where, beside)
     return Report(title, summarize(facts), sections, name=facts.name)
@@ -65,11 +53,12 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
 
 def summarize(facts: FineTuningFacts) -> str:
     """Say in two sentences what was trained, and for how long."""
-    ending = ", and ended early" if facts.has_ended_early else ""
+    saved = facts.saved
+    ending = ", and ended early" if saved.has_ended_early else ""
     how = "The last layer was solved on the frozen encoder."
-    if facts.num_steps:
-        steps = pluralize(facts.num_steps, "step")
-        how = f"It trained for {steps}{ending}; the best epoch was {facts.best_epoch:.4g}."
+    if saved.num_steps:
+        steps = pluralize(saved.num_steps, "step")
+        how = f"It trained for {steps}{ending}; the best epoch was {saved.best_epoch:.4g}."
     chance = f" {CHANCE}" if facts.final.baseline else ""
     return f"{facts.initial_model}, fine-tuned for the task {facts.final.task.name}. {how}{chance}"
 
@@ -88,9 +77,9 @@ def epochs(num_steps: int) -> Across:
     return Across("step", "epoch", num_steps)
 
 
-def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
+def tabulate_data(saved: SavedFineTuning) -> list[Table]:
     """Tabulate the counts of the data and of each label."""
-    train, dev = counts["train"], counts["dev"]
+    train, dev = saved.train, saved.dev
     tables = [tabulate_counts(train, dev)]
     if train.labels:
         labels = list({**train.labels, **dev.labels})  # the most frequent first
@@ -110,24 +99,8 @@ class FineTuneResult:
     """The result of a run."""
 
     output: Path
-    num_steps: int
-    best_step: int  # the step after which the model was kept
-    evaluation: Evaluation  # if finished before, its metrics, intervals and warnings alone
+    saved: SavedFineTuning
     comparison: Comparison | None = None  # with the other runs of a search
-
-
-class SavedFineTuning(FinishedRecord):
-    """The content of `metrics.json`."""
-
-    task: str
-    metric: str  # the one that selects the best step
-    metrics: dict[str, MaybeNumber]
-    intervals: dict[str, tuple[MaybeNumber, MaybeNumber]]  # 95 %
-    calibration: CalibrationError | None = None  # None if answers have no confidence
-    baseline: dict[str, MaybeNumber]  # of always predicting the most frequent label
-    best_epoch: float
-    train: SetCounts
-    dev: SetCounts
 
 
 def write_model(
@@ -137,21 +110,14 @@ def write_model(
     final: FinalEvaluation,
     saved: SavedFineTuning,
     comparison: Comparison | None = None,
-) -> None:
-    """Write the model's folder; `metrics.json` comes last. The job has the best weights."""
+) -> SavedFineTuning:
+    """Write the model's folder; return what `metrics.json` says, which is written last.
+
+    The job has the best weights.
+    """
     record = run.read_record()
     assert record is not None
-    facts = FineTuningFacts(
-        name=output.resolve().name,
-        record=record,
-        final=final,
-        counts=job.counts,
-        num_steps=saved.num_steps,
-        best_epoch=saved.best_epoch,
-        steps_per_epoch=round(saved.best_step / saved.best_epoch) if saved.best_step else 1,
-        has_ended_early=saved.has_ended_early,
-        comparison=comparison,
-    )
+    facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
     files = {
         **job.model.save_pretrained(output),
         **save_modules(output, job),
@@ -168,6 +134,7 @@ def write_model(
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)
+    return saved
 
 
 def save_modules(output: Path, job: FineTuningJob) -> dict[str, FileRecord]:
@@ -183,13 +150,10 @@ def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState)
     return SavedFineTuning(
         task=final.task.name,
         metric=final.task.metric,
-        metrics=to_json_numbers(evaluation.metrics),
-        intervals={
-            name: (to_json_number(low), to_json_number(high))
-            for name, (low, high) in evaluation.intervals.items()
-        },
+        metrics=dict(evaluation.metrics),
+        intervals=dict(evaluation.intervals),
         calibration=evaluation.calibration,
-        baseline=to_json_numbers(final.baseline),
+        baseline=final.baseline,
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
@@ -197,22 +161,4 @@ def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState)
         has_ended_early=state.has_ended_early,
         train=job.counts["train"],
         dev=job.counts["dev"],
-    )
-
-
-def load_result(output: Path, saved: SavedFineTuning) -> FineTuneResult:
-    """Return the result of a finished run from what it saved."""
-    return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))
-
-
-def recall_evaluation(saved: SavedFineTuning) -> Evaluation:
-    """Return the saved part of an evaluation: metrics, intervals, calibration and warnings."""
-    return Evaluation(
-        metrics=from_json_numbers(saved.metrics),
-        intervals={
-            name: (from_json_number(low), from_json_number(high))
-            for name, (low, high) in saved.intervals.items()
-        },
-        calibration=saved.calibration,
-        warnings=saved.warnings,
     )

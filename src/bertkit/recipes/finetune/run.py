@@ -15,6 +15,7 @@ from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.models.open_model import OpenModel
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.frozen import FeatureJob, solve_head
@@ -30,13 +31,7 @@ from bertkit.recipes.finetune.prepared import (
     prepare,
     read_task,
 )
-from bertkit.recipes.finetune.result import (
-    FineTuneResult,
-    SavedFineTuning,
-    describe_result,
-    load_result,
-    write_model,
-)
+from bertkit.recipes.finetune.result import FineTuneResult, describe_result, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
@@ -66,7 +61,7 @@ class Sources:
 class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     """Training for a task, on labeled examples."""
 
-    saved_kind = SavedFineTuning
+    saved_kind, result_kind = SavedFineTuning, FineTuneResult
     settings: FineTuneSettings
 
     def __init__(
@@ -130,16 +125,11 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
             current_ranks().from_first(lambda: solve_head(run.folder, job))
         return state
 
-    def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> FineTuneResult:
+    def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> SavedFineTuning:
         """Evaluate the best epoch, and write model, card and report."""
         best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
         final = evaluate_model(best)
-        write_model(output, run, best, final, describe_result(best, final, state))
-        return FineTuneResult(output, state.step, state.model_step, final.evaluation)
-
-    def recall(self, output: Path, saved: SavedFineTuning) -> FineTuneResult:
-        """Return the saved result."""
-        return load_result(output, saved)
+        return write_model(output, run, best, final, describe_result(best, final, state))
 
 
 def finetune(

@@ -18,6 +18,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import RUN_FOLDER
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import Comparison, Trial, list_trials
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
@@ -28,12 +29,7 @@ from bertkit.recipes.finetune.prepared import (
     prepare,
     read_task,
 )
-from bertkit.recipes.finetune.result import (
-    FineTuneResult,
-    SavedFineTuning,
-    load_result,
-    write_model,
-)
+from bertkit.recipes.finetune.result import FineTuneResult, write_model
 from bertkit.recipes.finetune.run import (
     SEARCH_FOLDER,
     Sources,
@@ -49,11 +45,10 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     METRICS_FILE,
+    SavedNumber,
     drop_checkpoints,
     drop_left_checkpoints,
-    from_json_number,
     open_run,
-    to_json_numbers,
 )
 from bertkit.training.ranks import refuse_ranks
 from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
@@ -69,7 +64,7 @@ class SavedSearch(ChecksummedModel):
 
     format_version: Literal[1] = 1
     metric: str
-    values: dict[str, float | None]  # by the run's folder; null if a run has no value
+    values: dict[str, SavedNumber]  # by the run's folder; null if a run has no value
     best: str  # the folder of the run whose model was kept
 
 
@@ -132,7 +127,7 @@ def load_best(plan: Search) -> FineTuneResult:
     """Return the result of the best run, whose model is in `output`."""
     saved = SavedFineTuning.read(plan.output)
     saved.check_files(plan.output)
-    return load_result(plan.output, saved)
+    return FineTuneResult(plan.output, saved)
 
 
 def describe_search(plan: Search, choice: GridSearchSettings) -> RunRecord:
@@ -168,7 +163,7 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     drop_weights(plan, values, {comparison.best_trial})
     saved = SavedSearch(
         metric=metric,
-        values=to_json_numbers({trial.folder: value for trial, value in values.items()}),
+        values={trial.folder: value for trial, value in values.items()},
         best=comparison.best_trial.folder,
     )
     saved.save(plan.output / SEARCH_FILE)
@@ -212,7 +207,7 @@ def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
 
 def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
     saved = SavedFineTuning.read(plan.folder / trial.folder)
-    return from_json_number(saved.metrics.get(prepared.task.metric))
+    return saved.metrics.get(prepared.task.metric, math.nan)
 
 
 def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
@@ -255,8 +250,7 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     saved = SavedSearch.load(path)
     if list(saved.values) != [trial.folder for trial in plan.trials]:
         return None
-    numbers = {trial: saved.values[trial.folder] for trial in plan.trials}
-    values = {trial: from_json_number(value) for trial, value in numbers.items()}
+    values = {trial: saved.values[trial.folder] for trial in plan.trials}
     announce(f"{plan.output} is already finished; nothing is trained")
     return replace(load_best(plan), comparison=Comparison.build(saved.metric, values))
 

@@ -11,7 +11,7 @@ from bertkit.checkpoints.formats import describe_model, name_model
 from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.defaults import list_defaults
-from bertkit.recipes.finetune.result import SavedFineTuning
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.run import SEARCH_FOLDER
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.objectives.settings import ObjectiveName

@@ -10,13 +10,8 @@ from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.inference.fill_mask import MASK, Candidate, FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.settings import GeneratorSettings
-from bertkit.recipes.finetune.result import (
-    SavedFineTuning,
-    choose_curves,
-    epochs,
-    recall_evaluation,
-    tabulate_data,
-)
+from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
 from bertkit.recipes.pretrain.corpus import (
     CURVES,
     Blank,
@@ -28,6 +23,7 @@ from bertkit.recipes.pretrain.corpus import (
 from bertkit.recipes.report.facts import RunFacts
 from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, Section, Table
 from bertkit.reports.text import format_metric, format_percent
+from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.sections import build_sections, show_chance, show_name, state_finding
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -319,18 +315,24 @@ def choose_axis(facts: RunFacts) -> Across:
     result = facts.result
     if result is None or result.best_epoch <= 0:
         return STEPS
-    return epochs(max(1, round(result.best_step / result.best_epoch)))
+    return epochs(result.steps_per_epoch)
 
 
 def show_result(result: SavedFineTuning) -> list[Section]:
     """Build the sections on a fine-tuned model's metrics."""
-    return build_sections(recall_evaluation(result))
+    evaluation = Evaluation(
+        result.metrics,
+        result.intervals,
+        calibration=result.calibration,
+        warnings=result.warnings,
+    )
+    return build_sections(evaluation)
 
 
 def show_data(facts: RunFacts) -> list[Section]:
     """Build the sections on the training data, if it is known."""
     if facts.result is not None:
-        return [*tabulate_data({"train": facts.result.train, "dev": facts.result.dev})]
+        return [*tabulate_data(facts.result)]
     if facts.shards is not None:
         rows = list(describe_corpus(facts.shards).items())
         return [Table(["Count", "Value"], rows, title="Training data")]

@@ -17,7 +17,7 @@ from bertkit.reports.report import Callout, Charts, Report, Section, Table
 from bertkit.reports.text import Cell, MetricCell, format_metric, make_legible, shorten
 from bertkit.tasks.sections import state_finding
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import FinishedRecord, MaybeNumber
+from bertkit.training.lifecycle import FinishedRecord, SavedNumber
 from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves
 
 
@@ -26,9 +26,9 @@ class SavedSeq2Seq(FinishedRecord):
 
     kind: str  # a key of `KINDS`
     metric: str  # the one that selected the best step
-    metrics: dict[str, MaybeNumber]
+    metrics: dict[str, SavedNumber]
     signatures: dict[str, str]  # how the metrics were computed
-    baseline: dict[str, MaybeNumber]  # of copying the beginning of each source
+    baseline: dict[str, SavedNumber]  # of copying the beginning of each source
     num_epochs: float
     averaged_steps: tuple[int, ...]  # empty if the model is the best step's
     train: PairSetCounts

@@ -46,7 +46,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import build_vocabulary, count_words
 from bertkit.training.history import TrainingHistory
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import ModelRecipe, to_json_numbers, train
+from bertkit.training.lifecycle import ModelRecipe, train
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
@@ -166,9 +166,9 @@ def describe_result(
     return SavedSeq2Seq(
         kind=job.saved.kind,
         metric=metric,
-        metrics=to_json_numbers(final.metrics),
+        metrics=final.metrics,
         signatures=final.signatures,
-        baseline=to_json_numbers(final.baseline),
+        baseline=final.baseline,
         warnings=(
             *choice.warnings,
             *final.warnings,
@@ -227,7 +227,7 @@ class PairFiles:
 class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     """Training an encoder-decoder on pairs of texts."""
 
-    saved_kind = SavedSeq2Seq
+    saved_kind, result_kind = SavedSeq2Seq, Seq2SeqResult
     settings: Seq2SeqSettings
 
     def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
@@ -269,17 +269,13 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
         job.schedule(num_steps)
         return state
 
-    def write_model(self, job: Seq2SeqJob, run: Run, state: RunState) -> Seq2SeqResult:
+    def write_model(self, job: Seq2SeqJob, run: Run, state: RunState) -> SavedSeq2Seq:
         """Choose the weights, evaluate them, and write model, card and report."""
         choice, output = choose_weights(job, run, state), run.folder.parent
         final = evaluate_model(choice.job)
         history = TrainingHistory.from_rows(read_log(run.log_path))
         saved = describe_result(choice, final, state, history)
-        return Seq2SeqResult(output, write_model(output, run, choice.job, final, saved, history))
-
-    def recall(self, output: Path, saved: SavedSeq2Seq) -> Seq2SeqResult:
-        """Return the saved result."""
-        return Seq2SeqResult(output, saved)
+        return write_model(output, run, choice.job, final, saved, history)
 
 
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:

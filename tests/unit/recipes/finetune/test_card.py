@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
-from bertkit.recipes.finetune.card import FineTuningFacts, build_card
+from bertkit.recipes.finetune.card import FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.result import build_page
@@ -55,7 +55,21 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> FineTuningFac
         source={"commit": None, "sha256": {"model.safetensors": "1" * 64}},
     )
     final = FinalEvaluation(task, [], evaluation, evaluation, {"accuracy": 0.5})
-    facts = FineTuningFacts(name, record, final, {"train": counts, "dev": counts}, 9, 2.5, 3, True)
+    saved = SavedFineTuning(
+        task="classify",
+        metric="accuracy",
+        metrics=evaluation.metrics,
+        intervals=evaluation.intervals,
+        baseline=final.baseline,
+        warnings=evaluation.warnings,
+        num_steps=9,
+        best_step=8,
+        best_epoch=2.5,
+        has_ended_early=True,
+        train=counts,
+        dev=counts,
+    )
+    facts = FineTuningFacts(name, record, saved, final)
     return replace(facts, **changes)
 
 
@@ -167,9 +181,10 @@ def test_the_page_shows_curves_labels_and_mistakes():
 
 def test_a_task_without_labels_has_neither_baseline_nor_label_table():
     facts = make_facts()
-    counts = facts.counts["train"].model_copy(update={"labels": {}})
+    counts = facts.saved.train.model_copy(update={"labels": {}})
+    saved = facts.saved.model_copy(update={"train": counts, "dev": counts})
     final = replace(facts.final, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
-    facts = replace(facts, final=final, counts={"train": counts, "dev": counts})
+    facts = replace(facts, final=final, saved=saved)
     page = render_report(build_page(facts, TrainingHistory()))
     assert "most frequent" not in page
     assert "| label |" not in build_card(facts)

@@ -64,8 +64,8 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     output = tmp_path / "model"
     found = finetune(sources, output, TASK, LINEAR)
     assert "computing hidden states once: 0.0 MB" in capsys.readouterr().err
-    assert found.evaluation.metrics["accuracy"] > 0.8
-    assert (found.num_steps, found.best_step) == (0, 0)
+    assert found.saved.metrics["accuracy"] > 0.8
+    assert (found.saved.num_steps, found.saved.best_step) == (0, 0)
     assert not (output / "run" / "summaries").exists()
     before, after = encoder_weights(Path(sources.model)), encoder_weights(output)
     assert before.keys() == after.keys()
@@ -84,7 +84,7 @@ def test_a_head_of_ours_learns_and_is_loaded(deep_sources, tmp_path, is_linear):
     output = tmp_path / "model"
     linear = FineTuneSettings(features="linear", feature_layers="last_four", device="cpu")
     found = finetune(deep_sources, output, TASK, linear if is_linear else BILSTM)
-    assert found.evaluation.metrics["accuracy"] >= 0.9
+    assert found.saved.metrics["accuracy"] >= 0.9
     config = json.loads((output / "config.json").read_text())
     assert config["architectures"] == ["BertFeatureBased"]
     lstm_hidden = None if is_linear else 8
@@ -113,7 +113,7 @@ def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
     settings = BILSTM.model_copy(update={"feature_layers": "last", "epochs": 15.0})
     output = tmp_path / "model"
     found = finetune(sources, output, TagSettings(max_length=12), settings)
-    assert found.evaluation.metrics["f1"] == 1.0
+    assert found.saved.metrics["f1"] == 1.0
     tag = Predictor.load(output, engine="torch", precision="fp32")
     assert [entity.text for entity in tag(texts[2]).entities] == ["cat", "dog"]
 

@@ -126,8 +126,8 @@ def test_a_sentence_encoder_keeps_its_pooling_unless_another_is_set(
     task = TASK.model_copy(update={"pooling": pooling})
     found = finetune(of_encoder, output, task, DEFAULT)
     assert "solved the head in" in capsys.readouterr().err
-    assert found.evaluation.metrics["accuracy"] > 0.9
-    assert found.num_steps == 6  # 3 epochs of 2 steps, where other models get 20
+    assert found.saved.metrics["accuracy"] > 0.9
+    assert found.saved.num_steps == 6  # 3 epochs of 2 steps, where other models get 20
     config = json.loads((output / "config.json").read_text())
     card = (output / "README.md").read_text()
     if pooling == "cls":

@@ -136,7 +136,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     steps = [
         (recipe, "evaluate_model"),
         (result_module, "write_descriptions"),
-        (result_module.SavedFineTuning, "write"),
+        (recipe.SavedFineTuning, "write"),
     ]
     for place, name in steps:
         with monkeypatch.context() as patch:
@@ -154,8 +154,8 @@ def test_a_finished_model_is_reported_without_training(whole, sources, monkeypat
     before = read_files(whole)
     found = finetune(sources, whole, TASK, QUICK)
     assert "is already finished" in capsys.readouterr().err
-    assert found.evaluation.metrics["accuracy"] == 1.0
-    assert found.num_steps == 20
+    assert found.saved.metrics["accuracy"] == 1.0
+    assert found.saved.num_steps == 20
     assert read_files(whole) == before
 
 
@@ -173,7 +173,7 @@ def test_a_card_may_be_written_on(whole, sources, tmp_path):
     output = tmp_path / "model"
     shutil.copytree(whole, output)
     (output / "README.md").write_text("# Mine\n")
-    assert finetune(sources, output, TASK, QUICK).num_steps == 20
+    assert finetune(sources, output, TASK, QUICK).saved.num_steps == 20
 
 
 def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path, monkeypatch):
@@ -219,7 +219,7 @@ def test_a_parent_that_was_moved_is_known_by_its_files(
 ):
     shutil.copytree(made / "model", tmp_path / "copy")
     moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
-    assert finetune(moved, whole, TASK, QUICK).num_steps == 20
+    assert finetune(moved, whole, TASK, QUICK).saved.num_steps == 20
     with monkeypatch.context() as patch:
         stop_at(7, patch)
         with pytest.raises(StoppedError, match="resumes from there"):
@@ -301,7 +301,7 @@ def test_patience_ends_a_run_early(sources, tmp_path):
     found = finetune(sources, tmp_path / "out", TASK, patient)
     saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert saved["has_ended_early"]
-    assert found.num_steps == found.best_step + 5 < 150
+    assert found.saved.num_steps == found.saved.best_step + 5 < 150
     assert "ended early" in (tmp_path / "out" / "README.md").read_text()
     best, last = list_checkpoints(tmp_path / "out" / "run")
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
@@ -315,7 +315,7 @@ def test_the_lowest_loss_can_tell_the_best(sources, tmp_path):
     losses = {
         row["step"]: row["loss"] for row in read_rows(tmp_path / "out") if row["event"] == "eval"
     }
-    assert found.best_step == min(list(losses)[1:], key=losses.__getitem__)
+    assert found.saved.best_step == min(list(losses)[1:], key=losses.__getitem__)
 
 
 def test_without_dev_a_share_is_held_out(sources, tmp_path, capsys):
@@ -330,15 +330,15 @@ def test_without_dev_a_share_is_held_out(sources, tmp_path, capsys):
 def test_held_out_examples_of_one_label_are_told(sources, tmp_path):
     dev = write_rows(tmp_path / "dev.csv", ["the cat,good", "a cat,good"])
     found = finetune(dataclasses.replace(sources, dev=str(dev)), tmp_path / "out", TASK, QUICK)
-    assert found.evaluation.metrics["accuracy"] == 1.0
-    (warning,) = [each for each in found.evaluation.warnings if "all held-out" in each]
+    assert found.saved.metrics["accuracy"] == 1.0
+    (warning,) = [each for each in found.saved.warnings if "all held-out" in each]
     assert "all held-out examples have the label 'good': " in warning
 
 
 def test_a_model_that_learns_nothing_is_told(sources, tmp_path):
     settings = QUICK.model_copy(update={"learning_rate": 1e-9, "epochs": 0.2})
     found = finetune(sources, tmp_path / "out", TASK, settings)
-    (warning,) = found.evaluation.warnings  # one for one fact
+    (warning,) = found.saved.warnings  # one for one fact
     assert "the model tells nothing apart" in warning
     assert "tells nothing apart" in (tmp_path / "out" / "README.md").read_text()
 

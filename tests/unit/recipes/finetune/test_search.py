@@ -57,7 +57,7 @@ def whole(made, tmp_path_factory):
 def test_the_better_choice_becomes_the_model(whole):
     output, result = whole
     assert result.output == output
-    assert result.evaluation.metrics["accuracy"] == 1.0
+    assert result.saved.metrics["accuracy"] == 1.0
     assert result.comparison.best_trial.folder == f"{GOOD}/seed0"
     assert result.comparison.outcomes[0].median < 1.0
     best = output / "search" / GOOD / "seed0"
@@ -97,7 +97,7 @@ def test_a_finished_search_is_reported_without_a_run(whole, sources, monkeypatch
     found = search(sources, output, TASK, SETTINGS, GRID)
     assert "is already finished" in capsys.readouterr().err
     assert found.comparison == result.comparison
-    assert found.evaluation.metrics == result.evaluation.metrics
+    assert found.saved.metrics == result.saved.metrics
     assert read_files(output) == before
 
 

@@ -76,7 +76,7 @@ STUDIES: Mapping[str, StudyEntry] = {
     "recipe": StudyEntry(
         PretrainingSettings,
         "Which settings of pre-training are worth their time?",
-        "bertkit_studies.experiments.recipe:Recipe",
+        "bertkit_studies.experiments.recipe:TrainingRecipes",
         "neighbors",
     ),
     "recurrent": StudyEntry(

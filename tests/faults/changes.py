@@ -12,7 +12,7 @@ from bertkit.training import step as step_module
 from bertkit.training.run import Run
 from bertkit_studies.experiments.steps import Steps
 from bertkit_studies.probes import pretrained_arms
-from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.downstream import TaskTuning
 from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 UNIT_BYTES = 3000  # two files of the tests' corpus
@@ -20,7 +20,7 @@ WINDOW_TEXTS = 8
 SMALLEST = PretrainingScale(
     {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
     tokens=1_000,
-    fine_tuning=FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
+    fine_tuning=TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
 )
 
 

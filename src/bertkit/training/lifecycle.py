@@ -305,8 +305,8 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
             if (result := recipe.find_finished(run)) is not None:
                 return result
         machine = Machine.choose(keep_precision(recipe.settings, before))
-        state = run.newest_state()
-        checkpoint = checkpoint_path(run.folder, state.step) if state.step else None
+        checkpoint = run.newest_checkpoint()
+        state = run.read_state(checkpoint)
         job = recipe.open(checkpoint, machine)
         versions = describe_versions(machine.device, machine.precision)
         wanted = recipe.complete(wanted.model_copy(update={"versions": versions}), job)

@@ -194,7 +194,10 @@ class Run:
 
     def newest_state(self) -> RunState:
         """The state of the newest checkpoint, or of step 0 if there is none."""
-        checkpoint = self.newest_checkpoint()
+        return self.read_state(self.newest_checkpoint())
+
+    def read_state(self, checkpoint: Path | None) -> RunState:
+        """Read the state of a checkpoint; that of step 0 without one."""
         if checkpoint is None:
             return RunState()
         return RunState.model_validate(read_json(checkpoint / STATE_FILE))
@@ -278,7 +281,8 @@ def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> Run
     """
     if (named := new.settings.get(setting)) is None:
         return new
-    now = str(Path(named))  # a shell adds a / to a folder's name or doesn't
+    # A shell adds a / to a folder's name or doesn't.
+    now = named if "://" in named else str(Path(named))
     if old is not None and old.source:
         before = old.settings.get(setting)
         if now != before and is_same_model(now, old.source["sha256"]):

@@ -16,7 +16,7 @@ from bertkit_studies.baselines.vector_sources import (
     freeze,
 )
 from bertkit_studies.baselines.word_vectors import load_word2vec
-from bertkit_studies.probes.downstream import MAX_LENGTH, FineTuning, LabeledTask
+from bertkit_studies.probes.downstream import MAX_LENGTH, LabeledTask, TaskTuning
 from bertkit_studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit_studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
 from bertkit_studies.probes.probes import LABELED, LABELED_PROBE, PAIRS_PROBE, Probe
@@ -106,7 +106,7 @@ class Features(PretrainingStudy):
         "small": replace(
             SCALES["small"],
             pretraining={**SCALES["small"].pretraining, "model": "mini"},
-            fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
+            fine_tuning=TaskTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
         ),
         "large": SCALES["large"],
     }

@@ -27,7 +27,7 @@ SCALES = {
 
 
 @final
-class Recipe(PretrainingStudy):
+class TrainingRecipes(PretrainingStudy):
     """Change the paper's recipe step by step, at equal time."""
 
     name = "recipe"

@@ -19,7 +19,7 @@ SPLIT_SEED = 0  # of the held-out split, the same in every run of a study
 
 
 @dataclass(frozen=True)
-class FineTuning:
+class TaskTuning:
     """Fine-tuning settings that all arms share.
 
     Attributes:

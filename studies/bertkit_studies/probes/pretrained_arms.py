@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit_studies.probes.downstream import MAX_LENGTH, FineTuning
+from bertkit_studies.probes.downstream import MAX_LENGTH, TaskTuning
 from bertkit_studies.study import Arm
 
 
@@ -45,7 +45,7 @@ class PretrainingScale:
 
     pretraining: Mapping[str, Any]
     tokens: int
-    fine_tuning: FineTuning
+    fine_tuning: TaskTuning
 
 
 # `max_length` as in fine-tuning: a frozen encoder can't learn further position embeddings.
@@ -53,11 +53,11 @@ SCALES = {
     "small": PretrainingScale(
         {"model": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},
         tokens=400_000,
-        fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
+        fine_tuning=TaskTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
     ),
     "large": PretrainingScale(
         {"model": "mini", "max_length": MAX_LENGTH, "batch_size": 32, "learning_rate": 1e-3},
         tokens=20_000_000,
-        fine_tuning=FineTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
+        fine_tuning=TaskTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
     ),
 }

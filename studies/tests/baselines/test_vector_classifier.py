@@ -17,7 +17,7 @@ from bertkit_studies.baselines.vector_classifier import (
     score_vectors,
     standardize,
 )
-from bertkit_studies.probes.downstream import FineTuning, LabeledTask
+from bertkit_studies.probes.downstream import LabeledTask, TaskTuning
 
 WORDS = ("good", "bad", "odd")
 
@@ -95,7 +95,7 @@ def test_seeds_of_a_study_share_the_held_out_examples(tmp_path):
         seen.append(list(texts))
         return encode(texts)
 
-    tuning = FineTuning(num_train=20, num_dev=20, learning_rate=1e-3)
+    tuning = TaskTuning(num_train=20, num_dev=20, learning_rate=1e-3)
     for seed in (1, 2):
         score_vectors(task, watch, tuning.choose(seed, "cpu", {}))
     assert seen[:2] == seen[2:]

@@ -15,7 +15,7 @@ from bertkit_studies.experiments.bidirectional import Bidirectional
 from bertkit_studies.experiments.next_sentence import NextSentence
 from bertkit_studies.experiments.steps import Steps
 from bertkit_studies.probes import pretrained_arms
-from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.downstream import TaskTuning
 from bertkit_studies.probes.pretrained_arms import PretrainedArm, PretrainingScale
 from bertkit_studies.probes.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit_studies.study import Decision
@@ -25,7 +25,7 @@ DEEDS = ("saw a boat", "found the key", "left the house", "lost his hat", "sang 
 SMALLEST = PretrainingScale(
     {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
     tokens=1_000,
-    fine_tuning=FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
+    fine_tuning=TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
 )
 
 

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_studies.experiments import features, translation
-from bertkit_studies.probes.downstream import FineTuning
+from bertkit_studies.probes.downstream import TaskTuning
 from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 ENGLISH = ("one", "two", "three", "four", "five", ".")
@@ -21,7 +21,7 @@ GERMAN = ("eins", "zwei", "drei", "vier", "acht", ".")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    tuning = FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
+    tuning = TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
     least = {"model": "mini", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
     monkeypatch.setattr(
         features.Features, "scales", {"small": PretrainingScale(least, 1_000, tuning)}

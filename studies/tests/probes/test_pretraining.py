@@ -10,7 +10,7 @@ from bertkit.base.settings import validate
 from bertkit.training.budget import StepPace
 from bertkit_studies.experiments.bidirectional import Bidirectional
 from bertkit_studies.experiments.masking import Masking
-from bertkit_studies.experiments.recipe import Recipe
+from bertkit_studies.experiments.recipe import TrainingRecipes
 from bertkit_studies.probes import pretraining
 from bertkit_studies.probes.downstream import MAX_LENGTH
 from bertkit_studies.probes.pretraining import PretrainingStudy
@@ -78,7 +78,7 @@ def test_arms_of_equal_time_take_more_steps_where_a_step_is_quicker(monkeypatch,
     monkeypatch.setattr(pretraining, "dry_run", measure)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
     values = {"data": "shards", "device": "cpu", **budget}
-    steps = Recipe(validate(PretrainingSettings, values, "flags")).decide().values
+    steps = TrainingRecipes(validate(PretrainingSettings, values, "flags")).decide().values
     of_paper = int(steps["steps of paper"])
     assert of_paper == math.ceil(budget["tokens"] / TOKENS_PER_STEP if "tokens" in budget else 600)
     for arm in ("words-alone", "mask-40", "muon"):  # `measure` calls these slow

@@ -180,7 +180,6 @@ class FeatureJob(FineTuningJob):
     """Training only the head; steps and evaluations within `caching` compute nothing else."""
 
     states: States | None = None
-    num_trained: int  # of the model's weights
 
     @contextmanager
     def caching(self, folder: Path) -> Iterator[None]:
@@ -191,11 +190,10 @@ class FeatureJob(FineTuningJob):
                 for name, encoded in (("train", self.train), ("dev", self.dev))
             )
             self.states = States(train, dev)
-            self.num_trained = sum(
-                each.numel() for each in self.model.parameters() if each.requires_grad
-            )
-            yield
-        self.states = None
+            try:
+                yield
+            finally:
+                self.states = None
 
     def collate(self, examples: Sequence[int]) -> StateBatch:  # type: ignore[override]
         """Build the batch with its hidden states."""
@@ -225,7 +223,8 @@ class FeatureJob(FineTuningJob):
 
     def count_operations(self, batch: StateBatch) -> float:  # type: ignore[override]
         """Return the operations of the head."""
-        return 6.0 * self.num_trained * len(batch.states)
+        trained = (each.numel() for each in self.model.parameters() if each.requires_grad)
+        return 6.0 * sum(trained) * len(batch.states)
 
     def batch_tensors(self, batch: StateBatch) -> dict[str, Tensor]:  # type: ignore[override]
         """Return token ids and labels."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 
@@ -109,7 +109,14 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         if prepared is None:
             prepared = prepare(task, data, pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
-        job = build_job(prepared, pretrained, machine, settings, is_sentence_encoder)
+        job = build_job(
+            prepared,
+            pretrained,
+            machine,
+            settings,
+            is_sentence_encoder=is_sentence_encoder,
+            is_resumed=checkpoint is not None,
+        )
         job.source = source if checkpoint is None else {}
         return job
 
@@ -184,14 +191,18 @@ def build_job(
     pretrained: OpenModel,
     machine: Machine,
     settings: FineTuneSettings,
+    *,
     is_sentence_encoder: bool = False,
+    is_resumed: bool = False,
 ) -> FineTuningJob:
-    """Load the model."""
+    """Load the model; that of a resumed run must have its head."""
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     torch.manual_seed(settings.seed)
-    model = load_pretrained(pretrained, choose_kind(prepared.task, pretrained))
+    model_kind = choose_kind(prepared.task, pretrained)
+    load = model_kind.from_pretrained if is_resumed else partial(load_pretrained, kind=model_kind)
+    model = load(pretrained)
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     kind = FeatureJob if settings.features == "bilstm" else FineTuningJob

@@ -245,14 +245,21 @@ class PretrainingJob(Job[WordBatch]):
         self.order = ExampleOrder(lengths, self.objective.plan, seed=settings.seed)
 
     @cached_property
+    def long_job(self) -> "PretrainingJob | None":
+        """The same with longer examples, for the second phase; None if there is none."""
+        if self.settings.long_length is None:
+            return None
+        long = copy.copy(self)
+        long.plan_examples(self.settings.as_long())
+        return long
+
+    @property
     def phases(self) -> "list[tuple[PretrainingJob, float]]":
         """The parts of a run, one or two, each with its share of the steps."""
-        settings = self.settings
-        if settings.long_length is None:
+        if self.long_job is None:
             return [(self, 1.0)]
-        long = copy.copy(self)
-        long.plan_examples(settings.as_long())
-        return [(self, 1.0 - settings.long_share), (long, settings.long_share)]
+        share = self.settings.long_share
+        return [(self, 1.0 - share), (self.long_job, share)]
 
     def divide(self, num_steps: int) -> None:
         """Begin the second phase at its step; a run that grows has other phases from then on."""

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_model, write_rows
+from tests.unit.recipes.stopping import interrupt
 
-from bertkit.base.errors import NonFiniteError, SettingsError
+from bertkit.base.errors import NonFiniteError, SettingsError, StoppedError
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import frozen
+from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
@@ -168,6 +171,26 @@ def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path
     weights = [(folder / "model.safetensors").read_bytes() for folder in (whole, output)]
     assert weights[0] == weights[1]
     assert json.loads((output / "config.json").read_text())["feature_head"]["pooling"] == "mean"
+
+
+def test_a_stopped_run_with_a_solved_head_needs_no_initial_model(
+    sources, tmp_path, monkeypatch, capsys
+):
+    """The only checkpoint is that of step 0."""
+    save_model(tmp_path / "initial")
+    of_copy = replace(sources, model=str(tmp_path / "initial"))
+    with monkeypatch.context() as patch:
+        patch.setattr(recipe, "evaluate_model", interrupt)
+        with pytest.raises(StoppedError, match="resumes from"):
+            finetune(of_copy, tmp_path / "out", TASK, LINEAR)
+    shutil.rmtree(tmp_path / "initial")
+    with monkeypatch.context() as patch:
+        patch.setattr(recipe, "solve_head", None)
+        finetune(of_copy, tmp_path / "out", TASK, LINEAR)
+    assert "is replaced" not in capsys.readouterr().err
+    finetune(sources, tmp_path / "whole", TASK, LINEAR)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole")]
+    assert weights[0] == weights[1]
 
 
 def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path, capsys):

@@ -1,5 +1,7 @@
 """What a run that is taken up keeps, and what is refused."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -62,6 +64,26 @@ def test_the_next_phase_begins_with_its_first_step():
 
     job = Steps(1, (2, Steps(-1)))
     assert [job.batches_at(step) for step in range(4)] == [[[0]], [[1]], [[0]], [[-1]]]
+
+
+@pytest.mark.parametrize("long_length", [None, 512])
+def test_a_job_is_freed_as_soon_as_it_is_dropped(long_length):
+    class Planned(PretrainingJob):
+        def __init__(self) -> None:
+            self.settings = PretrainSettings(steps=9, long_length=long_length)
+
+        def plan_examples(self, settings: PretrainSettings) -> None:
+            self.settings = settings
+
+    job = Planned()
+    job.divide(9)
+    left = weakref.ref(job)
+    gc.disable()
+    try:
+        del job
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_a_moved_deadline_has_a_new_plan_also_after_a_crash():

@@ -290,7 +290,7 @@ class ModelRecipe(Recipe[AnyJob, Result]):
 
 
 def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
-    """Train, or resume the run in `output`; a finished model is only reported.
+    """Train, or resume the run in `output`; a finished model isn't trained again.
 
     A `ResumeError` says that `output` holds something else, such as a run with other settings or
     data, or that another process trains in it; a `StoppedError` that a signal came, and that the

@@ -223,8 +223,10 @@ class FeatureJob(FineTuningJob):
 
     def count_operations(self, batch: StateBatch) -> float:  # type: ignore[override]
         """Return the operations of the head."""
-        trained = (each.numel() for each in self.model.parameters() if each.requires_grad)
-        return 6.0 * sum(trained) * len(batch.states)
+        num_trained: int = sum(
+            each.numel() for each in self.model.parameters() if each.requires_grad
+        )
+        return 6.0 * num_trained * len(batch.states)
 
     def batch_tensors(self, batch: StateBatch) -> dict[str, Tensor]:  # type: ignore[override]
         """Return token ids and labels."""

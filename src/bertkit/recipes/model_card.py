@@ -4,10 +4,10 @@ Names of files and labels are untrusted: the header's YAML quotes them, and the 
 Markdown and HTML.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,9 +19,6 @@ from bertkit.reports.report import Folded, Report, Section, Table, write_report
 from bertkit.reports.text import make_legible, show
 from bertkit.training.run import RunRecord
 from bertkit.training.sections import tabulate_choices, tabulate_settings
-
-if TYPE_CHECKING:
-    from huggingface_hub import ModelCardData
 
 CARD_FILE, REPORT_FILE = "README.md", "report.html"
 INTENDED_USE = """## Intended use
@@ -70,21 +67,22 @@ class ModelFacts:
         }
 
 
-def build_header(facts: ModelFacts, library: LibraryName, **values: Any) -> "ModelCardData":
-    """Build the header, without license and languages, which people must add."""
+def build_card(
+    facts: ModelFacts, library: LibraryName, task: Mapping[str, Any], summary: str, *sections: str
+) -> str:
+    """Build the card's text: header, name, a summary of the model, its use, and sections.
+
+    The header has neither license nor languages, which people must add.
+    """
     from huggingface_hub import ModelCardData
 
-    return ModelCardData(
+    header = ModelCardData(
         library_name=library,
         # Only such a name means something to the Hub.
         base_model=make_legible(facts.initial_model) if facts.is_from_hub else None,
         tags=["bertkit"],
-        **values,
+        **task,
     )
-
-
-def build_card(header: "ModelCardData", facts: ModelFacts, summary: str, *sections: str) -> str:
-    """Build the card's text: header, name, a summary of the model, its use, and sections."""
     title = f"---\n{header.to_yaml()}\n---"
     return "\n\n".join([title, f"# {plain(facts.name)}", summary, INTENDED_USE, *sections]) + "\n"
 

@@ -95,8 +95,8 @@ def build_card(facts: FineTuningFacts) -> str:
     )
     search = [] if facts.comparison is None else [describe_search(facts.comparison)]
     sections = [describe_result(facts), *search, describe_data(facts), describe_training(facts)]
-    header = model_card.build_header(facts, facts.library, **describe_evaluation(facts))
-    return model_card.build_card(header, facts, made, *sections)
+    task = describe_evaluation(facts)
+    return model_card.build_card(facts, facts.library, task, made, *sections)
 
 
 def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:

@@ -10,9 +10,9 @@ from bertkit.data.tables.parallel import Pair
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.recipes import model_card
-from bertkit.recipes.model_card import ModelFacts, plain
+from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.recipes.seq2seq.examples import PairSetCounts
-from bertkit.recipes.seq2seq.settings import Kind
+from bertkit.recipes.seq2seq.settings import KINDS, Kind
 from bertkit.reports.report import Callout, Charts, Report, Section, Table
 from bertkit.reports.text import Cell, MetricCell, format_metric, make_legible, shorten
 from bertkit.tasks.sections import state_finding
@@ -39,9 +39,13 @@ class SavedSeq2Seq(FinishedRecord):
 class Seq2SeqFacts(ModelFacts):
     """The data shown in the report and the card."""
 
-    kind: Kind
     saved: SavedSeq2Seq
     config: EncoderDecoderConfig
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of task."""
+        return KINDS[self.saved.kind]
 
     @property
     def origin(self) -> str:
@@ -145,19 +149,15 @@ def build_card(facts: Seq2SeqFacts) -> str:
         f"{facts.kind.summary} {plain(facts.origin.capitalize())} with bertkit {__version__};"
         " `report.html` shows more."
     )
-    header = model_card.build_header(
-        facts,
-        "transformers" if facts.config.is_transformers_own else "bertkit",
-        pipeline_tag=facts.kind.pipeline_tag,
-        metrics=[facts.saved.metric],
-    )
+    library: LibraryName = "transformers" if facts.config.is_transformers_own else "bertkit"
+    task = {"pipeline_tag": facts.kind.pipeline_tag, "metrics": [facts.saved.metric]}
     sections = (
         describe_use(facts),
         describe_result(facts),
         model_card.describe_counts(facts.saved.train, facts.saved.dev),
         describe_training(facts),
     )
-    return model_card.build_card(header, facts, made, *sections)
+    return model_card.build_card(facts, library, task, made, *sections)
 
 
 def describe_use(facts: Seq2SeqFacts) -> str:

@@ -184,26 +184,6 @@ def describe_result(
     )
 
 
-def write_model(
-    output: Path,
-    run: Run,
-    job: Seq2SeqJob,
-    final: Seq2SeqEvaluation,
-    saved: SavedSeq2Seq,
-    history: TrainingHistory,
-) -> SavedSeq2Seq:
-    """Write the model's folder; return the saved result with the checksums of its files."""
-    record = run.read_record()
-    assert record is not None, "a run that is finished was begun"
-    files = job.save_model(output)
-    saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
-    facts = Seq2SeqFacts(output.resolve().name, record, job.kind, saved, job.model.config)
-    page = build_page(facts, history, job.data.dev.pairs, final.answers)
-    write_descriptions(output, page, build_card(facts))
-    saved.write(output)
-    return saved
-
-
 @dataclass(frozen=True)
 class PairFiles:
     """The pairs of texts to train on: files, or rows from Python."""
@@ -275,7 +255,17 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
         final = evaluate_model(choice.job)
         history = TrainingHistory.from_rows(read_log(run.log_path))
         saved = describe_result(choice, final, state, history)
-        return write_model(output, run, choice.job, final, saved, history)
+        record = run.read_record()
+        assert record is not None, "a run that is finished was begun"
+        files = choice.job.save_model(output)
+        saved = saved.model_copy(
+            update={"files": {name: each.sha256 for name, each in files.items()}}
+        )
+        facts = Seq2SeqFacts(output.resolve().name, record, saved, choice.job.model.config)
+        page = build_page(facts, history, job.data.dev.pairs, final.answers)
+        write_descriptions(output, page, build_card(facts))
+        saved.write(output)
+        return saved
 
 
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:

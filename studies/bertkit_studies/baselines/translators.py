@@ -105,7 +105,7 @@ def train_recurrent(
     net = AttentionalTranslator.from_pretrained(result.checkpoint).to(job.machine.device)
     with job.machine.mixed_precision():
         written = write_translations(net, job)
-    metrics = job.kind.load_measure()(written, job.data.dev.targets)
+    metrics = job.measure(written)
     return Translated(
         bleu=metrics["bleu"],
         chrf=metrics["chrf"],

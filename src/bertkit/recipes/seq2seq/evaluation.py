@@ -22,8 +22,8 @@ from bertkit.inference.generation.seq2seq_generator import (
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.examples import warn_of_ends, warn_of_letters, warn_of_metric
 from bertkit.recipes.seq2seq.job import Seq2SeqJob
-from bertkit.recipes.seq2seq.settings import KINDS, load_address
 from bertkit.reports.text import format_metric
+from bertkit.tasks.metrics.texts import WRITING_METRICS
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better
@@ -68,7 +68,7 @@ def read_references(
     kind: str, path: Path, settings: TableSettings, texts: Sequence[str] | TextTable
 ) -> list[str]:
     """Read the references, one per row, and check that they can be compared with the texts."""
-    KINDS[kind].load_measure()([""], [""])  # fail now, not after hours of generation
+    WRITING_METRICS[kind].measure([""], [""])  # fail now, not after hours of generation
     right = open_texts(path, settings)
     if isinstance(texts, TextTable):
         check_apart(texts, right)
@@ -118,9 +118,8 @@ def score_texts(kind: str, answers: Iterable[GeneratedText], references: list[st
     """Score hypotheses against references."""
     texts = [answer.text for answer in islice(answers, len(references) + 1)]
     check_numbers(len(texts), len(references))
-    found = KINDS[kind]
-    metrics = found.load_measure()(texts, references)
-    return Scoring(len(texts), metrics, load_address(found.signatures)(len(texts)))
+    found = WRITING_METRICS[kind]
+    return Scoring(len(texts), found.measure(texts, references), found.describe(len(texts)))
 
 
 SAMPLED_TEXTS = {"cpu": 32, "cuda": 1024}  # about a batch
@@ -192,13 +191,15 @@ def average(job: Seq2SeqJob, run: Run, steps: Sequence[int]) -> Seq2SeqJob:
 
 def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
     """Evaluate a model on the held-out pairs, with its default decoding settings, in float32."""
-    counts = GenerationCounts()
+    counts, scored = GenerationCounts(), job.writing_metrics
     answers = write_all(job, job.saved.decoding, counts)
     metrics = {**job.measure([each.text for each in answers]), **job.measure_loss()}
     baseline = job.measure(copy_beginnings(job))
-    signatures = load_address(job.kind.signatures)(len(answers))
+    signatures = scored.describe(len(answers))
     warnings = (
-        *warn_of_metric(job.kind.metric, metrics, baseline, partial(measure_right, job)),
+        *warn_of_metric(
+            job.writing_metrics.best_by, metrics, baseline, partial(measure_right, job)
+        ),
         *warn_of_ends(counts),
         *warn_of_letters(job.tokenizer.settings, job.data.dev.targets),
     )
@@ -240,4 +241,4 @@ def copy_beginnings(job: Seq2SeqJob) -> list[str]:
 def measure_right(job: Seq2SeqJob) -> dict[str, float]:
     """Score the beginnings of the references against the references."""
     texts = [text[:RIGHT_CHARS] for text in job.data.dev.targets]
-    return job.kind.load_measure()(texts, texts)
+    return job.writing_metrics.measure(texts, texts)

@@ -18,16 +18,10 @@ from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import plan_batches
 from bertkit.recipes.seq2seq.examples import PairData, encode_held_out, encode_training
-from bertkit.recipes.seq2seq.settings import (
-    DEFAULT_MINUTES,
-    KINDS,
-    MOST_EPOCHS,
-    Kind,
-    Seq2SeqSettings,
-)
+from bertkit.recipes.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, batch_tensors
 from bertkit.reports.text import format_percent
-from bertkit.tasks.metrics.texts import find_perplexity
+from bertkit.tasks.metrics.texts import WRITING_METRICS, WritingMetrics, find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
 from bertkit.training.budget import StepPace
@@ -158,13 +152,13 @@ class Seq2SeqJob(Job[PairBatch]):
         self.order = TokenBatchOrder(self.train.lengths, settings.tokens_per_batch, settings.seed)
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {"word_accuracy": "next word"}
-        self.watched = watch(self.kind, settings)
+        self.watched = watch(self.writing_metrics.best_by, settings)
         self.num_steps: int | None = None  # once it is known
 
     @property
-    def kind(self) -> Kind:
-        """The kind of task."""
-        return KINDS[self.saved.kind]
+    def writing_metrics(self) -> WritingMetrics:
+        """How generated texts are scored."""
+        return WRITING_METRICS[self.saved.kind]
 
     def schedule(self, num_steps: int) -> None:
         """Set the run's number of steps, which decides when it evaluates and what it averages."""
@@ -211,7 +205,7 @@ class Seq2SeqJob(Job[PairBatch]):
 
     def measure(self, written: Sequence[str]) -> dict[str, float]:
         """Measure hypotheses for the first held-out sources."""
-        return self.kind.load_measure()(written, self.data.dev.targets[: len(written)])
+        return self.writing_metrics.measure(written, self.data.dev.targets[: len(written)])
 
     def count_operations(self, batch: PairBatch) -> float:
         """Return the operations of encoder and decoder."""
@@ -235,11 +229,11 @@ class Seq2SeqJob(Job[PairBatch]):
         return list_averaged(self.settings, self.num_steps, step)
 
 
-def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
+def watch(metric: str, settings: Seq2SeqSettings) -> Watched:
     """Return the metric that selects the best weights; the loss breaks ties, which are common."""
     is_by_metric = settings.best_by == "metric"
     return Watched(
-        kind.metric if is_by_metric else "loss",
+        metric if is_by_metric else "loss",
         is_higher_better=is_by_metric,
         patience=settings.patience,
         is_tie_by_loss=True,

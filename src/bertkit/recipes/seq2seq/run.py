@@ -40,6 +40,7 @@ from bertkit.recipes.seq2seq.examples import (
 from bertkit.recipes.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
 from bertkit.recipes.seq2seq.settings import KINDS, Seq2SeqSettings
 from bertkit.reports.text import make_legible
+from bertkit.tasks.metrics.texts import WRITING_METRICS
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -162,7 +163,7 @@ def describe_result(
 ) -> SavedSeq2Seq:
     """Build the content of `metrics.json`."""
     job = choice.job
-    metric = job.kind.metric
+    metric = job.writing_metrics.best_by
     return SavedSeq2Seq(
         kind=job.saved.kind,
         metric=metric,
@@ -215,7 +216,7 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings, with the budget, and data."""
-        KINDS[self.settings.kind].load_measure()([""], [""])  # before hours of training
+        WRITING_METRICS[self.settings.kind].measure([""], [""])  # before hours of training
         return describe_run(self.files, self.settings)
 
     def open(self, checkpoint: Path | None, machine: Machine) -> Seq2SeqJob:

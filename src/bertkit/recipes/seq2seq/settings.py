@@ -1,8 +1,6 @@
 """Settings of training an encoder-decoder."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -228,9 +226,6 @@ class SummarizeSettings(Seq2SeqSettings):
     )
 
 
-Measure = Callable[[Sequence[str], Sequence[str]], dict[str, float]]
-
-
 TRANSLATE_HELP = """Train a translation model on parallel text.
 
     Trains an encoder and a decoder, from scratch or from an encoder's weights, and writes a folder
@@ -284,34 +279,16 @@ class Kind:
 
     settings: type[Seq2SeqSettings]  # of its training
     summary: str
-    metric: str
-    measure: str  # `module:name` of the function that scores hypotheses
-    signatures: str  # `module:name` of the function that says how
     decoding: DecodingSettings
     pipeline_tag: str  # the task's name on the Hub
     file_arguments: str  # command-line arguments that read a file
     help: str  # of the command that trains it
-
-    def load_measure(self) -> Measure:
-        """Import the function at `measure`."""
-        found: Measure = load_address(self.measure)
-        return found
-
-
-def load_address(address: str) -> Callable[..., Any]:
-    """Import the function at `module:name`."""
-    module, _, name = address.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
 
 
 KINDS = {
     "translate": Kind(
         settings=TranslateSettings,
         summary="Translate a text.",
-        metric="bleu",
-        measure="bertkit.tasks.metrics.texts:measure_translation",
-        signatures="bertkit.tasks.metrics.texts:translation_signatures",
         decoding=DecodingSettings(beams=5),
         pipeline_tag="translation",
         file_arguments="--file texts.txt",
@@ -320,9 +297,6 @@ KINDS = {
     "summarize": Kind(
         settings=SummarizeSettings,
         summary="Summarize a text.",
-        metric="rougeL",
-        measure="bertkit.tasks.metrics.texts:measure_summaries",
-        signatures="bertkit.tasks.metrics.texts:summary_signatures",
         decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
         pipeline_tag="summarization",
         file_arguments="article.txt",

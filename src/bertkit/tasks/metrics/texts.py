@@ -4,7 +4,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -229,6 +229,20 @@ def _load_metrics(num_texts: int) -> dict[str, Any]:
     # `force` suppresses the warning that texts look tokenized.
     return {"bleu": BLEU(effective_order=num_texts == 1, force=True), "chrf": CHRF()}
 
+
+@dataclass(frozen=True)
+class WritingMetrics:
+    """How the texts that a model writes are scored."""
+
+    best_by: str  # the metric that selects the best step
+    measure: Callable[[Sequence[str], Sequence[str]], dict[str, float]]  # against references
+    describe: Callable[[int], dict[str, str]]  # number of texts → a signature of each metric
+
+
+WRITING_METRICS = {
+    "translate": WritingMetrics("bleu", measure_translation, translation_signatures),
+    "summarize": WritingMetrics("rougeL", measure_summaries, summary_signatures),
+}
 
 MOST_NATS = 100.0  # above the loss of any trained model, while its exponential is still finite
 

@@ -77,10 +77,11 @@ def test_the_signature_is_that_of_as_many_texts(files):
     assert "eff:yes" in evaluate_model(job).signatures["bleu"]
 
 
-def build_job(sources, targets, kind=None):
+def build_job(sources, targets, metrics=None):
     part = SimpleNamespace(sources=sources, targets=targets)
     saved = SimpleNamespace(max_target_length=16)
-    return SimpleNamespace(data=SimpleNamespace(train=part, dev=part), saved=saved, kind=kind)
+    data = SimpleNamespace(train=part, dev=part)
+    return SimpleNamespace(data=data, saved=saved, writing_metrics=metrics)
 
 
 @pytest.mark.parametrize(
@@ -102,5 +103,5 @@ def test_right_texts_are_not_measured_whole():
         assert written == right
         return {"chars": max(map(len, written))}
 
-    kind = SimpleNamespace(load_measure=lambda: measure)
-    assert measure_right(build_job([], ["a" * 9999, "b"], kind)) == {"chars": RIGHT_CHARS}
+    metrics = SimpleNamespace(measure=measure)
+    assert measure_right(build_job([], ["a" * 9999, "b"], metrics)) == {"chars": RIGHT_CHARS}

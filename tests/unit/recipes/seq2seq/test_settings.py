@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from bertkit.recipes.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
+from bertkit.tasks.metrics.texts import WRITING_METRICS
 
 
 def test_take_warm_defaults_unless_it_is_told_otherwise():
@@ -40,4 +41,5 @@ def test_each_kind_is_its_settings_own():
     for name, kind in KINDS.items():
         assert kind.settings.kind == name
         assert f"bertkit finetune {name}" in kind.help
-        assert kind.metric in kind.load_measure()(["a b c d"], ["a b c d"])
+        metrics = WRITING_METRICS[name]
+        assert metrics.best_by in metrics.measure(["a b c d"], ["a b c d"])

@@ -129,12 +129,9 @@ class SourceDecoder(RowDecoder):
                 self.advance(len(content))
             yield content
 
-    def cut_line(self, piece: bytes, stream: BinaryIO) -> bytes:
-        """Skip a line that is too long as if it were blank."""
+    def refuse_line(self) -> None:
+        """Count a line that is too long, and is skipped as if it were blank."""
         self.problems.add("long-record", f"{self.name}:{self.num_lines + 1:,}")
-        while piece and not piece.endswith(b"\n"):
-            piece = stream.readline(MAX_ROW_BYTES)
-        return b"\n"
 
     def refuse_rest(self, name: str, cause: str) -> None:
         """Count the fault that ends the reading of this source."""

@@ -34,7 +34,7 @@ from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension, f
 from bertkit.data.tables.formats import EXTENSIONS
 
 RECORDS = ".made"
-FORMATS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
+OUTPUT_EXTENSIONS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
 
 
 @in_panel(*PARALLEL)
@@ -50,7 +50,7 @@ class FilesSettings(PartsSettings):
 
 def is_folder(output: Path | None) -> bool:
     """Whether an output is a folder, for one file per input: it has no extension, or is one."""
-    if output is None or output.suffix in FORMATS:
+    if output is None or output.suffix in OUTPUT_EXTENSIONS:
         return False
     return not output.suffix or output.is_dir()
 
@@ -281,7 +281,7 @@ def choose_suffix(settings: FilesSettings, default: str, *known: str) -> str:
     return suffix
 
 
-NOT_OF_THE_WORK = {"revision", "restart", "overwrite"}
+IGNORED_SETTINGS = {"revision", "restart", "overwrite"}
 
 
 def make_files(
@@ -304,7 +304,7 @@ def make_files(
     work = {
         name: value
         for one in settings
-        for name, value in one.model_dump(mode="json", exclude=NOT_OF_THE_WORK).items()
+        for name, value in one.model_dump(mode="json", exclude=IGNORED_SETTINGS).items()
     }
     job = FilesJob(
         run,

@@ -197,7 +197,7 @@ def predict_files(
 ) -> FilesResult:
     """Write a file of answers for each file of rows into a folder, those that are missing."""
     made_with = {"command": one.task, **stamp_model(one.model, one.loading.revision)}
-    parts, suffixes = (one.settings, one.answers, one.loading), ("jsonl", *WRITERS)
+    parts, suffixes = (one.settings, one.answers, one.loading), (".jsonl", *WRITERS)
     return make_files(one, inputs, output, files, suffixes, made_with, *parts, **one.columns)
 
 

@@ -188,7 +188,7 @@ def embed_files(
     Inputs are files, folders and globs. An error of one file is raised when the others are done.
     """
     made_with = {"command": "embed", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_embed_file, model, settings), ("npy", *WRITERS)
+    run, suffixes = partial(_embed_file, model, settings), (".npy", *WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 

@@ -316,7 +316,7 @@ def extract_files(
 ) -> FilesResult:
     """Write a file of features for each file of texts into a folder, as `embed_files` does."""
     made_with = {"command": "features", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_extract_file, model, settings), ("parquet", *WRITERS)
+    run, suffixes = partial(_extract_file, model, settings), (".parquet", *WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 

@@ -141,13 +141,27 @@ def test_jsonl_outcomes(folder):
     assert report.places["wrong-type"] == ["in/a.jsonl:7"]
 
 
-def test_a_huge_record_is_skipped(folder, monkeypatch):
+@pytest.mark.parametrize("num_bytes", [65, 79, 80, 200])
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_a_huge_record_is_skipped(folder, monkeypatch, end, num_bytes):
     monkeypatch.setattr(lines, "MAX_ROW_BYTES", 64)
-    content = '{"text": "a"}\n{"text": "' + "b" * 200 + '"}\n{"text": "c"}\n'
-    documents, report = read(write(folder / "a.jsonl", content))
+    monkeypatch.setattr(lines, "PIECE_BYTES", 16)
+    rows = [f'{{"text": "{text}"}}{end}' for text in ("a", "b" * (num_bytes - 12), "c")]
+    documents, report = read(write(folder / "a.jsonl", "".join(rows)))
     assert documents == [("a",), ("c",)]
     assert report.counts == {"long-record": 1}
     assert report.places["long-record"] == ["in/a.jsonl:2"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_a_record_of_the_most_bytes_is_read(folder, monkeypatch, end):
+    monkeypatch.setattr(lines, "MAX_ROW_BYTES", 64)
+    monkeypatch.setattr(lines, "PIECE_BYTES", 16)
+    row = json.dumps({"text": "b" * 52})
+    assert len(row) == 64
+    documents, report = read(write(folder / "a.jsonl", f"{row}{end}" * 3))
+    assert documents == [("b" * 52,)] * 3
+    assert report == ReadReport()
 
 
 def test_another_field_is_read(folder):

@@ -79,9 +79,9 @@ class RowDecoder:
         """How lines decode."""
         return self.report.decoding
 
-    def count_line(self, num_bytes: int) -> None:
-        """Count a line that was read."""
-        self.num_lines += 1
+    def count_line(self, num_bytes: int, num_lines: int = 1) -> None:
+        """Count a line that was read, or several."""
+        self.num_lines += num_lines
         self.report.num_bytes += num_bytes
 
     def set_line(self, number: int) -> None:
@@ -206,7 +206,7 @@ class RowDecoder:
             self.position = packed.tell
         return packed
 
-    def cut_line(self, piece: bytes, _: BinaryIO) -> bytes:
+    def refuse_line(self) -> None:
         """Refuse a line that is too long."""
         self.set_line(self.num_lines + 1)
         raise InputError(

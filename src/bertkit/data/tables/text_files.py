@@ -181,10 +181,10 @@ def open_text_files(
     if len(names) == 1 and (only == STANDARD_INPUT or _is_file(only)):
         return TextFiles(names, {only: open_texts(only, settings)}, True, skips_blank)
     files = TextFiles(names, {}, False, skips_blank)
-    seen: set[object] = set()
+    seen, taken = set[object](), set[str]()
     for named in names:
         for path, name in find_files(named):
-            _add_file(files, path, name, settings, seen)
+            _add_file(files, path, name, settings, seen, taken)
     if not files.tables:
         raise InputError(f"{files.name} has no file of texts: {'; '.join(files.left_out.values())}")
     return files
@@ -210,6 +210,7 @@ def _add_file(
     name: str,
     settings: TableSettings | None,
     seen: set[object],
+    taken: set[str],
 ) -> None:
     """Add a file, unless it is there under another name, or has no text."""
     try:
@@ -224,5 +225,5 @@ def _add_file(
     identity = look_at(path).identity
     if identity not in seen:
         seen.add(identity)
-        table.name = distinguish(name, set(files.tables))
+        table.name = distinguish(name, taken)
         files.tables[table.name] = table

@@ -193,7 +193,7 @@ def _read_whole(table: TextTable) -> WholeText:
     with open_content(table.path, decoder) as stream:
         content = stream.read(MAX_ROW_BYTES + 1)
         if len(content) > MAX_ROW_BYTES:
-            decoder.cut_line(content, stream)
+            decoder.refuse_line()
     text = decoder.decode(content)
     decoder.check_decodable(is_whole=True)
     return WholeText(table.name, None, text, decoder.report.num_undecodable > 0)

@@ -166,6 +166,12 @@ def test_the_columns_of_lines_are_those_of_the_first_thousands(tmp_path, monkeyp
     assert (report.num_rows, report.num_broken, report.num_bytes) == (4, 1, len(content))
 
 
+def test_blank_lines_are_counted_as_bytes(tmp_path):
+    content = '{"text": "a"}\n' + "\n" * 1000 + '{"text": "b"}\n'
+    report = read(write(tmp_path, "a.jsonl", content))[1]
+    assert (report.num_rows, report.num_bytes) == (2, len(content))
+
+
 def test_json_too_large_or_too_deep_is_a_broken_row(tmp_path, monkeypatch):
     path = write(tmp_path, "a.jsonl", '{"a": ' + "[" * 600 + '"\\ud800"' + "]" * 600 + "}\n{}")
     limit = sys.getrecursionlimit()

@@ -8,6 +8,8 @@ and lines over 1 MiB are cut at white space, since nothing depends on their numb
 
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError
@@ -16,7 +18,8 @@ from bertkit.data.tables.record import Record, Rows
 
 LINE_ENDS = b"\r\n"
 LONG_BLANK_RUN = 64  # lines after which scanning the whole buffer pays off
-WHITE_SPACE = (b" ", b"\t", b"\r")
+PIECE_BYTES = 1 << 20  # read at once where CR ends lines, as each line becomes an object
+WHITE_SPACE = (b" ", b"\t")
 CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8 bytes inside a character
 
 CutLine = Callable[[int, bytes], tuple[bytes, bytes]]  # its number and content → piece and rest
@@ -52,55 +55,78 @@ def read_lines(
 def _divide(stream: BinaryIO, decoder: RowDecoder, *, skips_blank: bool) -> Iterator[bytes]:
     piece = stream.readline(MAX_ROW_BYTES + 1)
     if b"\r" in piece and not piece.endswith(b"\n"):
-        lines = divide_at_returns(
-            stream, MAX_ROW_BYTES + 1, lambda _, line: (decoder.cut_line(line, stream), b""), piece
-        )
-        yield from (line for _, line in lines)
+        yield from _divide_at_returns(stream, decoder, piece)
         return
     num_blank = 0
     while piece:
         if len(piece) - piece.endswith(b"\n") > MAX_ROW_BYTES:
-            piece = decoder.cut_line(piece, stream)
+            decoder.refuse_line()
+            while piece and not piece.endswith(b"\n"):
+                piece = stream.readline(PIECE_BYTES)
+            piece = b"\n"
         yield piece
         num_blank = num_blank + 1 if skips_blank and piece.isspace() else 0
         if num_blank >= LONG_BLANK_RUN:
-            decoder.num_lines += take_blank_lines(stream).count(b"\n")
+            blank = take_blank_lines(stream)
+            decoder.count_line(len(blank), blank.count(b"\n"))
         piece = stream.readline(MAX_ROW_BYTES + 1)
+
+
+def _divide_at_returns(stream: BinaryIO, decoder: RowDecoder, begun: bytes) -> Iterator[bytes]:
+    """Yield the lines of a table; one that is too long, unless it is an error, as a blank one."""
+    refused = 0
+
+    def refuse(number: int, _: bytes) -> tuple[bytes, bytes]:
+        nonlocal refused
+        if number > refused:
+            decoder.refuse_line()
+        refused = number
+        return b"", b""
+
+    for number, line in divide_at_returns(stream, MAX_ROW_BYTES + 1, refuse, begun):
+        if len(line) - (line[-1] in LINE_ENDS) > MAX_ROW_BYTES:
+            refuse(number, line)
+        yield b"\n" if number == refused else line
 
 
 def divide_at_returns(
     stream: BinaryIO,
     limit_bytes: int,
     cut: CutLine,
-    piece: bytes = b"",
+    begun: bytes = b"",
     *,
     skips_blank: bool = False,
 ) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines that end with CR, LF or CR LF; a cut one in pieces of its number.
 
     Args:
-        piece: what was read of the stream before.
+        begun: what was read of the stream before.
         skips_blank: whether many blank lines may be passed over, but for the first few.
     """
     rest, number, num_blank = b"", 1, 0
-    while piece := piece or stream.readline(limit_bytes):
-        content, rest = rest + piece, b""
-        lines = content.splitlines(keepends=True)
-        if not piece.endswith(b"\n"):
-            rest = lines.pop()  # CR may be the first half of CR LF
-        for line in lines:
-            yield number, line
-            number += 1
-        num_blank = num_blank + 1 if skips_blank and content.isspace() and not rest else 0
+    for piece in _read_pieces(min(limit_bytes, PIECE_BYTES), io.BytesIO(begun), stream):
+        if rest and rest.endswith(b"\r") and not piece.startswith(b"\n"):
+            yield number, rest
+            number, rest = number + 1, b""
+        lines = piece.splitlines(keepends=True)
+        lines[0] = rest + lines[0]
+        rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be the half of CR LF
+        yield from enumerate(lines, number)
+        number += len(lines)
+        num_blank = num_blank + 1 if skips_blank and piece.isspace() and not rest else 0
         if num_blank >= LONG_BLANK_RUN:
             number += len(take_blank_lines(stream).splitlines())
-        if len(rest) >= limit_bytes:
+        if rest and len(rest) - rest.endswith(b"\r") >= limit_bytes:
             line, rest = cut(number, rest)
             if line:
                 yield number, line
-        piece = b""
     if rest:
         yield number, rest
+
+
+def _read_pieces(num_bytes: int, *streams: BinaryIO) -> Iterator[bytes]:
+    """Read lines that end with LF, or so many bytes of them."""
+    return chain.from_iterable(iter(partial(stream.readline, num_bytes), b"") for stream in streams)
 
 
 def take_blank_lines(stream: BinaryIO) -> bytes:

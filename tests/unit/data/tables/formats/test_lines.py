@@ -137,6 +137,15 @@ def test_a_lone_return_ends_a_line_of_a_corpus_and_is_part_of_a_row_of_a_table(f
     assert read_rows(path) == ["one", "two", "", "three"]
 
 
+def test_lines_that_end_with_returns_are_divided_in_little_memory(folder):
+    path = write(folder / "a.txt", b"ab\r" * (6 << 20))
+    tracemalloc.start()
+    assert next(open_texts(path).rows()).text == "ab"
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20  # 16 MiB were read, which have no LF
+
+
 @pytest.mark.parametrize("end", ["\n", "\r"])
 def test_a_long_line_is_cut_in_a_corpus_and_refused_in_a_table(folder, monkeypatch, end):
     monkeypatch.setattr(corpus_rows, "LINE_LIMIT_BYTES", 100)

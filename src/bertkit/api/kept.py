@@ -7,33 +7,12 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Sequence
-from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bertkit.base.errors import SettingsError, StoppedError, storage_errors
-from bertkit.base.signals import interruptible
+from bertkit.base.errors import SettingsError, storage_errors
 from bertkit.inference.pipeline import Loadable
 from bertkit.inference.settings import LoadingSettings
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def ends_in_one_line(function: Function) -> Function:
-    """Let Ctrl-C end a function by `StoppedError` or `KeyboardInterrupt`, without a traceback."""
-
-    @wraps(function)
-    def call(*values: Any, **options: Any) -> Any:
-        try:
-            with interruptible():
-                return function(*values, **options)
-        except StoppedError as error:
-            raise error.with_traceback(None) from None
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"bertkit.{function.__name__} was interrupted") from None
-
-    return cast("Function", call)
-
 
 Loaded = TypeVar("Loaded")
 FileState = tuple[str, int, int, int]  # path, inode, bytes, time of the last change

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, overload
+from types import GenericAlias
+from typing import Any, Protocol, TypeVar, cast, get_args, overload
 
 from pydantic import SkipValidation
 
@@ -14,16 +15,16 @@ from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
-from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.generator import ContinuedText, Generator
 from bertkit.inference.generation.seq2seq_generator import GeneratedText, Translator
 from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
 from bertkit.inference.generation.summarizer import load_summarizer
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
-from bertkit.inference.text_scorer import TextScorer
+from bertkit.inference.text_scorer import TextScore, TextScorer
 
 AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
 Result = TypeVar("Result")
@@ -50,14 +51,16 @@ def takes_texts(
     """Apply the pipeline that a function prepares for a call to one text or several."""
 
     def decorate(prepare: Callable[[AnyCall], Pipeline[str, Result]]) -> OfTexts[Keywords, Result]:
-        @takes_any(cast("type[AnyCall]", kind))
         @wraps(prepare)
         def apply(call: AnyCall, texts: str | SeveralTexts) -> Result | list[Result]:
             pipeline = prepare(call)
             given = read(texts, select(TableSettings, call))
             return pipeline(given[0]) if isinstance(texts, str) else pipeline(given)
 
-        return cast("OfTexts[Keywords, Result]", apply)
+        _, result = get_args(prepare.__annotations__["return"])
+        shown = {"texts": str | SeveralTexts, "return": result | GenericAlias(list, result)}
+        apply.__annotations__ = prepare.__annotations__ | shown
+        return cast("OfTexts[Keywords, Result]", takes_any(cast("type[AnyCall]", kind))(apply))
 
     return decorate
 
@@ -69,7 +72,7 @@ class FillMaskCall(FillOptions, EngineSettings, TextsCall):
 
 
 @takes_texts(FillMaskCall)
-def fill_mask(call: FillMaskCall) -> FillMask:
+def fill_mask(call: FillMaskCall) -> Pipeline[str, FilledText]:
     """Predict the most probable words for each [MASK] of texts.
 
     Args:
@@ -77,7 +80,8 @@ def fill_mask(call: FillMaskCall) -> FillMask:
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `FillMask`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
-        call: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
+
+    Further keyword arguments: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
 
     Returns:
         A `FilledText` with `blanks` and `filled`; for several texts, a list.
@@ -107,7 +111,8 @@ def next_sentence(call: NextSentenceCall, first: str, second: str) -> float:
         second: another.
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `NextSentence`; by default the model that comes with bertkit.
-        call: fields of `EngineSettings`.
+
+    Further keyword arguments: fields of `EngineSettings`.
 
     Raises:
         BertkitError: as in `NextSentence.load` and `NextSentence.__call__`.
@@ -126,7 +131,7 @@ class ScoreCall(EngineSettings, TextsCall):
 
 
 @takes_texts(ScoreCall)
-def score(call: ScoreCall) -> TextScorer:
+def score(call: ScoreCall) -> Pipeline[str, TextScore]:
     """Score how likely a language model finds texts.
 
     Args:
@@ -134,7 +139,8 @@ def score(call: ScoreCall) -> TextScorer:
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
             `TextScorer`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
-        call: fields of `EngineSettings`.
+
+    Further keyword arguments: fields of `EngineSettings`.
 
     Returns:
         A `TextScore` with `log_probability` and `perplexity`; for several texts, a list.
@@ -157,7 +163,7 @@ class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
 
 
 @takes_texts(GenerateCall)
-def generate(call: GenerateCall) -> Generator:
+def generate(call: GenerateCall) -> Pipeline[str, ContinuedText]:
     """Continue texts with a left-to-right model.
 
     Args:
@@ -166,7 +172,8 @@ def generate(call: GenerateCall) -> Generator:
         model: a run of `bertkit pretrain` with objective causal, its model folder, the id of such
             a model of the Hub, or a `Generator`.
         text_column: column of the texts, if they are rows or a file has several.
-        call: fields of `GeneratorSettings` and `LoadingSettings`.
+
+    Further keyword arguments: fields of `GeneratorSettings` and `LoadingSettings`.
 
     Returns:
         A `ContinuedText` with `text` and `answers`; for several texts, a list.
@@ -188,14 +195,16 @@ class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
 
 
 @takes_texts(TranslateCall)
-def translate(call: TranslateCall) -> Translator:
+def translate(call: TranslateCall) -> Pipeline[str, GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
     Args:
         texts: one text; or a list of texts, a data frame, or the `Path` of a file.
         model: the model's folder, the id of such a model of the Hub, or a `Translator`.
-        call: fields of `LoadingSettings`, of `TableSettings`, which say how to read the texts, and
-            decoding settings; of these, those that aren't given come from the model's folder.
+
+    Further keyword arguments: fields of `LoadingSettings`, of `TableSettings`, which say how to
+    read the texts, and decoding settings; of these, those that aren't given come from the model's
+    folder.
 
     Returns:
         A `GeneratedText` with `text` and `score`; for several texts, a list.
@@ -228,8 +237,9 @@ def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | Generate
             file is one text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        call: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`, which say how
-            to read the texts, and for a model that writes decoding settings.
+
+    Further keyword arguments: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`,
+    which say how to read the texts, and for a model that writes decoding settings.
 
     Returns:
         An `ExtractiveSummary` or, of a model that writes, a `GeneratedText`; both have `text`. For

@@ -6,8 +6,7 @@ from pathlib import Path
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import take_path
-from bertkit.api.kept import ends_in_one_line
-from bertkit.api.settings import Call, takes
+from bertkit.api.settings import Call, ends_in_one_line, takes
 from bertkit.base.settings import select, validate
 from bertkit.jobs.export import ExportResult
 from bertkit.jobs.export import export as run_export
@@ -57,7 +56,8 @@ def export(call: ExportCall, model: str | Path) -> ExportResult:
         model: a run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         output: a new folder to write.
         revision: branch, tag or commit of a model of the Hub.
-        call: fields of `ExportSettings`.
+
+    Further keyword arguments: fields of `ExportSettings`.
 
     Returns:
         The result with `folder`, `outputs` and `files`.

@@ -24,9 +24,9 @@ from typing import (
 from pydantic import ConfigDict
 from pydantic.fields import FieldInfo
 
-from bertkit.api.kept import ends_in_one_line
-from bertkit.base.errors import SettingsError
-from bertkit.base.settings import AnyModel, Settings, validate
+from bertkit.base.errors import SettingsError, StoppedError
+from bertkit.base.settings import Settings, validate
+from bertkit.base.signals import interruptible
 
 
 class Call(Settings):
@@ -41,12 +41,36 @@ class TextsCall(Call):
     text_column: str | None = None
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 AnyCall = TypeVar("AnyCall", bound=Call)
 Given_co = TypeVar("Given_co", covariant=True)
 First = TypeVar("First")
 Second = TypeVar("Second")
 Result = TypeVar("Result")
 Keywords = ParamSpec("Keywords")
+
+
+def ends_in_one_line(function: Function) -> Function:
+    """Refuse arguments that a function doesn't show; let Ctrl-C end it without a traceback."""
+    name = function.__name__
+
+    @wraps(function)
+    def call(*arguments: Any, **values: Any) -> Any:
+        shown = inspect.signature(call)
+        check_names(values, shown.parameters, name)
+        try:
+            bound = shown.bind(*arguments, **values)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
+        try:
+            with interruptible():
+                return function(*bound.args, **bound.kwargs)
+        except StoppedError as error:
+            raise error.with_traceback(None) from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"bertkit.{name} was interrupted") from None
+
+    return cast("Function", call)
 
 
 class Decorator(Protocol[Given_co, Keywords]):
@@ -76,12 +100,10 @@ def takes(kind: Callable[Keywords, AnyCall]) -> Decorator[AnyCall, Keywords]:
         @ends_in_one_line
         @wraps(function)
         def take(*arguments: Any, **values: Any) -> Any:
-            named = {own: values.pop(own) for own in positional if own in values}
-            return function(build(call_kind, values, name), *arguments, **named)
+            return function(validate(call_kind, values, name), *arguments)
 
         signature = inspect.signature(function, follow_wrapped=False)
         _, *parameters = signature.parameters.values()
-        positional = [parameter.name for parameter in parameters]
         show_fields(take, signature.replace(parameters=parameters), call_kind)
         return take
 
@@ -96,12 +118,12 @@ def takes_any(kind: type[Call]) -> Callable[[Callable[..., Any]], Callable[..., 
 def show_fields(function: Any, signature: inspect.Signature, *kinds: type[Settings]) -> None:
     """Let notebooks and `help` show the fields of settings as a function's keyword arguments.
 
-    A field that several kinds have is shown as in the first of them.
+    They replace its `**settings`. A field that several kinds have is shown as in the first of them.
     """
     fields: dict[str, FieldInfo] = {}
     for kind in kinds:
-        own = [name for name in kind.__annotations__ if name in kind.model_fields]
-        for name in (*own, *kind.model_fields):
+        first = [name for name in kind.__annotations__ if name in kind.model_fields]
+        for name in (*first, *kind.model_fields):
             fields.setdefault(name, kind.model_fields[name])
     added = [
         inspect.Parameter(
@@ -112,8 +134,8 @@ def show_fields(function: Any, signature: inspect.Signature, *kinds: type[Settin
         )
         for name, info in fields.items()
     ]
-    parameters = (*signature.parameters.values(), *added)
-    function.__signature__ = signature.replace(parameters=parameters)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    function.__signature__ = signature.replace(parameters=[*own, *added])
 
 
 def strip(annotation: Any) -> Any:
@@ -131,12 +153,6 @@ def strip(annotation: Any) -> Any:
     return joined
 
 
-def build(kind: type[AnyModel], values: Mapping[str, Any], name: str) -> AnyModel:
-    """Build settings from the keyword arguments of the function of this name."""
-    check_names(values, kind.model_fields, name)
-    return validate(kind, dict(values), name)
-
-
 def check_names(values: Iterable[str], known: Container[str], name: str) -> None:
     """Refuse keyword arguments that the function of this name doesn't have."""
     if unknown := [key for key in values if key not in known]:
@@ -149,6 +165,8 @@ def divide(values: Mapping[str, Any], name: str, *kinds: type[Settings]) -> list
     """Build several kinds of settings from the keyword arguments of the function of this name."""
     check_names(values, {field for kind in kinds for field in kind.model_fields}, name)
     return [
-        build(kind, {key: value for key, value in values.items() if key in kind.model_fields}, name)
+        validate(
+            kind, {key: value for key, value in values.items() if key in kind.model_fields}, name
+        )
         for kind in kinds
     ]

@@ -7,13 +7,12 @@ ends with a checkpoint.
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast, overload
+from typing import Annotated, Any, Literal, cast, overload
 
-from pydantic import SkipValidation
+from pydantic import BeforeValidator, SkipValidation
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
-from bertkit.api.kept import ends_in_one_line
-from bertkit.api.settings import Call, divide, show_fields, takes
+from bertkit.api.settings import Call, divide, ends_in_one_line, show_fields, takes
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
@@ -88,7 +87,8 @@ def train_tokenizer(call: TrainTokenizerCall, texts: Texts) -> Tokenizer:
         texts: a list of texts, a data frame, or a file, folder or glob by name.
         output: the tokenizer's folder; by default a temporary one.
         overwrite: replace an older tokenizer in `output`.
-        call: fields of `TrainTokenizerSettings`.
+
+    Further keyword arguments: fields of `TrainTokenizerSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.train_tokenizer.train_tokenizer`.
@@ -124,16 +124,14 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
         output: folder for the shards; by default a temporary one.
         held_out_texts: texts to hold out besides, as `texts`.
         overwrite: replace shards of other texts or settings in `output`.
-        call: fields of `PrepareSettings` and `WorkersSettings`.
+
+    Further keyword arguments: fields of `PrepareSettings` and `WorkersSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
     """
-    place, column, held_out = (
-        choose_output(call.output, "shards"),
-        call.text_column,
-        call.held_out_texts,
-    )
+    place = choose_output(call.output, "shards")
+    column, held_out = call.text_column, call.held_out_texts
     run_prepare(
         list_inputs(texts, column),
         _find_tokenizer(tokenizer, place),
@@ -182,7 +180,8 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
         encoding: of files of texts, such as latin-1; by default UTF-8.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
-        call: fields of `PretrainSettings`.
+
+    Further keyword arguments: fields of `PretrainSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.pretrain.run.pretrain`.
@@ -212,10 +211,15 @@ def _has_shards(name: str) -> bool:
     return (Path(name) / PLAN).is_file()
 
 
+def _list_numbers(given: object) -> object:
+    """Return the numbers of an array as Python's own; what isn't an array stays."""
+    return given.tolist() if hasattr(given, "tolist") else given
+
+
 class BenchmarkCall(PretrainSettings, Call):
     """The keyword arguments of `benchmark_pretrain`."""
 
-    length: int | Sequence[int] = ()
+    length: Annotated[int | Sequence[int], BeforeValidator(_list_numbers)] = ()
     data: str | Path | None = None
 
 
@@ -226,7 +230,8 @@ def benchmark_pretrain(call: BenchmarkCall) -> PretrainBenchmark:
     Args:
         length: maximum lengths to measure, or one; by default `max_length`.
         data: a folder of shards; by default random text.
-        call: fields of `PretrainSettings`.
+
+    Further keyword arguments: fields of `PretrainSettings`.
 
     Raises:
         BertkitError: as in `bertkit.recipes.pretrain.benchmark.benchmark`.
@@ -286,7 +291,7 @@ class ExtractCall(ExtractSettings, FineTuneCall):
     """Those of `finetune("extract")`."""
 
 
-class TrainTranslaterCall(TranslateSettings, TrainCall):
+class TrainTranslatorCall(TranslateSettings, TrainCall):
     """Those of `finetune("translate")`."""
 
 
@@ -325,8 +330,8 @@ def finetune(call: ExtractCall, task: Literal["extract"]) -> Predictor[Any, Any,
 
 
 @overload
-@takes(TrainTranslaterCall)
-def finetune(call: TrainTranslaterCall, task: Literal["translate"]) -> Translator: ...
+@takes(TrainTranslatorCall)
+def finetune(call: TrainTranslatorCall, task: Literal["translate"]) -> Translator: ...
 
 
 @overload
@@ -354,9 +359,10 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
         revision: branch, tag or commit of a model of the Hub.
         on_step: called with the step and its metrics, after each step.
         on_evaluation: called with the step and the held-out metrics.
-        settings: fields of `FineTuneSettings`, of the task's settings and of
-            `GridSearchSettings`; to translate or summarize, those of `TranslateSettings` or
-            `SummarizeSettings` alone, with the defaults of their commands.
+
+    Further keyword arguments: fields of `FineTuneSettings`, of the task's settings and of
+    `GridSearchSettings`; to translate or summarize, those of `TranslateSettings` or
+    `SummarizeSettings` alone, with the defaults of their commands.
 
     Returns:
         A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Predictor`, `Translator` or
@@ -394,7 +400,7 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
 
 show_fields(
     finetune,
-    inspect.Signature([inspect.Parameter("task", inspect.Parameter.POSITIONAL_OR_KEYWORD)]),
+    inspect.signature(finetune),
     FineTuneCall,
     *(entry.settings for entry in TASKS.values()),
     *(kind.settings for kind in KINDS.values()),
@@ -403,8 +409,9 @@ show_fields(
 
 def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
     """Train a model that writes, and load it."""
-    named = {name: str(values[name]) for name in ("model",) if values.get(name) is not None}
-    call, settings = divide({**values, **named}, "finetune", TrainCall, KINDS[task].settings)
+    if (model := values.get("model")) is not None:
+        values = {**values, "model": str(model)}
+    call, settings = divide(values, "finetune", TrainCall, KINDS[task].settings)
     place = choose_output(call.output, task)
     pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
     with observe(call.on_step, call.on_evaluation):

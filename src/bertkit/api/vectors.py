@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import Any, cast, overload
 
 from pydantic import SkipValidation
 
@@ -43,8 +43,6 @@ from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tasks.classify import ClassifyAnswers
-from bertkit.tasks.settings import choose_columns
-from bertkit.tasks.table import TASKS
 from bertkit.tokenization.tokenizer import check_several
 
 EmbedderModel = str | Path | Embedder | None
@@ -64,7 +62,9 @@ def embed(call: EmbedCall, texts: Table) -> Vectors:
         texts: a list of texts, a data frame, or a file, folder or glob by name, or several.
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
-        call: fields of `EmbedderSettings`, and of `TableSettings`, which say how to read the texts.
+
+    Further keyword arguments: fields of `EmbedderSettings`, and of `TableSettings`, which say how
+    to read the texts.
 
     Returns:
         float32 `[texts, features]`.
@@ -125,7 +125,8 @@ def similarity(
         similarity: cosine, dot, euclidean or manhattan; by default that of the model's folder,
             else cosine. Distances are negated: higher is always more similar.
         text_column: column of the texts, if they are rows or a file has several.
-        call: fields of `EmbedderSettings`.
+
+    Further keyword arguments: fields of `EmbedderSettings`.
 
     Returns:
         A number for two texts; otherwise `[first, second]`.
@@ -186,7 +187,8 @@ def search(
             comes with bertkit.
         top_k: results per query.
         index_folder: folder of a file's index; by default beside the file.
-        call: fields of `SearchSettings`.
+
+    Further keyword arguments: fields of `SearchSettings`.
 
     Raises:
         BertkitError: as in `SearchIndex.open` and `SearchIndex.search`.
@@ -255,25 +257,20 @@ def _search_rows(
 
 Model = str | Path | Predictor[Any, Any, Any]
 
-COLUMNS = choose_columns(*(entry.settings for entry in TASKS.values()))
-if TYPE_CHECKING:
 
-    class Columns(Settings):
-        """The columns of all tasks."""
+class Columns(Settings):
+    """The columns of all tasks."""
 
-        text_column: str | None = None
-        pair_column: str | None = None
-        label_column: str | None = None
-        words_column: str | None = None
-        tags_column: str | None = None
-        question_column: str | None = None
-        context_column: str | None = None
-        answers_column: str | None = None
-        choices_column: str | None = None
-        summary_column: str | None = None
-
-else:
-    Columns = COLUMNS
+    text_column: str | None = None
+    pair_column: str | None = None
+    label_column: str | None = None
+    words_column: str | None = None
+    tags_column: str | None = None
+    question_column: str | None = None
+    context_column: str | None = None
+    answers_column: str | None = None
+    choices_column: str | None = None
+    summary_column: str | None = None
 
 
 class PredictCall(Columns, PredictSettings, ClassifyAnswers, EngineSettings, Call):
@@ -287,8 +284,9 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     Args:
         model: a fine-tuned model, its folder, or the id of a model of the Hub.
         data: rows, with or without labels, or a file by name.
-        call: fields of `EngineSettings` and `PredictSettings`, names of columns that differ from
-            those of the training data, and for classifiers `top_k`.
+
+    Further keyword arguments: fields of `EngineSettings` and `PredictSettings`, names of columns
+    that differ from those of the training data, and for classifiers `top_k`.
 
     Returns:
         Predictions, such as `Classification`, as the model's predictor returns them.
@@ -303,7 +301,7 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     answers = call.model_fields_set & ClassifyAnswers.model_fields.keys()
     check_names(answers, options_kind.model_fields, "predict")
     predictor = predictor.with_options(select(options_kind, call))
-    chosen, columns = select(PredictSettings, call), select(COLUMNS, call)
+    chosen, columns = select(PredictSettings, call), select(Columns, call)
     answered = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
         return ResultList(row.prediction for row in answered.read(progress))
@@ -360,8 +358,9 @@ def evaluate(
         data: labeled rows, or a file by name.
         minimal_pairs: a file of pairs, as `bertkit evaluate --minimal-pairs` reads it.
         held_out: a folder of shards with held-out text.
-        call: fields of `EngineSettings` and `EvaluateSettings`, and names of columns that differ
-            from those of the training data.
+
+    Further keyword arguments: fields of `EngineSettings` and `EvaluateSettings`, and names of
+    columns that differ from those of the training data.
 
     Returns:
         The result; that of labeled data has `metrics` and `evaluation`.
@@ -377,7 +376,7 @@ def evaluate(
         load = partial(take_object, Predictor, model, loading)
         rows, chosen = cast("Table", hold_rows(data)), select(EvaluateSettings, call)
         name = None if isinstance(model, Predictor) else str(model)
-        return run_evaluate(load, rows, chosen, select(COLUMNS, call), name)
+        return run_evaluate(load, rows, chosen, select(Columns, call), name)
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if call.minimal_pairs is not None:
@@ -414,7 +413,8 @@ def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
         pair: a second text; for an encoder-decoder, the target text.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
-        call: fields of `ViewSettings` and `LoadingSettings`.
+
+    Further keyword arguments: fields of `ViewSettings` and `LoadingSettings`.
 
     Raises:
         BertkitError: as in `AttentionView.of`.

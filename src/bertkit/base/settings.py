@@ -1,8 +1,10 @@
 """The base class of settings: one definition serves flags, TOML, documentation and saved copies."""
 
 import hashlib
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from itertools import filterfalse, islice
 from typing import Any, TypeVar
 
 from cyclopts import Group, Parameter
@@ -15,6 +17,11 @@ MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 WHOLE_NUMBERS = 1e15  # a larger float is typed with an exponent
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
+# What pydantic adds to the place of a value that none of a union's types takes.
+UNION_BRANCH = re.compile(
+    r"str|int|(?:list|tuple|literal|lax-or-strict|json-or-python|is-instance|function-\w+)\[.*",
+    re.DOTALL,
+)
 FLAG_NAMES = {"start_from": "from"}  # the others are those of the settings
 
 _SHORT = reprlib.Repr()
@@ -82,7 +89,7 @@ def describe_validation(error: ValidationError) -> str:
     """Describe in one line which fields are wrong, and why."""
     problems = []
     for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
-        name = ".".join(str(part) for part in detail["loc"])
+        name = _name_place(detail["loc"])
         if not name.isprintable() or len(name) > MAX_NAME_CHARS:
             name = ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
         message = detail["msg"].removeprefix("Value error, ")
@@ -91,6 +98,12 @@ def describe_validation(error: ValidationError) -> str:
         problems.append(f"{name}: {message}{shown}" if name else f"{message}{shown}")
     more = error.error_count() - MAX_PROBLEMS
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
+
+
+def _name_place(location: Iterable[str | int]) -> str:
+    """Return the name of a field, without pydantic's names of the types that it may have."""
+    parts = map(str, location)
+    return ".".join([*islice(parts, 1), *filterfalse(UNION_BRANCH.fullmatch, parts)])
 
 
 def list_differences(

@@ -9,7 +9,14 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnknownOptionError
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+)
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
@@ -274,6 +281,8 @@ def describe_usage(error: CycloptsError, words: Sequence[str]) -> str:
     if isinstance(cause, ValidationError):
         return describe_validation(cause)
     chain = " ".join(getattr(error, "command_chain", None) or ())
+    if isinstance(error, UnknownCommandError) and error.app is not None and not chain:
+        leave_out_broken(error.app)  # the message imports the others
     message = str(error)
     if isinstance(cause, MisspelledOptionError):  # otherwise the message shows all the texts
         message = describe_unknown(str(cause), words)

@@ -38,7 +38,7 @@ def inspect(
     hashes: bool = True,
     examples: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     seed: Annotated[int | None, Parameter(validator=Number(gte=0), group=EXAMPLES)] = None,
-    settings: Annotated[ObjectiveSettings, Parameter(group=EXAMPLES)] = (ObjectiveSettings()),
+    settings: Annotated[ObjectiveSettings, Parameter(group=EXAMPLES)] = ObjectiveSettings(),
     json: bool = False,
 ) -> None:
     """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.

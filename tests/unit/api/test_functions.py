@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 import bertkit
+from bertkit.api import training
 from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
 from bertkit.cli.main import main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
 ROWS = [("the cat saw", "x"), ("a dog saw", "y")] * 12
+FUNCTIONS = [name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))]
 BRIEF = {"epochs": 2, "batch_size": 4, "max_length": 12, "learning_rate": 1e-3}
 
 
@@ -26,8 +28,7 @@ def classifier(model, tmp_path_factory):
 
 
 def test_the_names_in_small_letters_are_the_functions():
-    functions = [name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))]
-    assert functions == [name for name in bertkit.__all__ if re.match("[a-z]", name)]
+    assert [name for name in bertkit.__all__ if re.match("[a-z]", name)] == FUNCTIONS
 
 
 def test_signatures_have_the_settings_with_their_defaults():
@@ -38,6 +39,44 @@ def test_signatures_have_the_settings_with_their_defaults():
     assert shown["seeds"].default == 1
     assert list(inspect.signature(bertkit.pretrain).parameters)[:2] == ["data", "output"]
     assert set(PretrainSettings.model_fields) <= set(inspect.signature(bertkit.pretrain).parameters)
+
+
+RETURNS = {
+    "benchmark_pretrain": "PretrainBenchmark",
+    "embed": "ndarray",
+    "evaluate": "EvaluateResult | PairsResult | HeldOutResult",
+    "export": "ExportResult",
+    "fill_mask": "FilledText | list[FilledText]",
+    "finetune": "Predictor[Any, Any, Any] | Seq2SeqGenerator",
+    "generate": "ContinuedText | list[ContinuedText]",
+    "inspect": "ModelDescription",
+    "next_sentence": "float",
+    "predict": "list[Any]",
+    "prepare": "ShardSet",
+    "pretrain": "PretrainResult",
+    "report": "ReportResult",
+    "score": "TextScore | list[TextScore]",
+    "search": "list[Hit] | list[list[Hit]]",
+    "similarity": "float | ndarray",
+    "summarize": "ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]",
+    "train_tokenizer": "Tokenizer",
+    "translate": "GeneratedText | list[GeneratedText]",
+    "view": "AttentionView",
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_have_the_types_of_arguments_and_results(name):
+    shown = inspect.signature(getattr(bertkit, name))
+    result = inspect.formatannotation(shown.return_annotation)
+    for written, meant in (
+        (r"\b\w+\.", ""),
+        (r"Union\[(.+), (\w+)\]", r"\1 | \2"),
+        (r"y\[.+", "y"),
+    ):
+        result = re.sub(written, meant, result)
+    assert result == RETURNS[name]
+    assert all(each.annotation is not each.empty for each in shown.parameters.values())
 
 
 def test_finetune_returns_the_model_with_its_metrics(classifier):
@@ -279,11 +318,37 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
         (lambda: bertkit.evaluate("m"), "give one of: labeled data, minimal_pairs, held_out"),
         (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
+        (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),
+        (lambda: bertkit.benchmark_pretrain(length="x"), "benchmark_pretrain: length: Input"),
+        (lambda: bertkit.benchmark_pretrain(length=[8, "x"]), r"; length\.1: Input"),
     ],
 )
 def test_a_wrong_call_is_told(call, message):
     with pytest.raises((SettingsError, InputError), match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bertkit.generate("a"), "generate: missing a required.* argument: 'model'"),
+        (lambda: bertkit.finetune("classify"), "finetune: missing a required.* argument: 'train'"),
+        (lambda: bertkit.next_sentence("a"), "next_sentence: missing a required.* 'second'"),
+        (lambda: bertkit.fill_mask("a", "b"), "fill_mask: too many positional arguments"),
+        (lambda: bertkit.fill_mask("a", texts="b"), "fill_mask: multiple values.* 'texts'"),
+    ],
+)
+def test_a_call_that_does_not_fit_the_signature_is_a_type_error(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("lengths", [8, (8,), range(8, 9), np.int64(8), np.array([8])])
+def test_lengths_to_measure_are_a_number_or_several(lengths, monkeypatch):
+    taken = []
+    monkeypatch.setattr(training, "benchmark", lambda _, given, data: taken.append((*given, data)))
+    bertkit.benchmark_pretrain(length=lengths)
+    assert taken == [(8, None)]
 
 
 def interrupted_texts(cause: type[BaseException]):

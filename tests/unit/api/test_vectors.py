@@ -1,10 +1,13 @@
-"""Similarity of two texts is a number, of several a matrix."""
+"""Similarity of two texts is a number, of several a matrix; a file has columns of any task."""
 
 import numpy as np
 import pytest
 
 import bertkit
+from bertkit.api.vectors import Columns
 from bertkit.base.errors import SettingsError
+from bertkit.tasks.settings import choose_columns
+from bertkit.tasks.table import TASKS
 
 
 def test_similarity_of_two_texts_or_of_all_pairs(model):
@@ -18,6 +21,15 @@ def test_similarity_of_two_texts_or_of_all_pairs(model):
     among = bertkit.similarity(first, model=model, similarity="euclidean")
     np.testing.assert_allclose(among, among.T, atol=1e-6)
     assert bertkit.similarity("the cat", second, model=model).shape == (1, 3)
+
+
+def test_columns_are_those_of_all_tasks():
+    kinds = Columns, choose_columns(*(entry.settings for entry in TASKS.values()))
+    written, known = (
+        {name: (info.annotation, info.default) for name, info in kind.model_fields.items()}
+        for kind in kinds
+    )
+    assert written == known
 
 
 def test_an_embedder_refuses_settings_of_loading(model):

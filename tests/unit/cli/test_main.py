@@ -178,6 +178,10 @@ def test_a_broken_command_of_another_package_breaks_nothing_else(packages, confi
     shown = capsys.readouterr()
     assert message in shown.err
     assert "grind" not in shown.out
+    assert main(["wash-upp"]) == 2
+    warned, told = capsys.readouterr().err.splitlines()
+    assert message in warned
+    assert 'Did you mean "wash-up"?' in told
 
 
 def test_a_name_that_is_taken_is_refused(packages, capsys):

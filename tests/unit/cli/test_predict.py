@@ -14,24 +14,28 @@ from tests.unit.inference.small_task import LABELS, save_classifier
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.cli.main import build_app, list_commands, list_flags, main
 from bertkit.cli.output import format_json
-from bertkit.cli.predict import describe, describe_pairs, list_facts, list_pair_facts
+from bertkit.cli.predict import describe, describe_pairs, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import format_percent
-from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.table import TASKS
 
-RESULT = SimpleNamespace(
-    output=Path("out"),
-    comparison=None,
+SAVED = SimpleNamespace(
     best_step=1200,
     num_steps=3000,
-    evaluation=Evaluation(
-        {"pearson": math.nan, "mse": 0.25}, warnings=("every prediction is 'x'",)
-    ),
+    metrics={"pearson": math.nan, "mse": 0.25},
+    calibration=None,
+    warnings=("every prediction is 'x'",),
 )
+RESULT = SimpleNamespace(output=Path("out"), comparison=None, saved=SAVED)
+
+
+def with_metrics(**metrics):
+    """The result with other metrics, and without warnings."""
+    saved = SimpleNamespace(**{**vars(SAVED), "metrics": metrics, "warnings": ()})
+    return SimpleNamespace(**{**vars(RESULT), "saved": saved})
 
 
 def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
@@ -42,21 +46,18 @@ def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
 
 
 def test_a_label_steers_no_terminal():
-    found = Evaluation({"f1 a\nb\x1b[31m": 1.0})
-    result = SimpleNamespace(**{**vars(RESULT), "evaluation": found})
-    (line,) = describe(result).splitlines()
+    (line,) = describe(with_metrics(**{"f1 a\nb\x1b[31m": 1.0})).splitlines()
     assert line.endswith("f1 a b␛[31m 100.0 %")
 
 
 def test_metrics_of_many_labels_stay_a_line():
     metrics = {"accuracy": 0.5, **{f"f1 {number} {'x' * 99}": 0.25 for number in range(100)}}
-    found = SimpleNamespace(**{**vars(RESULT), "evaluation": Evaluation(metrics)})
-    (line,) = describe(found).splitlines()
+    (line,) = describe(with_metrics(**metrics)).splitlines()
     assert line.endswith(f"f1 10 {'x' * 33}… 25.0 % and 89 more in metrics.json")
 
 
 def test_what_is_not_defined_is_null_in_json():
-    assert json.loads(format_json(list_facts(RESULT))) == {
+    assert json.loads(format_json(list_facts(RESULT, "calibration"))) == {
         "output": "out",
         "metrics": {"pearson": None, "mse": 0.25},
         "calibration": None,
@@ -69,7 +70,7 @@ def test_what_is_odd_about_pairs_is_told_to_people_and_programs():
     counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu is uninformative here",)}
     result = SimpleNamespace(output=Path("out"), saved=SimpleNamespace(**names, **counts))
     assert "bleu is uninformative here" in describe_pairs(result).splitlines()
-    assert json.loads(format_json(list_pair_facts(result))) == {
+    assert json.loads(format_json(list_facts(result, "signatures"))) == {
         "output": "out",
         "metrics": {"bleu": 0.0},
         "signatures": {"bleu": "nrefs:1"},

@@ -258,7 +258,7 @@ def _search_rows(
 Model = str | Path | Predictor[Any, Any, Any]
 
 
-class Columns(Settings):
+class TaskColumns(Settings):
     """The columns of all tasks."""
 
     text_column: str | None = None
@@ -273,7 +273,7 @@ class Columns(Settings):
     summary_column: str | None = None
 
 
-class PredictCall(Columns, PredictSettings, ClassifyAnswers, EngineSettings, Call):
+class PredictCall(TaskColumns, PredictSettings, ClassifyAnswers, EngineSettings, Call):
     """The keyword arguments of `predict`."""
 
 
@@ -301,13 +301,13 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     answers = call.model_fields_set & ClassifyAnswers.model_fields.keys()
     check_names(answers, options_kind.model_fields, "predict")
     predictor = predictor.with_options(select(options_kind, call))
-    chosen, columns = select(PredictSettings, call), select(Columns, call)
+    chosen, columns = select(PredictSettings, call), select(TaskColumns, call)
     answered = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
         return ResultList(row.prediction for row in answered.read(progress))
 
 
-class EvaluateCall(Columns, EvaluateSettings, EngineSettings, Call):
+class EvaluateCall(TaskColumns, EvaluateSettings, EngineSettings, Call):
     """The keyword arguments of an evaluation on labeled data."""
 
 
@@ -376,7 +376,7 @@ def evaluate(
         load = partial(take_object, Predictor, model, loading)
         rows, chosen = cast("Table", hold_rows(data)), select(EvaluateSettings, call)
         name = None if isinstance(model, Predictor) else str(model)
-        return run_evaluate(load, rows, chosen, select(Columns, call), name)
+        return run_evaluate(load, rows, chosen, select(TaskColumns, call), name)
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if call.minimal_pairs is not None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bertkit
-from bertkit.api.vectors import Columns
+from bertkit.api.vectors import TaskColumns
 from bertkit.base.errors import SettingsError
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
@@ -24,7 +24,7 @@ def test_similarity_of_two_texts_or_of_all_pairs(model):
 
 
 def test_columns_are_those_of_all_tasks():
-    kinds = Columns, choose_columns(*(entry.settings for entry in TASKS.values()))
+    kinds = TaskColumns, choose_columns(*(entry.settings for entry in TASKS.values()))
     written, known = (
         {name: (info.annotation, info.default) for name, info in kind.model_fields.items()}
         for kind in kinds

@@ -168,24 +168,33 @@ class AttentionView:
 
     def summarize(self) -> list[str]:
         """Return lines on the first view of the page, if it has some, or else the finding."""
-        first = _list_views(self.settings)[0]
+        first = self._views[0]
         if first.summarize is not None:
-            return first.summarize(self.page.data["views"][0]["data"])
+            return first.summarize(self.inputs.collect(first))
         return [] if self.finding is None else list(vars(self.finding).values())
 
     @cached_property
-    def page(self) -> InteractivePage:
-        """The interactive page with all selected views."""
+    def _scenes(self) -> list[ViewInputs]:
+        return list(self.parts.values()) or [self.inputs]
+
+    @cached_property
+    def _views(self) -> list[View]:
+        """The requested views, which must suit the model, or all that do."""
         views = _list_views(self.settings)
-        scenes = self.parts.values() or [self.inputs]
-        _check_size(scenes)
-        names = [view.name for view in views if any(map(view.supports, scenes))]
-        unsupported = [view.name for view in views if view.name not in names]
+        supported = [view for view in views if any(map(view.supports, self._scenes))]
+        unsupported = [view.name for view in views if view not in supported]
         if unsupported and self.settings.views is not None:
             raise SettingsError(
                 f"{self.inputs.inspected.name} doesn't support the view {unsupported[0]};"
                 " leave it out"
             )
+        return supported
+
+    @cached_property
+    def page(self) -> InteractivePage:
+        """The interactive page with all selected views."""
+        _check_size(self._scenes)
+        names = [view.name for view in self._views]
         start, all_vectors = self.start, self.settings.neurons
         if self.parts:
             shown = self.settings.attention or "cross"

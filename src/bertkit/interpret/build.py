@@ -352,7 +352,7 @@ def _view_data(
     legend = view.cross_legend or view.legend if inputs.is_cross_attention else view.legend
     if inputs.observation.is_causal:
         legend = (*legend, LEFT_TO_RIGHT)
-    data = view.collect(inputs)
+    data = inputs.collect(view)
     heading = state_view(view, inputs, start, {**data, "patterns": patterns})
     return {
         "name": view.name,

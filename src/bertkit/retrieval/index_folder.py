@@ -1,5 +1,6 @@
 """An index: its plan, and its folder of memory-mapped arrays, texts, and a record, written last."""
 
+import re
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeInt, Posi
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import (
+    BertkitError,
     DamagedFileError,
     MissingFileError,
     ResumeError,
@@ -37,16 +39,22 @@ from bertkit.retrieval.vector_file import VectorsFingerprint
 from bertkit.retrieval.vector_index import VectorIndex
 
 ADVICE = "rebuild the index with --rebuild"
+OTHER_ADVICE = re.compile(r"(; (make it again|restore it|start over|rebuild the index)[^;]*)+$")
 
 
 @contextmanager
-def advising(advice: str = ADVICE) -> Iterator[None]:
-    """Replace the advice of errors about damaged or missing files, by default to rebuild."""
+def advising(
+    advice: str = ADVICE,
+    kinds: tuple[type[BertkitError], ...] = (DamagedFileError, MissingFileError),
+    replaced: str = "",
+) -> Iterator[None]:
+    """Replace the advice of errors of some kinds, or only of those that end with some advice."""
     try:
         yield
-    except (DamagedFileError, MissingFileError) as error:
-        problem = str(error).partition(";")[0]
-        raise type(error)(f"{problem}; {advice}") from None
+    except kinds as error:
+        if not str(error).endswith(replaced):
+            raise
+        raise type(error)(f"{OTHER_ADVICE.sub('', str(error))}; {advice}") from None
 
 
 QUERY_PROMPTS = ("query",)

@@ -1,12 +1,20 @@
 """Semantic search over files of texts, with an index stored beside them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast, overload
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import InputError, ResumeError, SettingsError, pluralize, storage_errors
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    ResumeError,
+    SettingsError,
+    pluralize,
+    storage_errors,
+)
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
 from bertkit.base.progress import announce, show_progress
@@ -58,11 +66,17 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
     return record if is_same else None
 
 
+def _advising_to_remove(folder: Path) -> AbstractContextManager[None]:
+    """Replace the advice of `bertkit embed` on damaged vectors with that for an index."""
+    advice = f"remove {folder} to start over"
+    return advising(advice, (DamagedFileError,), replaced="start over with --restart")
+
+
 def read_embedding(folder: Path) -> dict[str, Any]:
     """Return what the vectors of an index depend on, finished or not; empty if there are none."""
     if (record := IndexRecord.read(folder)) is not None:
         return record.embedding
-    with advising(f"remove {folder} to start over"):
+    with _advising_to_remove(folder):
         state = read_record(folder / VECTORS_FILE)
     return {} if state is None else state.beginning.embedding
 
@@ -128,7 +142,7 @@ def _can_resume(plan: IndexPlan) -> bool:
     """Whether an interrupted build of the same vectors can be resumed."""
     output = plan.folder / VECTORS_FILE
     wanted = VectorsFingerprint(embedding=plan.embedding, input=plan.corpus.identity())
-    with advising(f"remove {plan.folder} to start over"):
+    with _advising_to_remove(plan.folder):
         state = read_record(output)
     if state is None:
         return not plan.settings.rebuild
@@ -149,7 +163,7 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
             "overwrite": True,
         }
     )
-    with advising(f"remove {plan.folder} to start over"):
+    with _advising_to_remove(plan.folder):
         return embed(plan.model, plan.corpus, plan.folder / VECTORS_FILE, settings)
 
 

@@ -191,6 +191,9 @@ def test_a_page_has_room_for_so_many_weights(inspected, monkeypatch):
     ):
         _ = view.page
     assert view.weights(1).shape == (2, 9, 9)  # of one layer there may be more
+    view = see(inspected, TEXT + " .", views="inputs")  # its lines need no page
+    assert len(view.summarize()) > 9
+    assert view.inputs.collect(VIEWS["inputs"]) is view.inputs.collect(VIEWS["inputs"])
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_ours(inspected, tmp_path):

@@ -28,7 +28,7 @@ from bertkit.data.tables.text_files import open_text_files
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval import index_folder as vectors
 from bertkit.retrieval import search_index as build
-from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
+from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE, advising
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_file import (
@@ -539,6 +539,27 @@ def test_a_corpus_that_changes_meanwhile_makes_no_index(model, corpus, monkeypat
         open_index(model, corpus)
     monkeypatch.undo()
     assert open_index(model, corpus).search("a", 9)[0].text == "a"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MissingFileError("passages.jsonl doesn't exist"), DamagedFileError("a.bin; download it")],
+)
+def test_a_missing_text_or_damaged_model_is_no_reason_to_remove_an_index(
+    model, corpus, monkeypatch, error
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(build, "embed", fail)
+    with pytest.raises(type(error), match=f"^{error}$"):
+        open_index(model, corpus)
+
+
+def test_only_known_advice_is_replaced():
+    message = r"^a;b isn't c; nor d; rebuild the index with --rebuild$"
+    with pytest.raises(DamagedFileError, match=message), advising():
+        raise DamagedFileError("a;b isn't c; nor d; restore it or make it again")
 
 
 def test_what_was_begun_goes_on_and_what_was_damaged_says_how(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from bertkit.interpret.ablation import HeadName
@@ -34,6 +35,16 @@ class ViewInputs:
     def is_cross_attention(self) -> bool:
         """Whether this is attention from one text to another."""
         return self.observation.attended is not None
+
+    @cached_property
+    def _collected(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def collect(self, view: "View") -> dict[str, Any]:
+        """Return a view's data, which is computed once."""
+        if view.name not in self._collected:
+            self._collected[view.name] = view.collect(self)
+        return self._collected[view.name]
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
 
     (first,) = job.batches_at(0)
     with torch.no_grad(), place.mixed_precision():
-        scores = job.score(job.model.eval(), first.to(place.device))
+        scores = job.loss(job.model.eval(), first.to(place.device))
         answer({"loss": float(scores.losses["task"]) / first.target_counts["task"]})
     paced = copy(job)
     paced.collate, paced.watched = collate, None  # type: ignore[method-assign]

@@ -178,9 +178,9 @@ def watch_training(watch: Watch) -> None:
                 watch.reach("first examples of another epoch")
             return batch
 
-        def score(self, model: Any, batch: Any) -> Any:
+        def loss(self, model: Any, batch: Any) -> Any:
             watch.reach("before a micro-batch")
-            return super().score(model, batch)
+            return super().loss(model, batch)
 
         def evaluate(self) -> dict[str, float]:
             watch.reach("before an evaluation")

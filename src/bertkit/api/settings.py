@@ -36,7 +36,7 @@ class Call(Settings):
 
 
 class TextsCall(Call):
-    """Those of a function of texts."""
+    """The keyword arguments of a function of texts."""
 
     text_column: str | None = None
 
@@ -111,7 +111,7 @@ def takes(kind: Callable[Keywords, AnyCall]) -> Decorator[AnyCall, Keywords]:
 
 
 def takes_any(kind: type[Call]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Do the same for what stands behind overloads, which say what it takes."""
+    """Do the same as `takes` for the implementation behind `@overload`s."""
     return cast("Callable[[Callable[..., Any]], Callable[..., Any]]", takes(kind))
 
 

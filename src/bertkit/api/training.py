@@ -60,8 +60,7 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
     "tag": Tagger,
     "answer": Answerer,
     "choose": Chooser,
-    "extract": Predictor,
-}
+}  # of other tasks `Predictor` itself
 WRITERS: Mapping[str, type[Seq2SeqGenerator]] = {
     "translate": Translator,
     "summarize": AbstractiveSummarizer,
@@ -76,7 +75,7 @@ class OutputCall(Call):
 
 
 class TrainTokenizerCall(TrainTokenizerSettings, OutputCall):
-    """Those of `train_tokenizer`."""
+    """The keyword arguments of `train_tokenizer`."""
 
 
 @takes(TrainTokenizerCall)
@@ -268,35 +267,35 @@ class FineTuneCall(FineTuneSettings, GridSearchSettings, FromEncoderCall):
 
 
 class ClassifyCall(ClassifySettings, FineTuneCall):
-    """Those of `finetune("classify")`."""
+    """The keyword arguments of `finetune("classify")`."""
 
 
 class RegressCall(RegressSettings, FineTuneCall):
-    """Those of `finetune("regress")`."""
+    """The keyword arguments of `finetune("regress")`."""
 
 
 class TagCall(TagSettings, FineTuneCall):
-    """Those of `finetune("tag")`."""
+    """The keyword arguments of `finetune("tag")`."""
 
 
 class AnswerCall(AnswerSettings, FineTuneCall):
-    """Those of `finetune("answer")`."""
+    """The keyword arguments of `finetune("answer")`."""
 
 
 class ChooseCall(ChooseSettings, FineTuneCall):
-    """Those of `finetune("choose")`."""
+    """The keyword arguments of `finetune("choose")`."""
 
 
 class ExtractCall(ExtractSettings, FineTuneCall):
-    """Those of `finetune("extract")`."""
+    """The keyword arguments of `finetune("extract")`."""
 
 
 class TrainTranslatorCall(TranslateSettings, TrainCall):
-    """Those of `finetune("translate")`."""
+    """The keyword arguments of `finetune("translate")`."""
 
 
 class TrainSummarizerCall(SummarizeSettings, TrainCall):
-    """Those of `finetune("summarize")`."""
+    """The keyword arguments of `finetune("summarize")`."""
 
 
 @overload
@@ -395,7 +394,7 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
             result = run_search(sources, place, task_settings, chosen, plan)
     for warning in result.saved.warnings:
         announce(f"WARNING: {warning}")
-    return PREDICTORS[task].load(place, device=chosen.device)
+    return PREDICTORS.get(task, Predictor).load(place, device=chosen.device)
 
 
 show_fields(

@@ -312,13 +312,13 @@ class EvaluateCall(TaskColumns, EvaluateSettings, EngineSettings, Call):
 
 
 class MinimalPairsCall(RecordSettings, EngineSettings, Call):
-    """Those of an evaluation on minimal pairs."""
+    """The keyword arguments of an evaluation on minimal pairs."""
 
     minimal_pairs: str | Path
 
 
 class HeldOutCall(Call):
-    """Those of an evaluation on held-out text."""
+    """The keyword arguments of an evaluation on held-out text."""
 
     held_out: str | Path
     device: str = "auto"
@@ -326,7 +326,7 @@ class HeldOutCall(Call):
 
 
 class AnyEvaluateCall(EvaluateCall):
-    """Those of all three, of which one is made."""
+    """The keyword arguments of all three evaluations."""
 
     minimal_pairs: str | Path | None = None
     held_out: str | Path | None = None
@@ -380,12 +380,24 @@ def evaluate(
     if isinstance(model, Predictor):
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if call.minimal_pairs is not None:
+        _refuse_others(call, MinimalPairsCall, "minimal pairs are scored")
         scorer = take_object(TextScorer, model, loading)
         return judge_pairs(scorer, str(call.minimal_pairs), select(RecordSettings, call))
-    if (loading.engine, loading.precision) != ("auto", "auto"):
-        raise SettingsError("held-out text is evaluated as in training: no engine, precision")
+    _refuse_others(call, HeldOutCall, "held-out text is evaluated as in training")
     shards = Path(cast("str", call.held_out))
     return evaluate_held_out(str(model), shards, loading.device, revision=loading.revision)
+
+
+def _refuse_others(call: AnyEvaluateCall, kind: type[Call], what: str) -> None:
+    """Raise SettingsError for keywords that only another evaluation has."""
+    fields = type(call).model_fields
+    others = [
+        name
+        for name in sorted(call.model_fields_set - kind.model_fields.keys())
+        if getattr(call, name) != fields[name].default
+    ]
+    if others:
+        raise SettingsError(f"{what}: no {', '.join(others)}")
 
 
 class ViewCall(ViewSettings, LoadingSettings, Call):

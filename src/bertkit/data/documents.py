@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -181,7 +181,7 @@ def read_text_lines(stream: BinaryIO, decoder: SourceDecoder) -> Iterator[str]:
             yield text
 
 
-def join_lines(stream: BinaryIO, decoder: SourceDecoder) -> Iterator[Document]:
+def join_lines(stream: BinaryIO, decoder: SourceDecoder, _: str) -> Iterator[Document]:
     """Yield the documents of plain text; each is its own group."""
     found: list[str] = []
     size, number, is_cut = 0, 0, False
@@ -244,6 +244,26 @@ def join_article(page: Record, decoder: SourceDecoder) -> Iterator[Document]:
             decoder.note("empty-document")
 
 
+def join_objects(stream: BinaryIO, decoder: SourceDecoder, column: str) -> Iterator[Document]:
+    """Yield the document in a field of each object of JSONL."""
+    for record in jsonl.read_objects(stream, decoder):
+        yield from join_text(record.values.get(column), decoder)
+
+
+def join_pages(stream: BinaryIO, decoder: SourceDecoder, _: str) -> Iterator[Document]:
+    """Yield the document in each article of a dump."""
+    for page in mediawiki.read_rows(stream, decoder).records:
+        yield from join_article(page, decoder)
+
+
+# By format; Parquet is read by columns, and so needs the file.
+JOINERS: Mapping[str, Callable[[BinaryIO, SourceDecoder, str], Iterator[Document]]] = {
+    "text": join_lines,
+    "jsonl": join_objects,
+    "mediawiki": join_pages,
+}
+
+
 def _read_column(source: TextSource, column: str, decoder: SourceDecoder) -> Iterator[Document]:
     """Yield a document for each row of Parquet."""
     import pyarrow as pa
@@ -288,14 +308,7 @@ def _read_documents(
         return
     is_text = FORMATS[source.format].is_text
     with open_content(source.path, decoder, is_text=is_text) as stream:
-        if source.format == "text":
-            yield from join_lines(stream, decoder)
-        elif source.format == "jsonl":
-            for record in jsonl.read_objects(stream, decoder):
-                yield from join_text(record.values.get(settings.text_column), decoder)
-        else:
-            for page in mediawiki.read_rows(stream, decoder).records:
-                yield from join_article(page, decoder)
+        yield from JOINERS[source.format](stream, decoder, settings.text_column)
 
 
 def read_source(

@@ -193,7 +193,7 @@ class Job(ABC, Generic[AnyBatch]):
         """Return the micro-batch of some examples of a step; a pure function."""
 
     @abstractmethod
-    def score(self, model: Any, batch: AnyBatch) -> Scores:
+    def loss(self, model: Any, batch: AnyBatch) -> Scores:
         """Return the sums of losses of a micro-batch; differentiable."""
 
     @abstractmethod

@@ -58,14 +58,14 @@ SavedNumber = Annotated[
 
 
 class FinishedRecord(ChecksummedModel):
-    """What `metrics.json` of every recipe says; a number that isn't defined is null there."""
+    """The content of `metrics.json`, which a `ModelRecipe` writes; undefined numbers are null."""
 
     description: ClassVar[str] = "the metrics of a finished run"
 
     format_version: Literal[1] = 1
     warnings: tuple[str, ...]
     num_steps: int
-    best_step: int  # the best single one
+    best_step: int  # of the best checkpoint, even if the model is a mean of several
     has_ended_early: bool
     files: dict[str, str] = Field(default_factory=dict)  # SHA-256 by name
 
@@ -89,7 +89,7 @@ class FinishedRecord(ChecksummedModel):
 
 
 class SavedMetrics(FinishedRecord):
-    """The metrics in `metrics.json` of any recipe, without the rest of it."""
+    """The metrics in `metrics.json` of any `ModelRecipe`, without the rest of it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -239,7 +239,10 @@ class Recipe(ABC, Generic[AnyJob, Result]):
         """Return the result of a trained run, and write what it leaves."""
 
     def load(self, job: AnyJob, run: Run, state: RunState) -> Result:
-        """Return in the other ranks what the first one finished."""
+        """Return the result in the other ranks; by default `finish` does.
+
+        A recipe whose `finish` writes files overrides it.
+        """
         return self.finish(job, run, state)
 
 
@@ -310,7 +313,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         job = recipe.open(checkpoint, machine)
         versions = describe_versions(machine.device, machine.precision)
         wanted = recipe.complete(wanted.model_copy(update={"versions": versions}), job)
-        record = begin_or_resume(run, before, wanted, state)
+        record = merge_records(run, before, wanted, state)
         num_steps = recipe.decide_steps(job, before, record)
         record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
         state = recipe.plan(job, run, state, record.num_steps)
@@ -319,7 +322,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         return finish(recipe, job, run, state)
 
 
-def begin_or_resume(
+def merge_records(
     run: Run, before: RunRecord | None, wanted: RunRecord, state: RunState
 ) -> RunRecord:
     """Return the run's record, with `num_steps` of the run that is resumed and 0 for a new one.

@@ -63,12 +63,12 @@ class Replica(Generic[AnyBatch]):
                 job.model.cpu()  # only the first rank evaluates and saves it
         elif ranks.count > 1 and any(each.requires_grad for each in model.parameters()):
             scoring = DistributedDataParallel(
-                ModelWithLoss(model, job.score),
+                ModelWithLoss(model, job.loss),
                 find_unused_parameters=True,  # such as a pooler that an objective has no use for
                 gradient_as_bucket_view=True,
             )
         else:
-            scoring = ModelWithLoss(model, job.score)
+            scoring = ModelWithLoss(model, job.loss)
         optimizer = build_optimizer(
             model, settings, job.learning_rate_scale, job.muon_learning_rate
         )
@@ -107,7 +107,7 @@ def _divide(job: Job[AnyBatch]) -> ModelWithLoss:
     mesh = init_device_mesh(job.machine.device.type, (current_ranks().count,))
     for parameter in job.model.parameters():
         torch.distributed.broadcast(parameter.data, src=0)
-    divided = ModelWithLoss(copy.deepcopy(job.model), job.score)
+    divided = ModelWithLoss(copy.deepcopy(job.model), job.loss)
     for module in divided.modules():
         if isinstance(module, nn.ModuleList):
             for block in module:

@@ -67,7 +67,7 @@ class BaselineJob(Job[Any]):
         """Build the plan's batch."""
         return self.plan.collate(examples)
 
-    def score(self, model: Any, batch: Any) -> Scores:
+    def loss(self, model: Any, batch: Any) -> Scores:
         """Return the plan's training loss."""
         return self.plan.score(model, batch)
 

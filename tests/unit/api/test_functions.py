@@ -317,6 +317,14 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         ),
         (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
         (lambda: bertkit.evaluate("m"), "give one of: labeled data, minimal_pairs, held_out"),
+        (
+            lambda: bertkit.evaluate("m", held_out="s", label_column="y", engine="onnx"),
+            "as in training: no engine, label_column",
+        ),
+        (
+            lambda: bertkit.evaluate("m", minimal_pairs="f", label_column="y"),
+            "minimal pairs are scored: no label_column",
+        ),
         (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
         (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),
         (lambda: bertkit.benchmark_pretrain(length="x"), "benchmark_pretrain: length: Input"),

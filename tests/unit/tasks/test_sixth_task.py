@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from tests.unit.recipes.finetune.small import save_model
 
+import bertkit
 from bertkit.cli.main import main
-from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.tasks import table
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.tasks.task import Task, TaskPrediction, score_rows
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser, encode_texts
 
@@ -59,11 +59,9 @@ class Count(Task):
 
 
 def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys, monkeypatch):
-    entry = table.TaskEntry(TextSettings, "Count the animals.", f"{__name__}:Count")
-    monkeypatch.setitem(table.TASKS, "count", entry)
+    monkeypatch.setitem(TASKS, "count", TaskEntry(TextSettings, "Count.", f"{__name__}:Count"))
     output, data = tmp_path / "counter", tmp_path / "data.csv"
-    texts = [" ".join(["the saw a", *["cat"] * number]) for number in range(4)]
-    data.write_text("text,number\n" + "".join(f"{text},{text.count('cat')}\n" for text in texts))
+    data.write_text("text,number\n" + "".join(f"the saw a{' cat' * n},{n}\n" for n in range(4)))
     save_model(tmp_path / "model")
     words = f"finetune count --model {tmp_path}/model --train {data} --dev {data} --output {output}"
     fast = " --max-length 16 --epochs 60 --batch-size 4 --learning-rate 1e-2 --dropout 0"
@@ -72,7 +70,9 @@ def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys, monkeypa
     assert "\n2 animals\tthe cat saw" in capsys.readouterr().out
     assert main(["evaluate", str(output), str(data), "--json", "--engine", "torch"]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == {"accuracy": 1.0}
-    assert Predictor.load(output, device="cpu", engine="torch")("a saw") == AnimalCount(0)
+    assert bertkit.Predictor.load(output, device="cpu", engine="torch")("a saw") == AnimalCount(0)
+    rows = {"train": data, "dev": data, "model": tmp_path / "model"}
+    assert type(bertkit.finetune("count", **rows, epochs=1, max_length=16)) is bertkit.Predictor
     assert main(["finetune", "count", "--help"]) == 0
     assert "bertkit finetune count --model" in " ".join(capsys.readouterr().out.split())
     assert main(["classify", str(output), "the cat"]) == 2

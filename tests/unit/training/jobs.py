@@ -95,7 +95,7 @@ class LineJob(Job[Points]):
         points, chosen = draw(step, self.batch_size), [index for _, index, _ in examples]
         return Points(points.inputs[chosen] * factor, points.targets[chosen], points.name)
 
-    def score(self, model: nn.Module, batch: Points) -> Sums:
+    def loss(self, model: nn.Module, batch: Points) -> Sums:
         return score(model, batch)
 
     def evaluate(self) -> dict[str, float]:

@@ -30,13 +30,13 @@ def job(monkeypatch):
 
     def score(model, batch):
         now[0] += STEP_SECONDS
-        return real.score(model, batch)
+        return real.loss(model, batch)
 
     def evaluate():
         now[0] += EVALUATION_SECONDS
         return real.evaluate()
 
-    return vary(real, score=score, evaluate=evaluate)
+    return vary(real, loss=score, evaluate=evaluate)
 
 
 def test_the_pace_is_what_the_clock_says(job):
@@ -83,7 +83,7 @@ def test_frequent_evaluations_leave_fewer_steps(job):
 
 def test_a_known_pace_is_not_measured_again(job):
     settings = TrainingSettings(minutes=2.0)
-    untouched = vary(job, score=None, evaluate=None, settings=settings)
+    untouched = vary(job, loss=None, evaluate=None, settings=settings)
     expected = int((0.98 * 120 - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
     assert count_steps(untouched, PACE) == expected
 

@@ -184,7 +184,7 @@ def test_a_gradient_that_is_not_finite_is_not_applied_either(run):
         sums = score(model, batch)
         return Sums({"fit": sums.losses["fit"] + (0 * model.outer.bias).abs().sqrt().sum()}, {})
 
-    job = vary(build_job(SETTINGS), score=score_with_steep_slope)
+    job = vary(build_job(SETTINGS), loss=score_with_steep_slope)
     replica = Replica.build(job)
     before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
     result = take_step(job, replica, 0, 0.1)

@@ -200,7 +200,7 @@ class FeatureJob(FineTuningJob):
         assert self.states is not None, "steps are taken within caching"
         return StateBatch(super().collate(examples), *self.states.train.read(examples))
 
-    def score(self, model: FineTunedBert, batch: StateBatch) -> Scores:  # type: ignore[override]
+    def loss(self, model: FineTunedBert, batch: StateBatch) -> Scores:  # type: ignore[override]
         """Return the task's loss of the head's scores."""
         return self.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
 

@@ -151,7 +151,7 @@ class FineTuningJob(Job[TaskBatch]):
         """Build the batch of the examples with these numbers."""
         return TaskBatch.collate([self.train[number] for number in examples], examples)
 
-    def score(self, model: FineTunedBert, batch: TaskBatch) -> Scores:
+    def loss(self, model: FineTunedBert, batch: TaskBatch) -> Scores:
         """Return the task's loss."""
         return self.task.loss(model.scores(batch.packed), batch)
 

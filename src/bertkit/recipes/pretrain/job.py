@@ -284,7 +284,7 @@ class PretrainingJob(Job[WordBatch]):
             return job.cut(step - first, rank, num_ranks)
         return super().cut(step, rank, num_ranks)
 
-    def score(self, model: WordScoringBert, batch: WordBatch) -> Scores:
+    def loss(self, model: WordScoringBert, batch: WordBatch) -> Scores:
         """Return the objective's losses."""
         return self.kind.loss(model, batch)
 

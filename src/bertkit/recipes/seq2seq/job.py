@@ -173,7 +173,7 @@ class Seq2SeqJob(Job[PairBatch]):
         """Build the batch of the pairs with these numbers."""
         return PairBatch.of(self.train, np.array(examples))
 
-    def score(self, model: EncoderDecoderModel, batch: PairBatch) -> Scores:
+    def loss(self, model: EncoderDecoderModel, batch: PairBatch) -> Scores:
         """Return the loss of the target tokens, with label smoothing."""
         return score(model, batch, self.settings.label_smoothing)
 

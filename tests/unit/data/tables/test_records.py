@@ -13,6 +13,7 @@ from tests.unit.data.corpora import COMPRESS
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
+from bertkit.data.documents import JOINERS
 from bertkit.data.sources import CorpusFormat
 from bertkit.data.tables import formats, records
 from bertkit.data.tables.formats import jsonl
@@ -64,6 +65,7 @@ def test_every_format_gives_the_same_records(tmp_path, name, suffix):
 def test_formats_and_endings_agree():
     tables, corpora = set(RecordFormat.__args__), set(CorpusFormat.__args__)
     assert tables | corpora == {"auto", *formats.FORMATS}
+    assert corpora == {"auto", "parquet", *JOINERS}
     assert set(TableFormat.__args__) < tables
     assert set(formats.EXTENSIONS.values()) == set(formats.FORMATS) - {"squad"}
 

@@ -1,14 +1,14 @@
 """The base class of settings: one definition serves flags, TOML, documentation and saved copies."""
 
 import hashlib
-import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from itertools import filterfalse, islice
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from bertkit.base.errors import BertkitError, SettingsError
 
@@ -17,11 +17,6 @@ MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 WHOLE_NUMBERS = 1e15  # a larger float is typed with an exponent
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
-# What pydantic adds to the place of a value that none of a union's types takes.
-UNION_BRANCH = re.compile(
-    r"str|int|(?:list|tuple|literal|lax-or-strict|json-or-python|is-instance|function-\w+)\[.*",
-    re.DOTALL,
-)
 FLAG_NAMES = {"start_from": "from"}  # the others are those of the settings
 
 _SHORT = reprlib.Repr()
@@ -76,7 +71,7 @@ def validate(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise error_kind(f"{message}: {describe_validation(error)}") from None
+        raise error_kind(f"{message}: {describe_validation(error, kind)}") from None
 
 
 def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
@@ -85,25 +80,45 @@ def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
     return kind(**{name: getattr(settings, name) for name in given})
 
 
-def describe_validation(error: ValidationError) -> str:
-    """Describe in one line which fields are wrong, and why."""
-    problems = []
-    for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
-        name = _name_place(detail["loc"])
-        if not name.isprintable() or len(name) > MAX_NAME_CHARS:
-            name = ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
-        message = detail["msg"].removeprefix("Value error, ")
-        has_input = detail["type"] not in {"missing", "value_error"}
-        shown = f" (got {_SHORT.repr(detail['input'])})" if has_input else ""
-        problems.append(f"{name}: {message}{shown}" if name else f"{message}{shown}")
-    more = error.error_count() - MAX_PROBLEMS
-    return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
+Place = tuple[str | int, ...]  # a field, then the keys and indices within its value
 
 
-def _name_place(location: Iterable[str | int]) -> str:
-    """Return the name of a field, without pydantic's names of the types that it may have."""
-    parts = map(str, location)
-    return ".".join([*islice(parts, 1), *filterfalse(UNION_BRANCH.fullmatch, parts)])
+def describe_validation(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
+    """Describe in one line which fields are wrong, and why.
+
+    Given the class, a field that takes one of several types is named once: with what each type
+    expects, or if one takes the value but not its parts, with the wrong parts.
+    """
+    found: dict[Place, list[ErrorDetails]] = {}
+    for detail in error.errors(include_url=False):
+        found.setdefault(_find_place(detail["loc"], kind), []).append(detail)
+    wholes = {place[:length] for place in found for length in range(len(place))}
+    problems = [_describe(place, found[place]) for place in found if place not in wholes]
+    more = len(problems) - MAX_PROBLEMS
+    return "; ".join(problems[:MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:
+    """Leave out what pydantic adds after a field of several types: the name of one of them."""
+    field = kind.model_fields.get(str(location[0])) if kind and location else None
+    is_union = field is not None and get_origin(field.annotation) in {Union, UnionType}
+    types = get_args(field.annotation) if field is not None and is_union else ()
+    has_several = sum(type_ is not NoneType for type_ in types) > 1
+    return location[:1] + location[2:] if has_several else location
+
+
+def _describe(place: Place, details: list[ErrorDetails]) -> str:
+    """Return the name of a place, and what each type expects there."""
+    name = ".".join(map(str, place))
+    if not name.isprintable() or len(name) > MAX_NAME_CHARS:
+        name = ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
+    first, *others = dict.fromkeys(
+        detail["msg"].removeprefix("Value error, ") for detail in details
+    )
+    message = ", or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
+    has_input = details[0]["type"] not in {"missing", "value_error"}
+    shown = f" (got {_SHORT.repr(details[0]['input'])})" if has_input else ""
+    return f"{name}: {message}{shown}" if name else f"{message}{shown}"
 
 
 def list_differences(

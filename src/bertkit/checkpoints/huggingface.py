@@ -109,7 +109,7 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
 
 
 def open_weights(
-    folder: Path, owner: str = "a model folder"
+    folder: Path, owner: str = "a model folder", *, may_be_sharded: bool = True
 ) -> tuple[dict[str, LazyTensor], list[Path]]:
     """Return all tensors by their names in the files, and the files."""
     for form in WEIGHTS:
@@ -118,7 +118,7 @@ def open_weights(
             has_data = form.file == ONNX_FILE and has_member(folder, ONNX_DATA_FILE)
             data = [find_member(folder, ONNX_DATA_FILE)] if has_data else []
             return form.open(path), [path, *data]
-        if has_member(folder, form.index_file):
+        if may_be_sharded and has_member(folder, form.index_file):
             return _open_shards(folder, form)
     names = " or ".join(form.file for form in WEIGHTS)
     raise MissingFileError(f"{folder} has no {names}; {owner} has one of them")

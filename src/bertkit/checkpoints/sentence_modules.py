@@ -180,7 +180,8 @@ def read_dense(folder: Path, name: str) -> Dense:
     """Read a Dense module; its weights are checked, but loaded lazily."""
     path = folder / name / CONFIG_FILE
     config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)
-    tensors, (file, *_) = open_weights(find_member(folder, name), "a Dense module")
+    home = find_member(folder, name)
+    tensors, (file, *_) = open_weights(home, "a Dense module", may_be_sharded=False)
     expected: dict[str, tuple[int, ...]] = {}
     expected["linear.weight"] = (config.out_features, config.in_features)
     if config.bias:

@@ -26,7 +26,7 @@ from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
 from bertkit.interpret.settings import ViewSettings
-from bertkit.interpret.views.table import choose_views
+from bertkit.interpret.views.table import VIEWS, choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.models.open_model import OpenModel
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
@@ -314,8 +314,12 @@ def _check_size(scenes: Iterable[ViewInputs]) -> None:
 
 def _list_views(settings: ViewSettings) -> list[View]:
     """Return the requested views, or all."""
-    names = settings.views
-    return choose_views(None if names is None else filter(None, map(str.strip, names.split(","))))
+    if settings.views is None:
+        return choose_views(None)
+    names = list(filter(None, map(str.strip, settings.views.split(","))))
+    if not names:
+        raise SettingsError(f"name at least one view, of {', '.join(VIEWS)}")
+    return choose_views(names)
 
 
 DIGITS = 6  # after the point

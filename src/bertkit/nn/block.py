@@ -57,7 +57,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Sub-layers, each followed by dropout, residual and layer normalization."""
+    """Sub-layers, each with dropout and residual, and layer normalization after it or before."""
 
     normalizes_first: ClassVar[bool] = False
 

@@ -143,9 +143,12 @@ class PackedBatch:
         lengths: npt.NDArray[np.int64],
         segments: npt.NDArray[np.int64] | None = None,
     ) -> Self:
-        """Pack token ids that lie end to end already; all are segment A without `segments`."""
+        """Pack token ids that lie end to end already; all are segment A without `segments`.
+
+        No length is 0. The batch shares the memory of int64 arrays.
+        """
         starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        input_ids = torch.from_numpy(ids.astype(np.int64))
+        input_ids = torch.from_numpy(ids.astype(np.int64, copy=False))
         types = torch.zeros_like(input_ids) if segments is None else torch.from_numpy(segments)
         positions = torch.from_numpy(np.arange(len(ids)) - starts)
         return cls(input_ids, types, positions, tuple(lengths.tolist()))

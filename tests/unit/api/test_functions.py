@@ -328,7 +328,7 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
         (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),
         (lambda: bertkit.benchmark_pretrain(length="x"), "benchmark_pretrain: length: Input"),
-        (lambda: bertkit.benchmark_pretrain(length=[8, "x"]), r"; length\.1: Input"),
+        (lambda: bertkit.benchmark_pretrain(length=[8, "x"]), r"pretrain: length\.1: Input"),
     ],
 )
 def test_a_wrong_call_is_told(call, message):

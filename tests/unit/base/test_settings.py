@@ -65,6 +65,52 @@ def test_of_many_wrong_keys_the_first_are_told_and_the_others_counted():
     assert "key20" not in str(caught.value)
 
 
+class Tray(Settings):
+    """Fields of several types, and values with keys."""
+
+    is_full: bool | int = Field(False, description="Fill.")
+    rows: tuple[int, ...] | str | None = Field(None, description="Rows.")
+    sizes: dict[str, int] | str = Field("all", description="Sizes.")
+    counts: dict[str, int] = Field({}, description="Counts.")
+    oven: Oven | None = Field(None, description="Where it goes.")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"is_full": "no idea"},
+            (
+                "is_full: Input should be a valid boolean, unable to interpret input, or a valid"
+                " integer, unable to parse string as an integer (got 'no idea')"
+            ),
+        ),
+        ({"rows": 3}, "rows: Input should be a valid tuple, or a valid string (got 3)"),
+        (
+            {"rows": [1, None, 2.5]},
+            (
+                "rows.1: Input should be a valid integer (got None); rows.2: Input should be a"
+                " valid integer, got a number with a fractional part (got 2.5)"
+            ),
+        ),
+        ({"sizes": {"str": None}}, "sizes.str: Input should be a valid integer (got None)"),
+        (
+            {"counts": {"str": None, "list[int]": None}},
+            (
+                "counts.str: Input should be a valid integer (got None);"
+                " counts.list[int]: Input should be a valid integer (got None)"
+            ),
+        ),
+        ({"oven": {"int": 1}}, "oven.int: Extra inputs are not permitted (got 1)"),
+        ({"int": 1}, "int: Extra inputs are not permitted (got 1)"),
+    ],
+)
+def test_a_field_of_several_types_is_named_once_and_keys_stay(values, message):
+    with pytest.raises(SettingsError) as caught:
+        validate(Tray, values, "tray.toml")
+    assert str(caught.value) == f"tray.toml: {message}"
+
+
 def test_the_fingerprint_follows_the_values():
     assert Oven().fingerprint() == Oven(degrees=180).fingerprint()
     assert Oven().fingerprint() != Oven(degrees=181).fingerprint()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoints.formats import name_model
+from bertkit.checkpoints.formats import describe_model, describe_name, name_model
 from bertkit.checkpoints.hub import PACKAGE
 
 
@@ -23,3 +23,12 @@ from bertkit.checkpoints.hub import PACKAGE
 )
 def test_a_model_is_named_without_folders(path, name):
     assert name_model(path) == name
+
+
+def test_only_the_bundled_weights_are_shown_under_their_own_title(tmp_path):
+    title = "all-MiniLM-L6-v2 with heads for words (comes with bertkit)"
+    assert describe_model(tmp_path / PACKAGE / "words") == title
+    assert describe_model(f"/lib/{PACKAGE}/words/") == title
+    assert describe_name("bertkit-minilm-words") == title
+    for folder in (tmp_path / "bertkit-minilm-words", "bertkit-minilm-words"):
+        assert describe_model(folder) == "bertkit-minilm-words"

@@ -6,6 +6,7 @@ import torch
 from tests.hostile.sentence_files import DENSE, LINEAR, POOLING
 from tests.hostile.whole import to_json, weights_file
 
+from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import (
     ACTIVATIONS,
@@ -148,6 +149,18 @@ def test_a_dense_module_without_an_activation_has_the_default_of_sentence_transf
 def test_weights_of_torch_are_read_too(tmp_path):
     put(tmp_path, "2_Dense/config.json", to_json(DENSE))
     torch.save(LINEAR, tmp_path / "2_Dense" / "pytorch_model.bin")
+    put(tmp_path, "2_Dense/model.safetensors.index.json", b"stray")
     dense = read_dense(tmp_path, "2_Dense")
     assert dense.bias is not None
     assert torch.equal(dense.bias.read(), LINEAR["linear.bias"])
+
+
+def test_a_module_has_no_shards(tmp_path):
+    put_dense(tmp_path, DENSE, LINEAR)
+    (tmp_path / "2_Dense" / "model.safetensors").rename(tmp_path / "2_Dense" / "part.safetensors")
+    places = {"weight_map": dict.fromkeys(LINEAR, "part.safetensors")}
+    put(tmp_path, "2_Dense/model.safetensors.index.json", to_json(places))
+    with pytest.raises(
+        MissingFileError, match=r"has no model\.safetensors .*a Dense module has one"
+    ):
+        read_dense(tmp_path, "2_Dense")

@@ -234,3 +234,12 @@ def test_kept_keys_are_written_back(tmp_path):
     write_sentence_model(tmp_path, replace(MEAN, other=other))
     settings = content_of(tmp_path / SETTINGS_FILE)
     assert {key: settings[key] for key in other} == other
+
+
+@pytest.mark.parametrize("name", ["2_Dense/model.safetensors", "2_Dense/model.onnx_data"])
+def test_the_weights_of_modules_are_part_of_the_identity(tmp_path, name):
+    content = sentence_folder({name: b"0"})
+    models = [Case("", 0, content | {name: data}, None, "") for data in (b"1", b"2")]
+    opened = [OpenModel(case.write(tmp_path / f"{i}")) for i, case in enumerate(models)]
+    assert name in {file.name for file in opened[0].describe_files(hashes=False)}
+    assert opened[0].sha256 != opened[1].sha256

@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 import torch
 from tests.unit.inference.small import build_config
@@ -5,7 +7,11 @@ from tests.unit.inference.small import build_config
 from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.open_model import ARCHITECTURES
 from bertkit.nn.packing import PackedBatch
+
+FINE_TUNED = [one.kind for one in ARCHITECTURES.values() if issubclass(one.kind, FineTunedBert)]
 
 BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 3]])
 
@@ -67,3 +73,18 @@ def test_tokens_of_a_sequence_are_pooled(pooling):
 def test_only_sequences_without_a_bilstm_are_pooled(head):
     with pytest.raises(SettingsError, match="pooling is for scores per sequence"):
         build(**{"lstm_hidden": None, "pooling": "mean", **head})
+
+
+@pytest.mark.parametrize("scores", ["token", "sequence", "choice"])
+def test_the_model_says_what_it_scores(scores):
+    assert build(scores=scores).scored == scores
+
+
+@pytest.mark.parametrize("kind", FINE_TUNED, ids=lambda kind: kind.__name__)
+def test_a_fine_tuned_model_has_all_that_its_bases_declare(kind):
+    head = {"layers": "last", "lstm_hidden": None, "scores": "token"}
+    model = kind(build_config(num_labels=2, feature_head=head))
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("bertkit.")]
+    declared = {name for base in bases for name in inspect.get_annotations(base)}
+    assert {"encoder", "scored"} <= declared
+    assert [name for name in declared if not hasattr(model, name)] == []

@@ -1,5 +1,6 @@
 """Which sequences are computed together."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -57,3 +58,12 @@ def test_a_row_of_padding_only_is_refused():
     ids = torch.tensor([[5, 6], [0, 0]])
     with pytest.raises(InputError, match="at least one token"):
         PackedBatch.from_padded(ids, ids, ids.bool())
+
+
+def test_ids_of_the_right_type_are_not_copied():
+    ids = np.array([2, 5, 3, 2, 3])
+    lengths = np.array([3, 2])
+    batch = PackedBatch.from_flat(ids, lengths)
+    assert batch.input_ids.data_ptr() == ids.ctypes.data
+    assert batch.position_ids.tolist() == [0, 1, 2, 0, 1]
+    assert PackedBatch.from_flat(ids.astype(np.int32), lengths).input_ids.dtype == torch.int64

@@ -1,4 +1,4 @@
-"""Tokens that a model must never generate."""
+"""Continue texts with a causal model; sequences with a key/value cache, for sources too."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ def choose_views(names: Iterable[str] | None) -> list[View]:
     """Return the views of some names, without duplicates, or all."""
     chosen = list(dict.fromkeys(VIEWS if names is None else names))
     unknown = [name for name in chosen if name not in VIEWS]
-    if unknown or not chosen:
+    if unknown:
         raise SettingsError(
             f"there is no view {', '.join(unknown)!r:.60}; name some of {', '.join(VIEWS)}"
         )

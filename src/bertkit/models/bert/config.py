@@ -20,7 +20,8 @@ class ModelConfig(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(f"{type(self).__name__}: {describe_validation(error)}") from None
+            problems = describe_validation(error, type(self))
+            raise SettingsError(f"{type(self).__name__}: {problems}") from None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:

@@ -22,7 +22,7 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.transfer import CLASSIFIER
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
-from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
+from bertkit.models.bert.fine_tuning import ClassifierBert, Scored, classifier_dropout
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import length_mask
 from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
@@ -100,7 +100,7 @@ class FeatureHead(BaseModel):
     # features of each direction of the BiLSTM; None for no BiLSTM
     lstm_hidden: Annotated[int, Field(ge=1, le=MAX_LSTM_HIDDEN)] | None
     # logits per token, per sequence, or one per sequence (multiple choice)
-    scores: Literal["token", "sequence", "choice"]
+    scores: Scored
     pooling: Literal["cls", "mean", "max"] = "cls"
 
     @model_validator(mode="after")
@@ -127,7 +127,7 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
     return head
 
 
-class BertFeatureBased(FineTunedBert):
+class BertFeatureBased(ClassifierBert):
     """Logits from hidden states, as `config.feature_head` says.
 
     A sequence is represented by its pooled tokens or, with a BiLSTM, by its two end states.
@@ -136,6 +136,7 @@ class BertFeatureBased(FineTunedBert):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.head = read_feature_head(config)
+        self.scored = self.head.scores
         self.encoder = BertEncoder(config)
         width = config.hidden_size * len(self.head_layers)
         if self.head.lstm_hidden is not None:
@@ -144,7 +145,7 @@ class BertFeatureBased(FineTunedBert):
             )
             width = 2 * self.head.lstm_hidden
         self.dropout = classifier_dropout(config)
-        num_scores = 1 if self.head.scores == "choice" else config.num_labels
+        num_scores = 1 if self.scored == "choice" else config.num_labels
         self.classifier = nn.Linear(width, num_scores)
         initialize(self, config.initializer_range)
 
@@ -165,7 +166,7 @@ class BertFeatureBased(FineTunedBert):
         has_lstm = self.head.lstm_hidden is not None
         if has_lstm:
             tokens = run_net(self.lstm, tokens, batch.lengths)
-        if self.head.scores == "token":
+        if self.scored == "token":
             return tokens
         if has_lstm:
             return join_ends(tokens, batch)
@@ -177,15 +178,10 @@ class BertFeatureBased(FineTunedBert):
             case "cls":
                 return tokens[summary_tokens(self.config, batch)]
 
-    @property
-    def summarizes_sequences(self) -> bool:
-        """As in `FineTunedBert`."""
-        return self.head.scores != "token"
-
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""
         scores = super().score(rows)
-        return scores[:, 0] if self.head.scores == "choice" else scores
+        return scores[:, 0] if self.scored == "choice" else scores
 
 
 BIAS = "classifier.bias"

@@ -7,7 +7,7 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
@@ -29,14 +29,12 @@ class FineTunedBert(PretrainedBert):
 
     may_be_causal = True
     encoder: BertEncoder
-    scored: ClassVar[Scored]  # what has a row of logits
-    dropout: Dropout
-    classifier: nn.Linear
+    scored: Scored  # what has a row of logits
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
         """Return `scores`, those of tokens with zeros at padding."""
         scores = self.scores(batch)
-        return scores if self.summarizes_sequences else pad(scores, mask)
+        return pad(scores, mask) if self.scored == "token" else scores
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
         """Return the head's logits, a row for each sequence or each token."""
@@ -66,26 +64,37 @@ class FineTunedBert(PretrainedBert):
         return tokens
 
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
-        """Return the logits of the rows of `summarize`: dropout and the last linear layer."""
-        scores: Tensor = self.last_linear(self.dropout(rows))
+        """Return the logits of the rows of `summarize`."""
+        scores: Tensor = self.last_linear(rows)
         return scores
-
-    @property
-    def summarizes_sequences(self) -> bool:
-        """Whether `summarize` returns a row for each sequence rather than each token."""
-        return False
 
     @property
     def last_linear(self) -> nn.Linear:
         """The last linear layer of the head."""
-        return self.classifier
+        raise NotImplementedError
 
     def count_operations(self, batch: PackedBatch) -> float:
         """Count a training step's operations in the encoder; those of the head are few."""
         return self.encoder.count_operations(batch)
 
 
-class PooledBert(FineTunedBert):
+class ClassifierBert(FineTunedBert):
+    """Base of the models whose head ends in dropout and a classifier."""
+
+    dropout: Dropout
+    classifier: nn.Linear
+
+    def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
+        """As in `FineTunedBert`."""
+        return super().score(self.dropout(rows))
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
+
+
+class PooledBert(ClassifierBert):
     """Base of the models with a head on C; the last layer computes only the tokens C needs."""
 
     def __init__(self, config: BertConfig, num_scores: int) -> None:
@@ -107,11 +116,6 @@ class PooledBert(FineTunedBert):
         pooled: Tensor = self.pooler(tokens, batch)
         return pooled
 
-    @property
-    def summarizes_sequences(self) -> bool:
-        """Yes."""
-        return True
-
     def count_operations(self, batch: PackedBatch) -> float:
         """As in `FineTunedBert`."""
         return self.encoder.count_operations(batch, only_summaries=True)
@@ -126,7 +130,7 @@ class BertForSequenceClassification(PooledBert):
         super().__init__(config, config.num_labels)
 
 
-class BertForTokenClassification(FineTunedBert):
+class BertForTokenClassification(ClassifierBert):
     """Token classification: `config.num_labels` logits for each token, from its T_i."""
 
     scored = "token"
@@ -172,14 +176,9 @@ class BertForQuestionAnswering(FineTunedBert):
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialize(self, config.initializer_range)
 
-    def score(self, rows: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens 2"]:
-        """Return logits of start (0) and end (1) for each token."""
-        scores: Tensor = self.qa_outputs(rows)
-        return scores
-
     @property
     def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
+        """The layer whose logits are those of start (0) and end (1)."""
         return self.qa_outputs
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> QuestionAnsweringOutput:

@@ -78,7 +78,7 @@ def write_states(
     """Compute hidden states; `summarized` keeps only what the head's last linear layer reads."""
     model, device = job.model.eval(), job.machine.device
     whole = [sequence for one in encoded for sequence in one.sequences]
-    is_short = summarized and model.summarizes_sequences
+    is_short = summarized and model.scored != "token"
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if is_short else whole
     width = (
         model.last_linear.in_features

@@ -93,9 +93,10 @@ def describe_validation(error: ValidationError, kind: type[BaseModel] | None = N
     for detail in error.errors(include_url=False):
         found.setdefault(_find_place(detail["loc"], kind), []).append(detail)
     wholes = {place[:length] for place in found for length in range(len(place))}
-    problems = [_describe(place, found[place]) for place in found if place not in wholes]
-    more = len(problems) - MAX_PROBLEMS
-    return "; ".join(problems[:MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    places = [place for place in found if place not in wholes]
+    more = len(places) - MAX_PROBLEMS
+    problems = [_describe(place, found[place]) for place in places[:MAX_PROBLEMS]]
+    return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 
 
 def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:

@@ -55,19 +55,17 @@ def pytest_configure(config: pytest.Config) -> None:
     processor.read_processor.cache_clear()
 
 
+def pytest_runtest_call() -> None:
+    """Check shapes from the beginning, whatever fixtures and tests before went through."""
+    shape_checks.start_again()
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """The real text beside the project; without it the test is skipped."""
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no real text: {SHARED_DATA.name} isn't beside the project")
     return SHARED_DATA
-
-
-@pytest.fixture(autouse=True)
-def _shapes_are_checked_again() -> Iterator[None]:
-    """The next test is checked from its beginning, whatever this one went through."""
-    yield
-    shape_checks.start_again()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,10 @@ killed.
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +29,9 @@ SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
 NUM_AT_ONCE = 2
 PROCESSES = multiprocessing.get_context("forkserver")
+# A start reads the exit codes of all children that have ended. Where another thread reads the same
+# one at that moment, it gets 255.
+one_at_a_time = threading.Lock()
 # torch._dynamo: the first optimizer that is built imports it, and that takes seconds; pandas, which
 # needn't be there: pyarrow's first array does.
 PROCESSES.set_forkserver_preload(
@@ -122,14 +127,17 @@ def try_each(
 def run_child(work: Callable[[Any], Any], errand: Any) -> int:
     """Do work in a child, and end it where it doesn't end; its exit code, as `Ending` has it."""
     child = PROCESSES.Process(target=work, args=(errand,))
-    child.start()
-    child.join(TIMEOUT_SECONDS)
-    if child.exitcode is None:
-        child.kill()
+    with one_at_a_time:
+        child.start()
+    has_ended = multiprocessing.connection.wait([child.sentinel], TIMEOUT_SECONDS)
+    with one_at_a_time:
+        if not has_ended:
+            child.kill()
         child.join()
+        code = child.exitcode
+        child.close()
+    if not has_ended:
         pytest.fail(f"a child was still there after {TIMEOUT_SECONDS} s")
-    code = child.exitcode
-    child.close()
     return code
 
 
@@ -158,20 +166,19 @@ def list_differences(expected: Path, found: Path, free: Collection[str] = ()) ->
 
 
 def read_output(folder: Path) -> dict[str, Any]:
-    """All that a command wrote, but for clocks, locks and what TensorBoard writes."""
+    """All that a command wrote, but for clocks and what TensorBoard writes."""
     return {
         str(path.relative_to(folder)): read_without_clock(path)
         for path in folder.rglob("*")
-        if path.is_file()
-        and path.name != FACTS_FILE
-        and not (path.name == MANIFEST and (path.parent / "run_state.json").exists())
-        and not path.name.endswith(".lock")
-        and "tensorboard" not in path.parts
+        if "tensorboard" not in path.parts
     }
 
 
 def read_without_clock(path: Path) -> Any:
-    """What two runs that do the same share of a file."""
+    """What two runs that do the same share of a file; None for what need only be there."""
+    is_seal = path.name == MANIFEST and (path.parent / "run_state.json").exists()
+    if path.is_dir() or is_seal or path.name == FACTS_FILE:
+        return None
     if path.name == LOG_FILE:
         return rows_without_clock(path)
     if path.name == "run_state.json":

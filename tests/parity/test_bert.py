@@ -62,22 +62,24 @@ def test_losses_and_gradients_agree_packed(theirs, ours, lengths):
     generator = torch.Generator().manual_seed(1)
     chosen = mask.bool() & (torch.rand(mask.shape, generator=generator) < 0.3)
     labels = torch.where(chosen, torch.randint(5, 97, ids.shape, generator=generator), -100)
+    inputs = {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
+    with torch.no_grad():
+        best = theirs(**inputs).prediction_logits.argmax(dim=-1)
+    labels = torch.where(chosen & (ids % 2 == 0), best, labels)  # some are predicted
     relations = torch.arange(len(lengths)) % 2
 
     theirs.zero_grad()
-    expected = theirs(
-        input_ids=ids,
-        token_type_ids=segments,
-        attention_mask=mask,
-        labels=labels,
-        next_sentence_label=relations,
-    )
+    expected = theirs(**inputs, labels=labels, next_sentence_label=relations)
     expected.loss.backward()
 
     batch = PackedBatch.from_padded(ids, segments, mask.bool())
     positions = torch.nonzero(chosen[mask.bool()])[:, 0]
     ours.zero_grad()
-    masked_loss, _, next_scores = ours.masked_loss_and_relations(batch, positions, labels[chosen])
+    masked_loss, num_hits, next_scores = ours.masked_loss_and_relations(
+        batch, positions, labels[chosen]
+    )
+    assert 0 < num_hits < len(positions)
+    assert num_hits == (best == labels)[chosen].sum()
     loss = masked_loss / len(positions) + torch.nn.functional.cross_entropy(next_scores, relations)
     loss.backward()
     assert_close(loss, expected.loss)

@@ -128,6 +128,7 @@ def build_job(
 
 def vary(job: AnyJob, **changes: Any) -> AnyJob:
     """A copy of a job with other attributes, or with functions in place of methods."""
+    assert all(hasattr(job, name) for name in changes), changes.keys()
     varied = copy.copy(job)
     vars(varied).update(changes)
     return varied

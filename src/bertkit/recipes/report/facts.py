@@ -172,6 +172,6 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     """Strip parent folders from model paths, because pages may be shared with others."""
     return {
-        name: describe_model(value) if name in NAMES_OF_MODELS and value is not None else value
+        name: describe_model(value) if name in NAMES_OF_MODELS and isinstance(value, str) else value
         for name, value in values.items()
     }

@@ -115,7 +115,7 @@ def write_seq2seq() -> None:
         write_lines(Path(f"{name}.de"), translated)
 
 
-WRITERS = {"pretrain": write_pretrain, "finetune": write_finetune, "seq2seq": write_seq2seq}
+INPUT_WRITERS = {"pretrain": write_pretrain, "finetune": write_finetune, "seq2seq": write_seq2seq}
 
 
 def check(code: int, expected: int = 0) -> None:
@@ -163,7 +163,7 @@ def main() -> None:
         shutil.rmtree(FOLDER / name, ignore_errors=True)
         (FOLDER / name).mkdir(parents=True)
         with chdir(FOLDER / name):
-            WRITERS[name]()
+            INPUT_WRITERS[name]()
             write_lines(Path("arguments.json"), [json.dumps(command.split())])
             check(run_command(command.split()))
             keep_end()

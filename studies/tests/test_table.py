@@ -10,7 +10,7 @@ from bertkit.base.settings import validate
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit_studies.probes.pretraining import PretrainingStudy
 from bertkit_studies.probes.probes import BEST_EPOCH
-from bertkit_studies.probes.text_tasks import WRITERS
+from bertkit_studies.probes.text_tasks import TASK_WRITERS
 from bertkit_studies.settings import PretrainingSettings
 from bertkit_studies.study import Study
 from bertkit_studies.table import STUDIES
@@ -58,7 +58,7 @@ def test_arms_measures_and_claims_know_each_other(name, size):
         assert arms[arm.pretrained].shares is None
         assert isinstance(study.choose(arm, 1, 80), PretrainSettings)
         study.scale.fine_tuning.choose(1, "cpu", arm.fine_tuning)
-    assert {probe.task for probe in study.probes} <= WRITERS.keys()
+    assert {probe.task for probe in study.probes} <= TASK_WRITERS.keys()
 
 
 @pytest.mark.parametrize("name", OF_PRETRAINING)

@@ -61,7 +61,7 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
     "answer": Answerer,
     "choose": Chooser,
 }  # of other tasks `Predictor` itself
-WRITERS: Mapping[str, type[Seq2SeqGenerator]] = {
+GENERATORS: Mapping[str, type[Seq2SeqGenerator]] = {
     "translate": Translator,
     "summarize": AbstractiveSummarizer,
 }
@@ -415,7 +415,7 @@ def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
     pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
     with observe(call.on_step, call.on_evaluation):
         train_seq2seq(pairs, place, settings)
-    return WRITERS[task].load(place, device=settings.device)
+    return GENERATORS[task].load(place, device=settings.device)
 
 
 def _take_pairs(given: Texts) -> Pairs:

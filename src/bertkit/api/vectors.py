@@ -1,4 +1,4 @@
-"""Functions of vectors: embed, compare and search texts."""
+"""Functions of encoders: embed, compare, search, predict, evaluate, and view attention."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""`bertkit inspect`: describe a checkpoint."""
+"""Commands of a model's files: inspect, convert, export; and devices."""
 
 import textwrap
 from collections.abc import Iterator, Sequence

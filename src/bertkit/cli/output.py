@@ -1,4 +1,4 @@
-"""Standard output, and the shutdown of both standard streams.
+"""What commands print: results, next commands, the log, over streams that may break or be closed.
 
 `main` replaces `sys.stdout` by `StandardOutput`, so that an error of writing ends the command with
 one line.

@@ -77,15 +77,15 @@ def build_finetune() -> App:
         command = build_command(name, entry)
         app.command(command, name=name, sort_key=order, group=ONE_PASS, group_parameters=SOURCES)
     for order, (name, kind) in enumerate(KINDS.items(), start=len(TASKS)):
-        command = build_pair_command(name, kind)
+        command = build_pair_command(kind)
         app.command(
             command, name=name, sort_key=order, group=PAIRS_OF_TEXTS, group_parameters=SOURCES
         )
     return app
 
 
-def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
-    """Build `bertkit finetune <name>` for a task that learns from pairs of texts."""
+def build_pair_command(kind: Kind) -> Callable[..., None]:
+    """Build `bertkit finetune <name>` of a task that learns from pairs of texts."""
     settings_kind: Any = kind.settings
 
     def finetune_pairs(

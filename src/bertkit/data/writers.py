@@ -192,7 +192,7 @@ def _to_text(value: Any) -> str | None:
     return format_json(value)
 
 
-WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
+ROW_WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
     ".jsonl": write_jsonl,
     ".csv": write_csv,
     ".tsv": write_tsv,
@@ -202,7 +202,7 @@ WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
 
 def check_output(output: Path, *, overwrite: bool) -> None:
     """Raise an error if the extension is unknown or the file exists and must not be replaced."""
-    check_suffix(output, WRITERS)
+    check_suffix(output, ROW_WRITERS)
     check_new_file(output, overwrite=overwrite)
 
 

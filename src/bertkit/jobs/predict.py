@@ -21,7 +21,7 @@ from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.data.writers import WRITERS, check_output
+from bertkit.data.writers import ROW_WRITERS, check_output
 from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
@@ -160,7 +160,7 @@ def write_answers(answers: Answers, output: Path, progress: ProgressBar) -> None
     """Write all answers atomically to a file; the caller must hold its lock."""
     rows = (answers.describe_row(row) for row in answers.read(progress))
     with durable_file(output) as file:
-        WRITERS[output.suffix.lower()](file, rows)
+        ROW_WRITERS[output.suffix.lower()](file, rows)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def predict_files(
 ) -> FilesResult:
     """Write a file of answers for each file of rows into a folder, those that are missing."""
     made_with = {"command": one.task, **stamp_model(one.model, one.loading.revision)}
-    parts, suffixes = (one.settings, one.answers, one.loading), (".jsonl", *WRITERS)
+    parts, suffixes = (one.settings, one.answers, one.loading), (".jsonl", *ROW_WRITERS)
     return make_files(one, inputs, output, files, suffixes, made_with, *parts, **one.columns)
 
 

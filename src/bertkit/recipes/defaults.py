@@ -12,14 +12,13 @@ from bertkit.tasks.table import TASKS
 
 def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the default settings for the kind and model of stored ones; `source` names these."""
-    if (kind := KINDS.get(str(stored.get("kind")))) is not None:
-        given = {name: stored[name] for name in ("model",) if stored.get(name)}
-        return validate(kind.settings, given, source).model_dump(mode="json")
     if stored.get("task") is None:
+        kind = KINDS.get(str(stored.get("kind")))
         given = {
             name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
         }
-        return validate(PretrainSettings, given, source).model_dump(mode="json")
+        recipe = PretrainSettings if kind is None else kind.settings
+        return validate(recipe, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}
     settings = validate(FineTuneSettings, given, source)
     defaults = {**settings.model_dump(mode="json"), **settings.undecided}

@@ -1,4 +1,4 @@
-"""Settings of an evaluation."""
+"""Settings of `bertkit evaluate`, `report` and `prepare`."""
 
 from pathlib import Path
 from typing import Annotated, Literal, Self

@@ -101,7 +101,7 @@ def write_parquet(
 
 
 # None: the unfinished rows already are a .npy file, which is renamed.
-WRITERS: dict[str, Writer | None] = {
+VECTOR_WRITERS: dict[str, Writer | None] = {
     ".npy": None,
     ".parquet": write_parquet,
     ".jsonl": write_jsonl,
@@ -125,7 +125,7 @@ class EmbedResult:
     tokens_per_second: float = 0.0  # of this call, special tokens included
 
 
-@publishes_output(files=WRITERS)
+@publishes_output(files=VECTOR_WRITERS)
 def embed(
     model: str | Path,
     source: str | Path | Sequence[str | Path] | TextFiles,
@@ -188,7 +188,7 @@ def embed_files(
     Inputs are files, folders and globs. An error of one file is raised when the others are done.
     """
     made_with = {"command": "embed", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_embed_file, model, settings), (".npy", *WRITERS)
+    run, suffixes = partial(_embed_file, model, settings), (".npy", *VECTOR_WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 
@@ -293,10 +293,10 @@ def _embed_rest(
 
 def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
     """Raise an error if the form of the output is unknown, or has no room for ids asked for."""
-    suffix = check_suffix(output, WRITERS)
+    suffix = check_suffix(output, VECTOR_WRITERS)
     if settings.id_column is None:
         return
-    if WRITERS[suffix] is None:
+    if VECTOR_WRITERS[suffix] is None:
         raise SettingsError(f"{output} has no room for ids; write .parquet or .jsonl")
     if files.identity() is None:
         raise SettingsError(
@@ -324,7 +324,7 @@ def _publish(
     the rows exist the same command writes both again.
     """
     vectors.finish()
-    write, state = WRITERS[check_suffix(output, WRITERS)], vectors.state
+    write, state = VECTOR_WRITERS[check_suffix(output, VECTOR_WRITERS)], vectors.state
 
     def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
         return VectorsManifest(

@@ -195,7 +195,7 @@ def build_table(
     return pa.table(arrays, schema=schema)
 
 
-WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], OutputLayout], None]] = {
+FEATURE_WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], OutputLayout], None]] = {
     ".jsonl": write_jsonl,
     ".parquet": write_parquet,
 }
@@ -282,14 +282,14 @@ def print_features(stream: FeatureStream, write: Callable[[str], None]) -> Featu
 def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
     """Write features to a file, and the manifest to `OUTPUT.json`.
 
-    The file is written atomically; its name ends as a key of `WRITERS`. The caller must hold its
-    lock.
+    The file is written atomically; its name ends as a key of `FEATURE_WRITERS`. The caller must
+    hold its lock.
     """
     with (
         show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,
         durable_file(output) as file,
     ):
-        WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
+        FEATURE_WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
         result = stream.summarize(output)
         # First, so that a process killed between the two leaves no file without its manifest.
         record = file.record()
@@ -316,7 +316,7 @@ def extract_files(
 ) -> FilesResult:
     """Write a file of features for each file of texts into a folder, as `embed_files` does."""
     made_with = {"command": "features", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_extract_file, model, settings), (".parquet", *WRITERS)
+    run, suffixes = partial(_extract_file, model, settings), (".parquet", *FEATURE_WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 
@@ -338,7 +338,7 @@ def _extract_file(
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     """Raise an error if the output can't be written or would overwrite other files."""
-    if check_suffix(output, WRITERS) != ".jsonl" and settings.layout == "google":
+    if check_suffix(output, FEATURE_WRITERS) != ".jsonl" and settings.layout == "google":
         raise SettingsError(f"layout google is JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)
     check_new_file(output, overwrite=settings.overwrite)

@@ -28,7 +28,7 @@ class Mistake:
     text: str
     expected: str
     predicted: str
-    badness: float  # size of the error; larger is worse
+    badness: float  # as in `TaskScoring`
     confidence: float | None = None  # the model's probability of the prediction
 
 
@@ -107,7 +107,7 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
 
     @property
     def badness(self) -> npt.NDArray[Any]:
-        """The size of each prediction's error; 0 if it is right."""
+        """How wrong each prediction is, to list the worst first; 0 if it is right."""
         return np.zeros(len(self.examples))
 
     def show_example(self, number: int) -> str:
@@ -137,7 +137,7 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd in the predictions, such as that all are alike."""
+        """Warnings about the predictions, such as that all are alike."""
         return ()
 
     def evaluate(self) -> Evaluation:
@@ -177,7 +177,7 @@ class ConfidentScoring(TaskScoring[Example, Prediction]):
 
     @property
     def badness(self) -> Numbers:
-        """The confidence of wrong predictions."""
+        """The confidence of each wrong prediction."""
         return np.where(self.is_right, 0.0, self.confidences)
 
     def confidence_in(self, number: int) -> float:

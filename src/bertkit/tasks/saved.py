@@ -55,7 +55,7 @@ def list_scorer_files(
     """Return the files for official scorers by name; none of which no prediction says anything."""
     rows = list(zip(examples, predictions, strict=True))
     files = {
-        name: {example.identity: read(prediction) for example, prediction in rows}
+        name: {example.example_id: read(prediction) for example, prediction in rows}
         for name, read in task.scorer_files.items()
     }
     return {

@@ -71,13 +71,13 @@ class TaskExample(ABC):
         return ""
 
     @property
-    def identity(self) -> str:
-        """What official scorers know it by."""
+    def example_id(self) -> str:
+        """The key of its prediction in files for official scorers: its own id, or its place."""
         return self.place
 
     @property
     def group(self) -> str | None:
-        """What examples that are held out together share, such as a context; or None."""
+        """The text that it shares with other examples, which a split keeps together; or None."""
         return None
 
     @property
@@ -87,7 +87,7 @@ class TaskExample(ABC):
 
     @property
     def stratum(self) -> str | None:
-        """What is held out in proportion, such as the label; None if nothing is."""
+        """The class whose share a stratified split keeps, such as its label; or None."""
         return None
 
 
@@ -126,7 +126,7 @@ class Task(ABC, Generic[Example, Prediction]):
     example_kind: ClassVar[type[TaskExample]]
     model_kind: ClassVar[type[FineTunedBert]]
     needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
-    # Files for official scorers, by name: what each has of a prediction, by the example's identity.
+    # Files for official scorers, by name: what each has of a prediction, by `example_id`.
     scorer_files: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
 
     @property

@@ -34,7 +34,7 @@ class Probe:
 
     Attributes:
         measure: the measure of its score.
-        task: a key of `WRITERS`, or `LABELED` for the examples of the settings.
+        task: a key of `TASK_WRITERS`, or `LABELED` for the examples of the settings.
         fine_tuning: fine-tuning settings that differ from the study's.
         is_course: whether it is measured at every part of pre-training, not only at the end.
     """

@@ -138,7 +138,7 @@ def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]
 def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tuple[str, int]:
     """Return the content of a task's file and its number of examples."""
     parts = shards.train if split == "train" else shards.held_out
-    tokenizer, (write, _) = shards.load_tokenizer(), WRITERS[name]
+    tokenizer, (write, _) = shards.load_tokenizer(), TASK_WRITERS[name]
     small_words = find_small_words(shards.token_counts, tokenizer)
     content, num_found = write(Sentences(parts, tokenizer, split, small_words), num_examples)
     if num_found < FEWEST_EXAMPLES:
@@ -165,7 +165,7 @@ def write_text_tasks(
     """
     found = {}
     for name in names:
-        _, ending = WRITERS[name]
+        _, ending = TASK_WRITERS[name]
         paths = {split: folder / f"{name}-{split}{ending}" for split in SPLITS}
         for split, path in paths.items():
             if not path.exists():
@@ -245,7 +245,7 @@ def _share_document(sentences: Sentences, one: Number, other: Number) -> bool:
 
 
 Writer = Callable[[Sentences, int], tuple[str, int]]
-WRITERS: Mapping[str, tuple[Writer, str]] = {
+TASK_WRITERS: Mapping[str, tuple[Writer, str]] = {
     GAPS: (write_gaps, ".conll"),
     PAIRS: (write_pairs, ".csv"),
 }

@@ -12,7 +12,7 @@ import bertkit
 from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
-WRITERS = {
+DURABLE_WRITERS = {
     *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/log.py"),
     "retrieval/vector_file.py",
 }
@@ -99,7 +99,7 @@ def test_its_functions_are_called_through_the_module_by_those_that_write_durably
         for path, tree in parse_all().items()
         if "storage" in imported_names(tree, "bertkit.base")
     }
-    assert users == WRITERS
+    assert users == DURABLE_WRITERS
     for path, tree in parse_all().items():
         assert not imported_names(tree, "bertkit.base.storage"), path
 

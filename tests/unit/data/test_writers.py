@@ -9,7 +9,7 @@ import pytest
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
-from bertkit.data.writers import WRITERS, check_output
+from bertkit.data.writers import ROW_WRITERS, check_output
 
 ROWS = [
     {"id": 7, "text": 'a "film", long', "stars": 4.5, "tags": ["x"], "is_new": True},
@@ -19,7 +19,7 @@ ROWS = [
 
 def write(path, rows):
     with durable_file(path) as file:
-        WRITERS[path.suffix](file, iter(rows))
+        ROW_WRITERS[path.suffix](file, iter(rows))
     return path
 
 

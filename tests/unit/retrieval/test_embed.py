@@ -42,7 +42,7 @@ from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
-from bertkit.retrieval.embed import WRITERS, EmbedResult, embed, embed_lines, format_rows
+from bertkit.retrieval.embed import VECTOR_WRITERS, EmbedResult, embed, embed_lines, format_rows
 from bertkit.retrieval.vector_file import (
     SAVE_SECONDS,
     read_manifest,
@@ -51,7 +51,7 @@ from bertkit.retrieval.vector_file import (
     rows_path,
 )
 
-FORMS = list(WRITERS)
+FORMS = list(VECTOR_WRITERS)
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_an_example_knows_its_size_and_what_is_shown(name, value):
     task = entry.load()(entry.settings())
     example = task.make_example(dict(value) if pairs else value, "here")
     assert (example.num_chars, example.shown) == TAKEN[name][value]
-    assert (example.place, example.identity) == ("here", "here")
+    assert (example.place, example.example_id) == ("here", "here")
     assert (example.label_names, example.stratum) == ((), None)
 
 

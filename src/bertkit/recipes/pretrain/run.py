@@ -1,4 +1,4 @@
-"""Pre-train a BERT on shards: build the parts and hand them to the loop."""
+"""Pre-train a BERT on shards, or measure what that would take."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ from bertkit.training.settings import DEFAULT_MINUTES
 
 @dataclass(frozen=True)
 class PretrainResult:
-    """The result of a run."""
+    """The result of pre-training: the last checkpoint and its held-out metrics."""
 
     checkpoint: Path
     num_steps: int
@@ -54,7 +54,7 @@ class PretrainResult:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The cost of a run that isn't started."""
+    """The size, time and pace of a run that isn't started."""
 
     num_parameters: int
     num_steps: int
@@ -80,16 +80,19 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
 
     @cached_property
     def shards(self) -> ShardSet:
-        """The data."""
+        """The training and held-out text as token ids."""
         return ShardSet.open(self.data)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the data."""
+        """The tokenizer that made the shards."""
         return self.shards.load_tokenizer()
 
     def open_data(self, run: Run | None = None) -> None:
-        """Open the data and determine the config; a run with a checkpoint needs no source."""
+        """Set `config`, and `source` and `model_max_length` if the run starts from a model.
+
+        A run that has a checkpoint is its own source: its record has the config.
+        """
         tokenizer, settings = self.tokenizer, self.settings
         if not self.shards.train:
             raise InputError(f"{self.data} has no training text; prepare a larger corpus")
@@ -106,7 +109,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             self.model_max_length = self.source.model_max_length
 
     def describe(self, run: Run) -> RunRecord:
-        """Return all of the run's record but the machine."""
+        """Return settings, data, config and source, which `open_data` finds."""
         self.open_data(run)
         return RunRecord(
             settings=self.settings.model_dump(mode="json", exclude={"new_heads"}),
@@ -162,7 +165,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         return state.model_copy(update={"deadline_seconds": seconds, "num_steps": num_steps})
 
     def finish(self, job: PretrainingJob, run: Run, state: RunState) -> PretrainResult:
-        """Return the last checkpoint and its evaluation."""
+        """Return the last checkpoint with the metrics of its evaluation."""
         return PretrainResult(
             checkpoint=checkpoint_path(run.folder, state.step),
             num_steps=state.step,
@@ -173,7 +176,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
 
 
 def mix_steps(shares: Sequence[float], counts: Sequence[int]) -> int:
-    """Return how many steps fit in the budget, from the number that would fit of each phase."""
+    """Return how many steps fit in the budget, if `counts[n]` of phase n alone would."""
     return max(
         1, round(1 / sum(share / count for share, count in zip(shares, counts, strict=True)))
     )

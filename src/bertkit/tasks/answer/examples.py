@@ -87,7 +87,7 @@ class AnswerExample(TaskExample):
     question: str
     context: str
     answers: tuple[GoldAnswer, ...] | None = None  # empty if there is no answer, None if unknown
-    identity: str = ""  # its id, or its place if it has none
+    example_id: str = ""  # its id, or its place if it has none
     place: str = ""  # file and line, for messages
 
     @property
@@ -128,17 +128,17 @@ class AnswerExample(TaskExample):
         def parse(record: Record) -> AnswerExample:
             text = take_text(record, context)
             given = record.values.get("id")
-            identity = record.place if given is None or given == "" else str(given)
-            if identity in seen:
-                shown = repr(identity[:NUM_SHOWN_CHARS])
+            example_id = record.place if given is None or given == "" else str(given)
+            if example_id in seen:
+                shown = repr(example_id[:NUM_SHOWN_CHARS])
                 raise BrokenRowError(f"{record.place} has the id {shown}, which occurred before")
             if needs_answer:
-                seen.add(identity)
+                seen.add(example_id)
             return AnswerExample(
                 question=take_text(record, question),
                 context=text,
                 answers=None if answers is None else _read_answers(record, answers, text),
-                identity=identity,
+                example_id=example_id,
                 place=record.place,
             )
 
@@ -148,12 +148,12 @@ class AnswerExample(TaskExample):
     def from_value(cls, value: Any, place: str, settings: AnswerSettings) -> Self:
         """Build an example from (question, context), or a mapping of both with an optional id."""
         del settings
-        identity = place
+        example_id = place
         if isinstance(value, Mapping):
-            identity = str(value.get("id", place))
+            example_id = str(value.get("id", place))
             value = (value.get("question"), value.get("context"))
         if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
-            return cls(*value, identity=identity, place=place)
+            return cls(*value, example_id=example_id, place=place)
         raise InputError(
             f"{place}: expected a tuple of question and context, or a mapping that has both, and"
             f" their texts; got {value!r:.80}"

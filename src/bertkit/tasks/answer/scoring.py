@@ -263,7 +263,7 @@ class AnswerScoring(ConfidentScoring[AnswerExample, Answer]):
 
     @property
     def badness(self) -> Numbers:
-        """What is wrong of each answer, times its probability."""
+        """What each answer lacks in F1, times its probability."""
         return (1.0 - self.scores.f1) * self.confidences
 
     def show_example(self, number: int) -> str:

@@ -207,7 +207,7 @@ class ExtractScoring(TaskScoring[ExtractExample, Extraction]):
 
     @property
     def badness(self) -> npt.NDArray[np.float64]:
-        """What each summary has less of ROUGE than the oracle's."""
+        """How much less ROUGE each summary has than the oracle's."""
         lost = []
         for example, found, best in zip(self.examples, self.predictions, self.best, strict=True):
             wanted, own, other = (

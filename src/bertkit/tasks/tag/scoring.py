@@ -124,7 +124,7 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
 
     @property
     def badness(self) -> Numbers:
-        """How many there are."""
+        """The number of missed and wrong entities or tags of each sentence."""
         totals = [missed.total() + invented.total() for missed, invented in self.differences]
         return np.array(totals, dtype=np.float64)
 

@@ -169,7 +169,7 @@ def test_rows_of_the_hub_are_read(tmp_path, name):
     if name == "q.parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     examples, report = read_file(path)
-    assert [(one.identity, one.span) for one in examples] == [("a", (14, 17)), ("b", None)]
+    assert [(one.example_id, one.span) for one in examples] == [("a", (14, 17)), ("b", None)]
     assert "has the id 'a', which occurred before" in report.first_broken[0]
     assert "in answers where a text, a list of objects" in report.first_broken[1]
     assert report.num_broken == 2
@@ -190,7 +190,7 @@ def test_answers_may_be_a_text_in_another_column():
     names = {"question_column": "Q", "context_column": "passage"}
     example = parse(values, columns, **names)
     assert (example.question, example.span) == ("When?", (26, 30))
-    assert example.identity == example.place
+    assert example.example_id == example.place
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,11 @@ def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
     records = [Record(values | {"id": id_}, f"line {id_}") for id_ in (0, "", "", "0")]
     parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=True)
     records[2] = Record(records[2].values, "line 3")
-    assert [parser(record).identity for record in records[:3]] == ["0", "line ", "line 3"]
+    assert [parser(record).example_id for record in records[:3]] == ["0", "line ", "line 3"]
     with pytest.raises(BrokenRowError, match="line 0 has the id '0', which occurred before"):
         parser(records[3])
     parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=False)
-    assert [parser(record).identity for record in (records[0], records[3])] == ["0", "0"]
+    assert [parser(record).example_id for record in (records[0], records[3])] == ["0", "0"]
 
 
 @pytest.mark.parametrize("missing", ["question", "context", "answers"])
@@ -257,7 +257,7 @@ def test_missing_columns_are_listed(missing):
 def test_inputs_are_pairs_or_mappings(value):
     example = AnswerExample.from_value(value, "input 1", AnswerSettings())
     assert (example.question, example.context, example.answers) == ("Who?", CONTEXT, None)
-    assert example.identity == ("7" if "id" in value else "input 1")
+    assert example.example_id == ("7" if "id" in value else "input 1")
 
 
 def test_oddities_are_counted():
@@ -284,7 +284,7 @@ def test_a_file_of_squad_is_read(tmp_path):
     path = tmp_path / "q.json"
     path.write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": paragraphs}]}))
     examples, report = read_file(path)
-    assert [(one.identity, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
+    assert [(one.example_id, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
     assert report.num_broken == 1
     assert (
         "data[0].paragraphs[0].qas[1] has an answer that isn't in its context: 'London'"

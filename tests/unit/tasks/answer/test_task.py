@@ -78,7 +78,7 @@ def test_by_the_rules_of_1_1_no_threshold_is_looked_for():
     predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
     files = list_scorer_files(task, examples, predictions)
     assert files.keys() == {"predictions.json", "nbest_predictions.json"}
-    assert files["predictions.json"].keys() == {example.identity for example in examples}
+    assert files["predictions.json"].keys() == {example.example_id for example in examples}
     assert task.measure(examples, predictions).keys() == {"exact_match", "f1"}
 
 

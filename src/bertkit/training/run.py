@@ -5,7 +5,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -133,6 +133,11 @@ class Run:
     """A run's folder."""
 
     folder: Path
+
+    @classmethod
+    def of(cls, checkpoint: Path) -> Self:
+        """Return the run that has a checkpoint."""
+        return cls(checkpoint.parents[1])
 
     @property
     def log_path(self) -> Path:

@@ -74,7 +74,6 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         self.sources, self.task_settings, self.settings = sources, task_settings, settings
         self.prepared = prepared
         self.inputs = list_paths(sources)
-        self.before: RunRecord | None = None
 
     def check_output(self, output: Path) -> None:
         """Refuse the folder of a search."""
@@ -87,7 +86,6 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings and data."""
-        self.before = run.read_record()
         return describe_run(self.sources, self.tables, self.task_settings, self.settings)
 
     def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
@@ -105,7 +103,8 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
             source = identify(pretrained)
         else:
             pretrained = open_pretrained(checkpoint, None, task, settings)
-            source = {} if self.before is None else self.before.source
+            record = Run.of(checkpoint).read_record()
+            source = {} if record is None else record.source
         if prepared is None:
             prepared = prepare(task, data, pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))

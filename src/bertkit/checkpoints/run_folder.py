@@ -3,20 +3,24 @@
 `run/settings.json` holds the settings that the run was started with, `run/log.jsonl` one event per
 line. `run/checkpoints/step-00001000/` is a Hugging Face folder plus the optimizer and run state,
 and a `manifest.json` with the size and checksums of each file and a checksum of itself.
+`metrics.json`, beside `run/` and the model, marks a run as finished.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.checksums import FileRecord, verify_file
-from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+from bertkit.base.checksums import FileRecord, record_file, verify_file
+from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
+from bertkit.base.members import find_member, has_member
+from bertkit.base.progress import announce
 from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints"
 RUN_FOLDER = "run"  # the run in a result's folder, where that has more than the run
 MANIFEST = "manifest.json"
+METRICS_FILE = "metrics.json"  # beside a finished run
 STEP_PREFIX = "step-"
 STEP_IN_NAME = re.compile(rf"(^|.*/)(?P<folder>\w+)/{STEP_PREFIX}(?P<number>[0-9]+)/")
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -42,6 +47,54 @@ class CheckpointManifest(ChecksummedModel):
     format_version: Literal[2] = 2
     step: int
     files: dict[str, FileRecord]
+
+
+# A number that isn't defined is null in a file, and NaN here.
+SavedNumber = Annotated[
+    float,
+    Field(allow_inf_nan=True),
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    PlainSerializer(lambda value: float(value) if math.isfinite(value) else None),
+]
+
+
+class FinishedRecord(ChecksummedModel):
+    """What `metrics.json` holds of every trained model; undefined numbers are null."""
+
+    description: ClassVar[str] = "the metrics of a finished run"
+
+    format_version: Literal[1] = 1
+    warnings: tuple[str, ...]
+    num_steps: int
+    best_step: int  # of the best checkpoint, even if the model is a mean of several
+    has_ended_early: bool
+    files: dict[str, str] = Field(default_factory=dict)  # SHA-256 by name
+
+    @classmethod
+    def read(cls, output: Path) -> Self:
+        """Read a folder's `metrics.json`."""
+        return cls.load(output / METRICS_FILE)
+
+    def write(self, output: Path) -> None:
+        """Write `metrics.json`, the last file of a run, which marks it as finished."""
+        self.save(output / METRICS_FILE)
+
+    def check_files(self, output: Path) -> None:
+        """Verify the checksums of the model's files."""
+        cure = f"restore it, or remove {output / METRICS_FILE} to train again"
+        for name, sha256 in self.files.items():
+            if not (output / name).exists():
+                raise MissingFileError(f"{output / name} is missing; {cure}")
+            if record_file(find_member(output, name)).sha256 != sha256:
+                raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
+
+
+class SavedMetrics(FinishedRecord):
+    """The metrics in any `metrics.json`, without the rest of it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    metrics: dict[str, SavedNumber]
 
 
 def checkpoint_path(run: Path, step: int) -> Path:
@@ -155,3 +208,17 @@ def _is_checkpoint(path: Path) -> bool:
 def _has_step(path: Path) -> bool:
     """Whether a folder's name is `step-` and a number."""
     return path.name.startswith(STEP_PREFIX) and path.name.removeprefix(STEP_PREFIX).isdigit()
+
+
+def read_metrics(folder: Path) -> dict[str, float]:
+    """Return the held-out metrics of a model's folder; empty if no recipe recorded any.
+
+    A damaged record, or one of another tool, is announced: the model can be used without it.
+    """
+    if not has_member(folder, METRICS_FILE):
+        return {}
+    try:
+        return SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics
+    except BertkitError as error:
+        announce(f"the model's metrics are left out: {error}")
+        return {}

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
+from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.loading import LoadedModel
@@ -37,7 +38,6 @@ from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import Task, TaskExample, TaskPrediction
-from bertkit.training.lifecycle import read_metrics
 
 
 @dataclass

@@ -2,32 +2,22 @@
 
 import copy
 import logging
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
-
-from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.checksums import record_file
-from bertkit.base.errors import (
-    BertkitError,
-    DamagedFileError,
-    MissingFileError,
-    ResumeError,
-    storage_errors,
-)
+from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.files import remove_folder, remove_litter
-from bertkit.base.members import find_member, has_member
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import announce
 from bertkit.base.signals import stop_at_once
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
+    METRICS_FILE,
     RUN_FOLDER,
+    FinishedRecord,
     checkpoint_path,
     list_checkpoints,
 )
@@ -46,71 +36,7 @@ from bertkit.training.run import (
 )
 from bertkit.training.settings import OptimizationSettings
 
-METRICS_FILE = "metrics.json"
-
-# A number that isn't defined is null in a file, and NaN here.
-SavedNumber = Annotated[
-    float,
-    Field(allow_inf_nan=True),
-    BeforeValidator(lambda value: math.nan if value is None else value),
-    PlainSerializer(lambda value: float(value) if math.isfinite(value) else None),
-]
-
-
-class FinishedRecord(ChecksummedModel):
-    """The content of `metrics.json`, which a `ModelRecipe` writes; undefined numbers are null."""
-
-    description: ClassVar[str] = "the metrics of a finished run"
-
-    format_version: Literal[1] = 1
-    warnings: tuple[str, ...]
-    num_steps: int
-    best_step: int  # of the best checkpoint, even if the model is a mean of several
-    has_ended_early: bool
-    files: dict[str, str] = Field(default_factory=dict)  # SHA-256 by name
-
-    @classmethod
-    def read(cls, output: Path) -> Self:
-        """Read a folder's `metrics.json`."""
-        return cls.load(output / METRICS_FILE)
-
-    def write(self, output: Path) -> None:
-        """Write `metrics.json`, the last file of a run, which marks it as finished."""
-        self.save(output / METRICS_FILE)
-
-    def check_files(self, output: Path) -> None:
-        """Verify the checksums of the model's files."""
-        cure = f"restore it, or remove {output / METRICS_FILE} to train again"
-        for name, sha256 in self.files.items():
-            if not (output / name).exists():
-                raise MissingFileError(f"{output / name} is missing; {cure}")
-            if record_file(find_member(output, name)).sha256 != sha256:
-                raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
-
-
-class SavedMetrics(FinishedRecord):
-    """The metrics in `metrics.json` of any `ModelRecipe`, without the rest of it."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    metrics: dict[str, SavedNumber]
-
-
 Result = TypeVar("Result")
-
-
-def read_metrics(folder: Path) -> dict[str, float]:
-    """Return the held-out metrics of a model's folder; empty if no recipe recorded any.
-
-    A damaged record, or one of another tool, is announced: the model can be used without it.
-    """
-    if not has_member(folder, METRICS_FILE):
-        return {}
-    try:
-        return SavedMetrics.load(find_member(folder, METRICS_FILE)).metrics
-    except BertkitError as error:
-        announce(f"the model's metrics are left out: {error}")
-        return {}
 
 
 def drop_checkpoints(run: Run) -> None:

@@ -1,11 +1,18 @@
-"""A checkpoint is what its manifest says, or isn't read."""
+"""A checkpoint is what its manifest says, a finished model what its record says."""
+
+import math
 
 import pytest
+from pydantic import TypeAdapter
 
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import write_file, write_json
 from bertkit.checkpoints.run_folder import (
+    METRICS_FILE,
+    FinishedRecord,
+    SavedNumber,
     checkpoint_path,
     find_checkpoint,
     find_run,
@@ -129,3 +136,48 @@ def test_a_model_beside_its_run_is_the_model(tmp_path):
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "config.json").write_text("{}")
     assert find_run(tmp_path) == tmp_path
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A folder with one file that its record vouches for."""
+    (tmp_path / "weights").write_bytes(b"1234")
+    files = {"weights": record_file(tmp_path / "weights").sha256}
+    record = FinishedRecord(
+        warnings=(), num_steps=3, best_step=2, has_ended_early=False, files=files
+    )
+    record.write(tmp_path)
+    return tmp_path
+
+
+def test_what_was_written_is_read_and_vouched_for(finished):
+    record = FinishedRecord.read(finished)
+    assert (record.num_steps, record.best_step) == (3, 2)
+    record.check_files(finished)
+
+
+def test_a_changed_file_is_named_with_the_cure(finished):
+    (finished / "weights").write_bytes(b"1235")
+    with pytest.raises(DamagedFileError, match=r"weights isn't what was written; restore it"):
+        FinishedRecord.read(finished).check_files(finished)
+
+
+def test_a_file_that_is_gone_is_named(finished):
+    (finished / "weights").unlink()
+    with pytest.raises(MissingFileError, match="weights is missing"):
+        FinishedRecord.read(finished).check_files(finished)
+
+
+def test_a_record_of_something_else_is_refused(finished):
+    (finished / METRICS_FILE).write_text("{}")
+    with pytest.raises(DamagedFileError, match=METRICS_FILE):
+        FinishedRecord.read(finished)
+
+
+def test_what_is_not_defined_comes_back_as_nan():
+    numbers = TypeAdapter(dict[str, SavedNumber])
+    saved = numbers.dump_python({"f1": 0.5, "mcc": math.nan, "loss": math.inf}, mode="json")
+    assert saved == {"f1": 0.5, "mcc": None, "loss": None}
+    assert numbers.validate_python(saved) == pytest.approx(
+        {"f1": 0.5, "mcc": math.nan, "loss": math.nan}, nan_ok=True
+    )

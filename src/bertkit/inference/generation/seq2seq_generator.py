@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 
 from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource, Hypothesis, Sequences
 from bertkit.inference.decoding.search import decode
 from bertkit.inference.decoding.settings import (
@@ -29,7 +30,6 @@ from bertkit.reports.notebook import Row, Tabular, show_metrics
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
-from bertkit.training.lifecycle import read_metrics
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 # Decoding takes far longer than encoding, so windows are this many times smaller to show progress.

@@ -12,6 +12,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import describe_model
+from bertkit.checkpoints.run_folder import METRICS_FILE
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
@@ -36,7 +37,6 @@ from bertkit.tasks.sections import CHANCE, build_sections, show_chance, state_fi
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
-from bertkit.training.lifecycle import METRICS_FILE
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from itertools import islice
 
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
+from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.recipes import model_card
@@ -17,7 +18,6 @@ from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
-from bertkit.training.lifecycle import FinishedRecord, SavedNumber
 
 
 class SavedFineTuning(FinishedRecord):

@@ -17,7 +17,7 @@ from bertkit.base.errors import NonFiniteError, pluralize
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
-from bertkit.checkpoints.run_folder import RUN_FOLDER
+from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import Comparison, Trial, list_trials
 from bertkit.recipes.finetune.evaluation import evaluate_model
@@ -43,13 +43,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettin
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import (
-    METRICS_FILE,
-    SavedNumber,
-    drop_checkpoints,
-    drop_left_checkpoints,
-    open_run,
-)
+from bertkit.training.lifecycle import drop_checkpoints, drop_left_checkpoints, open_run
 from bertkit.training.ranks import refuse_ranks
 from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.checkpoints.formats import describe_model, name_model
-from bertkit.checkpoints.run_folder import RUN_FOLDER, list_checkpoints
+from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.defaults import list_defaults
 from bertkit.recipes.finetune.card import SavedFineTuning
@@ -16,7 +16,6 @@ from bertkit.recipes.finetune.run import SEARCH_FOLDER
 from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import METRICS_FILE
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 

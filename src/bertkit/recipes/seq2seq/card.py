@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
+from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.data.tables.parallel import Pair
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
@@ -17,7 +18,6 @@ from bertkit.reports.report import Callout, Charts, Report, Section, Table
 from bertkit.reports.text import Cell, MetricCell, format_metric, make_legible, shorten
 from bertkit.tasks.sections import state_finding
 from bertkit.training.history import TrainingHistory
-from bertkit.training.lifecycle import FinishedRecord, SavedNumber
 from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves
 
 

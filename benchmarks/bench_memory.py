@@ -6,8 +6,9 @@ The commands run as a user runs them; their peak is the sum over all their proce
 system says each has held at most, so pages that processes share count more than once. The
 text is made by `generated_corpus.py`. A step is forward, backward and AdamW in float32, the second
 of two, each side in a process of its own on the same 32 examples of up to 128 tokens
-(`BATCH_SIZES` names the models that get fewer), libraries included. transformers has SDPA attention
-and projects every position on the vocabulary. Linux only.
+(`BATCH_SIZES` names the models that get fewer), libraries included, and of these bertkit on both
+sides, since it reads the examples. transformers has SDPA attention and projects every position on
+the vocabulary. Linux only.
 """
 
 import tempfile
@@ -18,13 +19,12 @@ from typing import Any
 from bench_step import build_batches, write_batches
 from generated_corpus import write_generated_corpus
 from peaks import check_system, watch_bertkit
-from pretraining_sides import prepare_documentation
+from pretraining_sides import SIDES, prepare_documentation
 from program import build_parser, write_figures
 from sides import Sides
 
 BATCH_SIZE = 32
 BATCH_SIZES = {"large": 8}  # with 32, transformers needs more than 24 GB
-SIDES = ("bertkit", "transformers")
 NUM_STEPS = 2  # the second one has AdamW's state beside the activations
 
 

@@ -9,7 +9,8 @@ targets on each side; each side in a process of its own, a step in turns; median
 its padded batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
 `BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
 keeps it (`training/device.py`), and `compiled`: under `torch.compile`. Before timing, the losses
-without dropout are compared on a batch. The cases:
+without dropout are compared on a batch: the program ends where they differ by more than 1e-4 of
+the greater one in float32, or 2e-2 in bf16. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
 - `natural`: pairs of neighboring sentences as long as they are, sorted by length, 32 a batch.
@@ -126,6 +127,7 @@ def compare(
         BertForPreTraining(config).save_pretrained(folder / "model")
         write_batches(folder, batches)
         with Sides("step_side.py", names, folder / "model", folder, *place.words) as sides:
+            losses = sides.losses(f"{model}, {case}", place)
             if "compiled" in names:
                 for number in first_of_each_length(batches):
                     sides.ask("compiled", number)
@@ -137,7 +139,7 @@ def compare(
         "model": model,
         "case": case,
         "sequences": len(batches[0].packed.lengths),
-        "losses": sides.losses(f"{model}, {case}", place),
+        "losses": losses,
         **summarize(config, batches[1:], answers, peaks[1:]),
     }
 

@@ -1,9 +1,11 @@
 """Where the sides of a benchmark compute: a CPU or a GPU, its clock, its memory and its name."""
 
 import argparse
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -88,9 +90,13 @@ class Place:
 
     def check_losses(self, what: str, losses: Mapping[str, float]) -> None:
         """End the program where the sides' losses of the same batch differ."""
-        greatest = max(losses.values())
-        if greatest - min(losses.values()) > MAX_DIFFERENCES[self.precision] * greatest:
-            raise SystemExit(f"{what}: the losses of the same batch differ: {losses}")
+        share = MAX_DIFFERENCES[self.precision]
+        pairs = combinations(losses.values(), 2)
+        if not all(math.isclose(one, other, rel_tol=share) for one, other in pairs):
+            raise SystemExit(
+                f"{what}: the losses of the same batch differ by more than {share:g} of the greater"
+                f" one: {losses}"
+            )
 
     def mixed_precision(self) -> AbstractContextManager[object]:
         return mixed_precision(self.device, self.precision)

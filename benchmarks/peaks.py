@@ -30,8 +30,7 @@ TINY = {
 
 def check_system() -> None:
     """End the program where peaks can't be read."""
-    if not Path("/proc/self/status").exists():
-        raise SystemExit("peaks are read from /proc, which only Linux has")
+    read_status("VmHWM")
 
 
 def watch_bertkit(*words: object) -> dict[str, Any]:
@@ -78,19 +77,30 @@ def list_family(number: int) -> Iterator[int]:
         yield from list_family(child)
 
 
-def peak_of(process: int | str) -> int:
-    """Bytes that a process has held at most; 0 when it has ended."""
-    return read_status("VmHWM", process)
-
-
-def read_status(name: str, process: int | str = "self") -> int:
-    """A row of a process's status, in bytes; 0 when it has ended."""
+def peak_of(process: int) -> int:
+    """Bytes that a process has held at most; 0 when it has ended, and holds no memory any more."""
     try:
-        status = Path(f"/proc/{process}/status").read_text()
+        return find_bytes(Path(f"/proc/{process}/status").read_text(), "VmHWM") or 0
     except OSError:
         return 0
-    values = [line.split()[1] for line in status.splitlines() if line.startswith(f"{name}:")]
-    return 1024 * int(values[0]) if values else 0
+
+
+def read_status(name: str) -> int:
+    """A row of this process's status, in bytes; where it is missing, the program ends."""
+    path = Path("/proc/self/status")
+    try:
+        found = find_bytes(path.read_text(), name)
+    except OSError as error:
+        raise SystemExit(f"memory is read from {path}, which only Linux has: {error}") from None
+    if found is None:
+        raise SystemExit(f"{path} has no row {name}, from which memory is read; use another kernel")
+    return found
+
+
+def find_bytes(status: str, name: str) -> int | None:
+    """A row of a status, in bytes; None where there is none."""
+    rows = (line.split() for line in status.splitlines())
+    return next((1024 * int(row[1]) for row in rows if row[:1] == [f"{name}:"]), None)
 
 
 def write_texts(path: Path, num_texts: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import ShardSet
-from peaks import peak_of
+from peaks import read_status
 from rank_planners import NUM_DISTINCT, SEED, Planner, draw_corpus
 
 
@@ -62,7 +62,7 @@ def measure_window(data: Path, num_tokens: int, max_length: int) -> dict[str, fl
     planner = Planner.over(corpus, shards, shards.load_tokenizer(), max_length=max_length)
     size = sum(shard.num_tokens for shard in corpus)
     order = planner.with_window(2 * size).start_order(is_planned=False)
-    before = peak_of("self")
+    before = read_status("VmHWM")
     started = time.process_time()
     order.examples(0, 1)
     seconds = time.process_time() - started
@@ -70,5 +70,5 @@ def measure_window(data: Path, num_tokens: int, max_length: int) -> dict[str, fl
         "max_length": max_length,
         "tokens": size,
         "seconds": seconds,
-        "peak_bytes": peak_of("self") - before,
+        "peak_bytes": read_status("VmHWM") - before,
     }

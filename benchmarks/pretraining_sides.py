@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokeni
 from bertkit.tasks.objectives.bert import BertObjective, PreTrainingBatch
 from bertkit_demo.python_docs import write_corpus
 from program import be_quiet
+
+SIDES = ("bertkit", "transformers")
 
 
 @dataclass(frozen=True)
@@ -35,25 +38,6 @@ class Side:
 def our_loss(model: BertForPreTraining, batch: PreTrainingBatch) -> Tensor:
     losses, counts = BertObjective.loss(model, batch).losses, batch.target_counts
     return torch.stack([losses[name] / count for name, count in counts.items()]).sum()
-
-
-def load_theirs(folder: Path) -> nn.Module:
-    """The peer, with SDPA attention."""
-    from transformers import BertForPreTraining as TheirModel
-
-    be_quiet()
-    model: nn.Module = TheirModel.from_pretrained(
-        folder, attn_implementation="sdpa", dtype=torch.float32
-    )
-    return model
-
-
-def build_theirs(config: BertConfig) -> nn.Module:
-    from transformers import BertConfig as TheirConfig
-    from transformers import BertForPreTraining as TheirModel
-
-    model: nn.Module = TheirModel(TheirConfig(**config.to_dict(), attn_implementation="sdpa"))
-    return model
 
 
 def their_loss(model: Any, padded: dict[str, Tensor]) -> Tensor:
@@ -81,12 +65,22 @@ def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
     }
 
 
-SIDES = {
-    "bertkit": Side(
-        BertForPreTraining.from_pretrained, BertForPreTraining, lambda batch: batch, our_loss
-    ),
-    "transformers": Side(load_theirs, build_theirs, pad_batch, their_loss),
-}
+def import_side(name: str) -> Side:
+    """A side of `SIDES` and, with it, its library; the peer has SDPA attention."""
+    if name == "bertkit":
+        return Side(
+            BertForPreTraining.from_pretrained, BertForPreTraining, lambda batch: batch, our_loss
+        )
+    from transformers import BertConfig as TheirConfig
+    from transformers import BertForPreTraining as TheirModel
+
+    be_quiet()
+    return Side(
+        partial(TheirModel.from_pretrained, attn_implementation="sdpa", dtype=torch.float32),
+        lambda config: TheirModel(TheirConfig(**config.to_dict(), attn_implementation="sdpa")),
+        pad_batch,
+        their_loss,
+    )
 
 
 def prepare_documentation(folder: Path) -> Path:

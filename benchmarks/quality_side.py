@@ -25,7 +25,7 @@ from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.step import derive_seed, evaluate_batches
 from devices import Place
-from pretraining_sides import SIDES
+from pretraining_sides import import_side
 from sides import Stepper, answer, obey
 
 CPU = torch.device("cpu")
@@ -45,7 +45,7 @@ def main() -> None:
         "held_out": job.held_out,
         "foreign": held_out_batches(ShardSet.open(foreign), recipe.tokenizer, settings),
     }
-    side = SIDES[name]
+    side = import_side(name)
     model = side.load(folder)
     stepper = Stepper(model, Place.of("cpu"), build_optimizer(model, settings))
     assert settings.clip_norm == 1.0, "a step of sides.py clips at 1"

@@ -22,7 +22,7 @@ from bertkit.training.budget import peak_memory_bytes
 from bertkit.training.device import prepare_memory
 from devices import Place
 from minilm import read_config
-from pretraining_sides import SIDES, Side
+from pretraining_sides import Side, import_side
 from sides import Stepper, answer, obey
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def main() -> None:
     place = Place.of(*words)
     if name in ("bertkit", "kept"):
         prepare_memory(CPU)  # as `bertkit pretrain` does
-    side = SIDES["bertkit" if name == "bertkit" else "transformers"]
+    side = import_side("bertkit" if name == "bertkit" else "transformers")
     paths = sorted(Path(folder).glob("*.safetensors"))
     if Path(model_name).is_dir():
         config = read_config(Path(model_name))

@@ -64,7 +64,8 @@ def main() -> None:
     Place.add_flags(parser)
     arguments = parser.parse_args()
     place = Place.of(arguments.device, arguments.precision)
-    names = list(arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES[:3]))
+    chosen = arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES[:3])
+    names = list(dict.fromkeys(["bertkit", *chosen]))
     print(begin_table(*list_columns(names)), flush=True)
     results = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,13 @@
 """Every benchmark runs at its smallest size, on small data sets and weights of our own."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import minilm
@@ -13,6 +16,7 @@ from tests.e2e.benchmark_data import write_benchmark_data
 from tests.e2e.small import write_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
 SMALL = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -25,7 +29,7 @@ SMALLEST = {
     "bench_embed": "--data {data} --sets short --every 4 --rounds 1",
     "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",
     "bench_finetune": "--data {data} --sets sst2 --rounds 1 --steps 1 --sides bertkit transformers",
-    "bench_finetune_memory": "--data {data} --sets cola --precisions fp32",
+    "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
     "bench_page": "--models tiny --lengths 16 --rounds 1",
@@ -34,7 +38,7 @@ SMALLEST = {
     "bench_predict": "--data {data} --tasks classify --lines 8 --rounds 1",
     "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
     "bench_quality": "--data {shards} --model tiny --minutes 0.001 --turns 1",
-    "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 0",
+    "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 1",
     "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"
     " --rounds 1",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
@@ -58,6 +62,23 @@ PACKAGES = {
     "bench_embed": ("ctranslate2", "openvino"),
     "bench_parts": ("ray",),
     "bench_search": ("faiss",),
+}
+# Keys that name a side, not a figure; not every side runs at the smallest size.
+SIDES = {
+    *("bertkit", "transformers", "kept", "grouped", "compiled"),
+    *("ctranslate2", "onnxruntime", "openvino"),
+}
+# Keys that may stand in one only of a committed result and of what a run writes.
+DIFFERENT = {
+    "bench_finetune": {"peak_memory_bytes"},  # came later
+    "bench_seq2seq_step": {"peak_memory_bytes"},  # came later
+    "bench_quality": {"sooner"},  # null where nothing is learned
+    "bench_search": {  # a side that wasn't measured
+        *("approximate", "approximate_to_faiss", "approximate_to_numpy"),
+        *("build_seconds", "num_probes", "own_recall"),
+    },
+    "bench_step": {"losses", "peak_memory_bytes", "sequences"},  # came later
+    "bench_tasks": {"recipe", "accuracy", "exact_match", "matthews"},  # of other cells
 }
 OF_THE_PAGE_ON_SCALE = {"scale_tables", "simulated_ranks"}
 NEEDS_WORDS = ("bench_page",)  # whose words are a token each
@@ -102,7 +123,50 @@ def test_a_benchmark_runs_at_its_smallest_size(name, folders, tmp_path):
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert output.stat().st_size > 0
+    written = list_figures(output.read_text("utf-8"))
+    assert written
+    for committed in list_results(name):
+        found = written ^ list_figures(committed.read_text("utf-8"))
+        different = {key for key in found if DIFFERENT.get(name, set()).isdisjoint(key.split("/"))}
+        assert not different, committed.name
+
+
+def test_every_committed_result_is_of_a_benchmark():
+    committed = [path for path in RESULTS.iterdir() if path.is_file()]
+    assert sorted(committed) == sorted(path for name in SMALLEST for path in list_results(name))
+
+
+def test_figures_are_told_apart_by_their_keys():
+    row = {"side": "kept", "peers": {"kept": {"low": 1}, "kept, bf16": {"low": 2}}}
+    figures = {"rows", "rows/side", "rows/peers", "rows/peers/*", "rows/peers/*/low"}
+    assert list_figures(json.dumps({"machine": {"cores": 2}, "rows": [row, row]})) == figures
+    assert list_figures('{"low": 1}\n{"ratio_low": 1}\n') == {"low", "ratio_low"}
+
+
+def list_results(name: str) -> list[Path]:
+    """The committed results of a benchmark; `finetune-sst2.json` is one of `bench_finetune`."""
+    stem = name.removeprefix("bench_").removesuffix("_tables")
+    return [path for path in RESULTS.glob("*.json*") if path.stem.partition("-")[0] == stem]
+
+
+def list_figures(text: str) -> set[str]:
+    """The keys of all figures with those above them, without the machine and the call."""
+    try:
+        contents = [json.loads(text)]
+    except ValueError:  # a row a line
+        contents = [json.loads(line) for line in text.splitlines()]
+    return {path for content in contents for path in list_paths(content)}
+
+
+def list_paths(content: Any, above: str = "") -> Iterator[str]:
+    if isinstance(content, list):
+        for each in content:
+            yield from list_paths(each, above)
+    elif isinstance(content, dict):
+        for key in content.keys() - {"machine", "arguments"}:
+            path = above + ("*" if key in SIDES or not key.isidentifier() else key)
+            yield path
+            yield from list_paths(content[key], f"{path}/")
 
 
 def has(package: str) -> bool:

@@ -53,7 +53,7 @@ def test_no_step_is_timed_where_losses_differ(monkeypatch):
             self._programs = {}
             self.told = {"bertkit": {"loss": 7.0}, "transformers": {"loss": 8.0}}
 
-        def ask(self, *_):
+        def ask(self, *_, **__):
             pytest.fail("a step was taken")
 
         take_turns = ask

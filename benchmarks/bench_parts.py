@@ -89,22 +89,20 @@ def hash_files(folder: Path) -> dict[str, str]:
 def summarize(
     command: str, way: str, megabytes: float, runs: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    seconds = spread([run["seconds"] for run in runs], "seconds")
+    seconds = spread([run["seconds"] for run in runs])
     row = {
         "command": command,
         "way": way,
         "megabytes": megabytes,
-        "seconds": seconds["seconds"],
-        "seconds_low": seconds["low"],
-        "seconds_high": seconds["high"],
-        "megabytes_per_second": megabytes / seconds["seconds"],
+        "seconds": seconds,
+        "megabytes_per_second": megabytes / seconds["median"],
         "peak_bytes": max(run["peak_bytes"] for run in runs),
         "num_processes": max(run["num_processes"] for run in runs),
     }
     print(
-        f"{command:>8}, {way:>16}: {row['megabytes_per_second']:6.2f} MB/s, {row['seconds']:.1f} s"
-        f" ({seconds['low']:.1f}-{seconds['high']:.1f}), {row['peak_bytes'] / 1e6:,.0f} MB at most"
-        f" in up to {row['num_processes']} processes",
+        f"{command:>8}, {way:>16}: {row['megabytes_per_second']:6.2f} MB/s,"
+        f" {seconds['median']:.1f} s ({seconds['low']:.1f}-{seconds['high']:.1f}),"
+        f" {row['peak_bytes'] / 1e6:,.0f} MB at most in up to {row['num_processes']} processes",
         flush=True,
     )
     return row

@@ -44,7 +44,7 @@ from embedding_peers import (
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures
 from text_sets import read_news, read_reviews, read_squad
-from turns import format_row, order_turn, show_ratio, summarize, take_turns
+from turns import format_row, order_turn, show_ratio, spread, summarize, take_turns
 
 NUM_SPECIAL = 2
 LENGTHS = (8, 16, 64)
@@ -166,7 +166,7 @@ def compare_blocks(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, 
 
 
 def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
-    """Seconds of whole processes, medians, and whether --help loads torch."""
+    """Seconds of whole processes, and whether --help loads torch."""
     command = [str(Path(sys.executable).with_name("bertkit")), "embed", "--help"]
     runs: dict[str, Callable[[], object]] = {
         "bertkit embed --help": partial(run_process, command),
@@ -178,9 +178,7 @@ def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
     seconds = take_turns(runs, rounds)
     loads_torch = run_process([sys.executable, "-c", HELP_LOADS_TORCH], check=False)
     return {
-        "seconds": {name: statistics.median(values) for name, values in seconds.items()},
-        "least": {name: min(values) for name, values in seconds.items()},
-        "greatest": {name: max(values) for name, values in seconds.items()},
+        "seconds": {name: spread(values) for name, values in seconds.items()},
         "help_loads_torch": bool(loads_torch),
     }
 

@@ -65,6 +65,7 @@ COMMANDS = {
     "devices": "bertkit.cli.model_files:devices",
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.cli.rewriting:translate",
+    "serve": "bertkit.serving.command:serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("Pre-training", sort_key=1)

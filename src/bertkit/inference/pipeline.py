@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, overload
 
@@ -54,6 +55,13 @@ class Window(NamedTuple):
 
     encoded: Any
     computed: Any
+
+
+class WindowSize(NamedTuple):
+    """The tokens of an encoded window that the model reads, and its inputs that were cut off."""
+
+    num_tokens: int
+    num_cut: int = 0
 
 
 class Loadable(ABC):
@@ -270,6 +278,14 @@ class Pipeline(Loadable, Generic[Input, Result]):
         """Divide an encoded window into parts whose results fit in memory."""
         return [encoded]
 
+    def join_windows(self, windows: Sequence[Any]) -> Any:
+        """Join encoded windows to one, which gives the results of all of them in their order."""
+        return list(chain.from_iterable(windows))
+
+    def size(self, encoded: Any) -> WindowSize:
+        """Return the size of an encoded window."""
+        raise NotImplementedError(f"{type(self).__name__} counts no tokens")
+
     def count(self, encoded: Any, computed: Any) -> Any:
         """Return the statistics of a window."""
         raise NotImplementedError(f"{type(self).__name__} counts nothing")
@@ -328,6 +344,10 @@ class EncoderPipeline(Pipeline[Input, Result]):
     def count_tokens(self, encoded: Any) -> int:
         """Return the number of tokens of a sequence."""
         return len(encoded)
+
+    def size(self, encoded: Any) -> WindowSize:
+        """Return the tokens of a window's sequences, none of which is cut off."""
+        return WindowSize(sum(map(self.count_tokens, encoded)))
 
     @abstractmethod
     def compute_batch(self, batch: Sequence[Any]) -> Iterable[Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import torch
@@ -14,7 +15,7 @@ from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import Pipeline, start_engine
+from bertkit.inference.pipeline import Pipeline, WindowSize, start_engine
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import InputCounts
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -193,6 +194,16 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     ) -> Iterator[Prediction]:
         """Decode the examples of a window."""
         return map(self.task.decode, encoded.examples, encoded.encoded, computed)
+
+    def join_windows(self, windows: Sequence[EncodedExamples[Example]]) -> EncodedExamples[Example]:
+        """Join encoded examples."""
+        examples = chain.from_iterable(one.examples for one in windows)
+        return EncodedExamples([*examples], [*chain.from_iterable(one.encoded for one in windows)])
+
+    def size(self, encoded: EncodedExamples[Example]) -> WindowSize:
+        """Return the size of encoded examples."""
+        counts = count_encoded(self.task, encoded.encoded)
+        return WindowSize(counts.tokens, counts.truncated)
 
     def count(self, encoded: EncodedExamples[Example], computed: object) -> PredictionCounts:
         """Count the examples of a window."""

@@ -7,7 +7,7 @@ window, a thread tokenizes the next.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
@@ -50,6 +50,18 @@ class EncodedTexts:
     num_skipped: list[int]  # leading tokens left out of pooling: [CLS] and the prompt, or 0
     num_texts: int
     counts: TextCounts
+
+    @classmethod
+    def join(cls, several: Sequence[Self]) -> Self:
+        """Join the texts of several objects, in their order."""
+        joined = cls([], [], [], 0, TextCounts())
+        for one in several:
+            joined.ids.extend(one.ids)
+            joined.owners.extend(joined.num_texts + owner for owner in one.owners)
+            joined.num_skipped.extend(one.num_skipped)
+            joined.counts.add(one.counts)
+            joined = replace(joined, num_texts=joined.num_texts + one.num_texts)
+        return joined
 
 
 @dataclass(frozen=True)

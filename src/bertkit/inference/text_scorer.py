@@ -21,7 +21,7 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.engine import check_finite
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
 from bertkit.models.bert.heads import BertForMaskedLM, BertLMHeadModel
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
@@ -186,6 +186,10 @@ class TextScorer(EncoderPipeline[str, TextScore]):
             num_unknown = ids.count(tokenizer.unk_id)
             encoded.append(ScorableText(named.value, num_tokens, num_unknown, queries))
         return encoded
+
+    def size(self, encoded: Sequence[ScorableText]) -> WindowSize:
+        """Return the tokens of all queries."""
+        return WindowSize(sum(len(query) for text in encoded for query in text.queries))
 
     def compute_window(self, encoded: Sequence[ScorableText]) -> list[float]:
         """Compute the log probability of each query of all texts."""

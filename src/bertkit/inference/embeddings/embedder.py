@@ -30,6 +30,7 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import (
     NamedInput,
     Pipeline,
+    WindowSize,
     check_several,
     compute_in_batches,
     is_several,
@@ -240,9 +241,33 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
                     bar.advance(len(rows))
         return vectors
 
+    def change(self, prompt_name: str | None = None, *, normalize: bool | None = None) -> Self:
+        """Return the embedder with another prompt, or with or without lengths of 1 at the end.
+
+        It shares the engine, so that a server need not load a model for each.
+        """
+        encoder, head, changed = self.text_encoder, self.head, copy(self)
+        if prompt_name is not None:
+            settings = EmbedderSettings(prompt_name=prompt_name)
+            encoder = dataclasses.replace(
+                encoder, prompt=find_prompt(self.opened.sentences, settings)
+            )
+        if normalize is not None:
+            head = head.scaled(is_scaled=normalize)
+        changed.text_encoder, changed.head = encoder, head
+        return changed
+
     def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
         """Encode texts as token ids."""
         return self.text_encoder([named.value for named in inputs])
+
+    def join_windows(self, windows: Sequence[EncodedTexts]) -> EncodedTexts:
+        """Join encoded texts."""
+        return EncodedTexts.join(windows)
+
+    def size(self, encoded: EncodedTexts) -> WindowSize:
+        """Return the size of encoded texts."""
+        return WindowSize(encoded.counts.tokens, encoded.counts.truncated)
 
     def count(self, encoded: EncodedTexts, computed: Vectors) -> TextCounts:
         """Return the statistics of a window's texts."""

@@ -6,7 +6,7 @@ from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeAlias
 
@@ -193,9 +193,21 @@ class SentenceHead:
         if size is not None and size < dimension:
             steps.append((f"first {size}", partial(truncate, size=size)))
             dimension = size
-        if settings.normalize and (not steps or steps[-1][0] != "normalize"):
-            steps.append(("normalize", normalize))
-        return cls(poolings, tuple(steps), dimension, includes_prompt)
+        head = cls(poolings, tuple(steps), dimension, includes_prompt)
+        return head.scaled(is_scaled=True) if settings.normalize else head
+
+    def scaled(self, *, is_scaled: bool) -> Self:
+        """Return the head with vectors scaled to length 1 at the end, or without any scaling."""
+        if not is_scaled:
+            return replace(self, steps=tuple(one for one in self.steps if one[0] != "normalize"))
+        if self.is_scaled:
+            return self
+        return replace(self, steps=(*self.steps, ("normalize", normalize)))
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether vectors are scaled to length 1 at the end."""
+        return bool(self.steps) and self.steps[-1][0] == "normalize"
 
     @property
     def layers(self) -> tuple[int, ...]:

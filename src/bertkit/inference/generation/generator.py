@@ -18,7 +18,7 @@ from bertkit.inference.decoding.settings import check_seed
 from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches
+from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize, compute_in_batches
 from bertkit.inference.settings import LoadingSettings
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.open_model import OpenModel
@@ -229,6 +229,10 @@ class Generator(Pipeline[str, ContinuedText]):
                 )
             prompts.append(Prompt(named.value, ids, named.number))
         return prompts
+
+    def size(self, encoded: Sequence[Prompt]) -> WindowSize:
+        """Return the tokens of the prompts."""
+        return WindowSize(sum(len(prompt.ids) for prompt in encoded))
 
     def compute_window(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
         """Continue a window of texts, in batches of similar length."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -19,7 +20,7 @@ from bertkit.inference.decoding.settings import (
 from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.generation.generator import SourceSequences, find_suppressed_tokens
 from bertkit.inference.generation.settings import KindName, Seq2SeqSettingsFile, read_seq2seq_file
-from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches
+from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize, compute_in_batches
 from bertkit.inference.settings import LoadingSettings, take_settings
 from bertkit.inference.stream import NUM_SPECIAL, InputCounts
 from bertkit.models.open_model import OpenModel
@@ -144,6 +145,17 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             ids=[[*start, *each[:room], *end] if each else [] for each in pieces],
             is_cut=[len(each) > room for each in pieces],
         )
+
+    def join_windows(self, windows: Sequence[SourceWindow]) -> SourceWindow:
+        """Join tokenized texts, each of which keeps its number."""
+        numbers, ids, is_cut = (
+            list(chain.from_iterable(part)) for part in zip(*windows, strict=True)
+        )
+        return SourceWindow(numbers, ids, is_cut)
+
+    def size(self, encoded: SourceWindow) -> WindowSize:
+        """Return the size of tokenized texts."""
+        return WindowSize(sum(map(len, encoded.ids)), sum(encoded.is_cut))
 
     def compute_window(self, encoded: SourceWindow) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text of a window; none for an empty one."""

@@ -1,0 +1,1 @@
+"""The server: models behind HTTP; read `worker.py`, `models.py` and `routes.py` in this order."""

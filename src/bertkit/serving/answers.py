@@ -1,0 +1,67 @@
+"""What handlers return, and how it becomes JSON."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+from pydantic import BaseModel
+
+from bertkit.serving.service import Call
+
+Handler = Callable[[Call, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A route: where it is, what it takes, and what answers it.
+
+    Attributes:
+        path: its template; `{model}` is the name of a model.
+        handle: answers a call with its checked body, or None where there is none.
+        body: the class of its body; None for a GET.
+        style: whose form its errors have: openai, tei or bertkit.
+        summary: one sentence for the OpenAPI page.
+        is_open: whether it needs no key.
+    """
+
+    path: str
+    handle: Handler
+    body: type[BaseModel] | None
+    style: str
+    summary: str
+    is_open: bool = False
+
+    @property
+    def method(self) -> str:
+        """GET, or POST where it has a body."""
+        return "GET" if self.body is None else "POST"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An answer that isn't JSON."""
+
+    content: bytes = b""
+    media_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_json(content: Any) -> bytes:
+    """Return an answer as JSON; arrays and dataclasses are written as lists and objects."""
+    return orjson.dumps(
+        content,
+        default=_simplify,
+        option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS,
+    )
+
+
+def _simplify(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, np.ndarray):  # not contiguous
+        return np.ascontiguousarray(value)
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

@@ -1,0 +1,31 @@
+"""The command `bertkit serve`."""
+
+from bertkit.base.settings import replace_surrogates
+from bertkit.serving.settings import ServeSettings
+
+
+def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
+    """Serve models over HTTP: vectors, classes, entities, answers, blanks, translations.
+
+    Routes are those of OpenAI (/v1/embeddings), Cohere and Jina (/v1/rerank) and
+    text-embeddings-inference (/embed, /predict, /rerank, …), so that their clients work; further
+    tasks are at /v1/models/NAME/TASK. /docs lists all.
+
+    SIGTERM and Ctrl-C end it when the running requests are answered; SIGUSR1 loads the models
+    again.
+
+    **Examples**
+
+        bertkit serve
+
+        bertkit serve sentiment/ encoder/ --port 8080
+
+        bertkit serve small=encoder/ large=BAAI/bge-large-en-v1.5 --keys keys.txt --host 0.0.0.0
+
+    Args:
+        models: Model folders, runs, or ids of models of the Hub, by the name of their folder or as
+            NAME=PATH; by default the model that comes with bertkit.
+    """
+    from bertkit.serving.server import serve as run
+
+    run([replace_surrogates(one) for one in models], settings)

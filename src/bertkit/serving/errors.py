@@ -1,0 +1,114 @@
+"""What a server answers when it refuses or fails: a status, a kind, and a message."""
+
+from typing import ClassVar
+
+from bertkit.base.errors import BertkitError, InputError, SettingsError
+
+
+class ServingError(BertkitError):
+    """An answer that isn't 200; the message goes to the client.
+
+    Attributes:
+        status: the HTTP status.
+        kind: `error_type` of text-embeddings-inference, whose clients read it.
+        retry_after: seconds after which the same request may succeed; None if it won't.
+    """
+
+    status: ClassVar[int] = 500
+    kind: ClassVar[str] = "Unhealthy"
+    retry_after: int | None = None
+
+
+class UnreadableError(ServingError):
+    """The body isn't what the route takes."""
+
+    status = 422
+    kind = "Validation"
+
+
+class EmptyError(ServingError):
+    """There is nothing to compute."""
+
+    status = 400
+    kind = "Empty"
+
+
+class LongTextError(UnreadableError):
+    """A text has more tokens than the model takes, and may not be cut off."""
+
+
+class UnknownModelError(ServingError):
+    """There is no such model, or it doesn't do what the route is for."""
+
+    status = 404
+    kind = "UnknownModel"
+
+
+class KeyRefusedError(ServingError):
+    """The request has no key, or a wrong one."""
+
+    status = 401
+    kind = "Unauthorized"
+
+
+class LargeBodyError(ServingError):
+    """The body is larger than the server takes."""
+
+    status = 413
+    kind = "Validation"
+
+
+class SlowBodyError(ServingError):
+    """The body didn't arrive in time."""
+
+    status = 408
+    kind = "Timeout"
+
+
+class EncodedBodyError(ServingError):
+    """The body is compressed, or isn't JSON."""
+
+    status = 415
+    kind = "Validation"
+
+
+class OverloadError(ServingError):
+    """More requests wait than the server takes."""
+
+    status = 429
+    kind = "Overloaded"
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = max(1, round(retry_after))
+
+
+class FailedError(ServingError):
+    """The model failed on the request."""
+
+    status = 424
+    kind = "Backend"
+
+
+class LoadingError(ServingError):
+    """The model is being loaded, or the server is stopping."""
+
+    status = 503
+    kind = "Unhealthy"
+    retry_after = 1
+
+
+class LateError(ServingError):
+    """The answer took longer than a request may."""
+
+    status = 504
+    kind = "Timeout"
+
+
+def describe_refusal(error: BertkitError) -> ServingError:
+    """Return the answer to an error of a pipeline: what the client sent, or what the model did."""
+    if isinstance(error, ServingError):
+        return error
+    if isinstance(error, InputError | SettingsError):
+        return UnreadableError(str(error))
+    return FailedError("the model failed on this request; the server's log has the cause")

@@ -1,0 +1,145 @@
+"""Routes as OpenAI defines them, and `/v1/rerank` as Cohere and Jina do."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.serving.answers import Endpoint
+from bertkit.serving.errors import EmptyError, UnreadableError
+from bertkit.serving.requests import EmbeddingsBody, Input, RerankingBody
+from bertkit.serving.scores import rank
+from bertkit.serving.service import Call
+
+Vector = npt.NDArray[np.float32]
+
+
+async def create_embeddings(call: Call, body: EmbeddingsBody) -> dict[str, Any]:
+    """Embed texts; vectors have length 1, as OpenAI's."""
+    texts = list_inputs(body.input)
+    vectors = await embed(
+        call,
+        body.model,
+        texts,
+        prompt_name=body.prompt_name,
+        truncate=body.truncate,
+        normalize=True,
+        dimensions=body.dimensions,
+    )
+    is_packed = body.encoding_format == "base64"
+    data = [
+        {"object": "embedding", "index": index, "embedding": pack(one) if is_packed else one}
+        for index, one in enumerate(vectors)
+    ]
+    return {"object": "list", "data": data, "model": call.model, "usage": count_usage(call)}
+
+
+async def list_models(call: Call, _: None) -> dict[str, Any]:
+    """List the models of the server."""
+    return {"object": "list", "data": [describe(call, name) for name in call.service.models]}
+
+
+async def get_model(call: Call, _: None) -> dict[str, Any]:
+    """Describe one model."""
+    call.find(None)
+    return describe(call, call.model)
+
+
+async def rerank_documents(call: Call, body: RerankingBody) -> dict[str, Any]:
+    """Order documents by how well they answer a query."""
+    texts = [one if isinstance(one, str) else one.text for one in body.documents]
+    ranked = await rank(call, body.model, body.query, texts)
+    results: list[dict[str, Any]] = []
+    for index, score in ranked[: body.top_n]:
+        results.append({"index": index, "relevance_score": score})
+        if body.return_documents:
+            results[-1]["document"] = {"text": texts[index]}
+    return {
+        "id": call.identity,
+        "model": call.model,
+        "results": results,
+        "usage": count_usage(call),
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
+    }
+
+
+def list_inputs(given: Input) -> list[str | list[int]]:
+    """Return one input, or several, as a list.
+
+    Raises:
+        EmptyError: there is none, or one is empty.
+    """
+    is_one = isinstance(given, str) or not given or isinstance(given[0], int)
+    inputs: Any = [given] if is_one else given
+    if not all(inputs):
+        raise EmptyError("the input is empty; give at least one text with a word")
+    return list(inputs)
+
+
+async def embed(
+    call: Call,
+    model: str | None,
+    inputs: Sequence[str | Sequence[int]],
+    *,
+    prompt_name: str | None = None,
+    truncate: bool | None = None,
+    normalize: bool | None = None,
+    dimensions: int | None = None,
+) -> list[Vector]:
+    """Embed texts, or lists of token ids.
+
+    Fewer `dimensions` are the first features of each vector; it is scaled after that.
+    """
+    if dimensions is not None and dimensions < 1:
+        raise UnreadableError(f"dimensions is {dimensions}; it must be at least 1")
+    options = {"prompt_name": prompt_name, "normalize": normalize if dimensions is None else False}
+    given = {name: value for name, value in options.items() if value is not None}
+    vectors: list[Vector] = await call.compute(model, "embed", inputs, given, truncate=truncate)
+    if dimensions is None:
+        return vectors
+    if dimensions > len(vectors[0]):
+        raise UnreadableError(
+            f"dimensions is {dimensions}, and a vector of {call.model} has {len(vectors[0])}"
+        )
+    vectors = [one[:dimensions] for one in vectors]
+    if normalize is False:
+        return vectors
+    return [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors]
+
+
+def pack(vector: Vector) -> str:
+    """Return a vector as base64 of its float32 numbers, the lowest byte first."""
+    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def count_usage(call: Call) -> dict[str, int]:
+    """Return the tokens that the model read."""
+    num_tokens = call.work.num_tokens if call.work else 0
+    return {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
+
+
+def describe(call: Call, name: str) -> dict[str, Any]:
+    """Return a model as OpenAI lists it, with its tasks."""
+    model = call.service.models[name]
+    return {
+        "id": name,
+        "object": "model",
+        "created": call.service.started,
+        "owned_by": "bertkit",
+        "tasks": list(model.loaded.pipelines) if model.is_loaded else [],
+    }
+
+
+ENDPOINTS = (
+    Endpoint("/v1/embeddings", create_embeddings, EmbeddingsBody, "openai", "Embed texts."),
+    Endpoint("/v1/models", list_models, None, "openai", "List the models."),
+    Endpoint("/v1/models/{model}", get_model, None, "openai", "Describe a model."),
+    Endpoint(
+        "/v1/rerank", rerank_documents, RerankingBody, "openai", "Order documents by a query."
+    ),
+    Endpoint(
+        "/v2/rerank", rerank_documents, RerankingBody, "openai", "Order documents by a query."
+    ),
+)

@@ -1,0 +1,192 @@
+"""The models of a server, and what a request does with them, whatever its route."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertkit.base.errors import BertkitError
+from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, UnreadableError
+from bertkit.serving.metrics import ServerMetrics
+from bertkit.serving.models import LoadedModel, ServedModel
+from bertkit.serving.settings import ServeSettings
+from bertkit.serving.worker import Work
+
+logger = logging.getLogger(__name__)
+
+LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
+
+
+class Service:
+    """Models by name, with the settings and metrics of their server.
+
+    Attributes:
+        models: in the order of the command line; the first that does a task is the usual one.
+        is_stopping: whether no new requests are taken.
+    """
+
+    def __init__(self, models: Sequence[ServedModel], settings: ServeSettings) -> None:
+        self.models = {model.name: model for model in models}
+        self.settings = settings
+        self.metrics = ServerMetrics()
+        self.is_stopping = False
+        self.started = int(time.time())
+        self._loaded_at: dict[str, float] = {}
+        self._reloading = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all models are loaded."""
+        return not self.is_stopping and all(one.is_loaded for one in self.models.values())
+
+    async def load(self) -> None:
+        """Load all models, one after the other; each then serves what it loaded.
+
+        A model that is replaced finishes what waits for it.
+
+        Raises:
+            BertkitError: a model can't be loaded; those before it are.
+        """
+        async with self._reloading:
+            for model in self.models.values():
+                await self._load(model)
+
+    def reload(self) -> None:
+        """Load all models again, in the background; what can't be loaded stays as it is."""
+        task = asyncio.get_running_loop().create_task(self._try_loading())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """End the threads of the models."""
+        for model in self.models.values():
+            model.close()
+
+    async def _try_loading(self) -> None:
+        try:
+            await self.load()
+        except BertkitError as error:
+            logger.warning("models weren't loaded again: %s", error)
+        else:
+            logger.info("models were loaded again")
+
+    async def _load(self, model: ServedModel) -> None:
+        loaded = await asyncio.to_thread(model.load)
+        model.start(loaded, lambda batch: self.metrics.note_batch(model.name, batch))
+        self._loaded_at[model.name] = time.monotonic()
+
+    def find(self, name: str | None, *tasks: str) -> ServedModel:
+        """Return the model of a name, or the first, that does one of some tasks, or any.
+
+        Raises:
+            UnknownModelError: there is none.
+            LoadingError: models are being loaded, or the server is stopping.
+        """
+        if self.is_stopping:
+            raise LoadingError("the server is stopping")
+        if name is not None and name not in self.models:
+            known = ", ".join(self.models)
+            raise UnknownModelError(f"there is no model {name!r:.80}; there are: {known}")
+        asked = list(self.models.values()) if name is None else [self.models[name]]
+        for model in asked:
+            if not tasks or not model.loaded.pipelines.keys().isdisjoint(tasks):
+                return model
+        known = "; ".join(f"{one.name}: {', '.join(one.loaded.pipelines)}" for one in asked)
+        raise UnknownModelError(f"this needs a model for {' or '.join(tasks)}; there is {known}")
+
+
+@dataclass
+class Call:
+    """One request, while it is answered.
+
+    Attributes:
+        client: who asks: its key, or else its address.
+        identity: a name of the request, for logs.
+        named: the model that the path names, or None.
+        route: the path's template, for metrics.
+        model: the name of the model that it asked, or empty.
+        work: what it asked of a model last; None if it didn't.
+    """
+
+    service: Service
+    client: str
+    route: str
+    identity: str
+    named: str | None = None
+    begun: float = field(default_factory=time.monotonic)
+    model: str = ""
+    work: Work | None = None
+
+    def find(self, name: str | None, *tasks: str) -> LoadedModel:
+        """Return what is loaded of a model, and remember its name; errors as in `Service.find`."""
+        model = self.service.find(name if name is not None else self.named, *tasks)
+        self.model = model.name
+        return model.loaded
+
+    async def compute(
+        self,
+        name: str | None,
+        task: str,
+        inputs: Sequence[Any],
+        options: Mapping[str, Any] | None = None,
+        *,
+        truncate: bool | None = None,
+    ) -> list[Any]:
+        """Return what a model's pipeline gives for inputs.
+
+        Args:
+            name: the model; by default the one of the path, or the first that does the task.
+            task: the name of its pipeline.
+            inputs: one or more.
+            options: of the pipeline, that differ from its own.
+            truncate: whether inputs may be cut off; by default as the server's settings say.
+        """
+        compute = self.find(name, task).choose(task, options or {})
+        return await self.run(compute, inputs, truncate=truncate)
+
+    async def run(
+        self, compute: Any, inputs: Sequence[Any], *, truncate: bool | None = None
+    ) -> list[Any]:
+        """Return what a pipeline, or a function of one input, gives in the model's thread."""
+        settings = self.service.settings
+        if len(inputs) > settings.max_client_batch_size:
+            raise UnreadableError(
+                f"the request has {len(inputs):,} inputs, and the server takes"
+                f" {settings.max_client_batch_size:,} at most; divide it"
+            )
+        self.work = Work(
+            compute=compute,
+            inputs=inputs,
+            client=self.client,
+            truncates=settings.auto_truncate if truncate is None else truncate,
+            future=asyncio.get_running_loop().create_future(),
+        )
+        try:
+            async with asyncio.timeout(settings.timeout):
+                return await self.service.models[self.model].worker.compute(self.work)
+        except TimeoutError:
+            raise LateError(
+                f"the answer took longer than {settings.timeout:g} s; send fewer texts"
+            ) from None
+
+    def describe_times(self) -> dict[str, str]:
+        """Return headers that say how long the request took, in milliseconds."""
+        work = self.work
+        if work is None:
+            return {}
+        total = time.monotonic() - self.begun
+        return {
+            "x-total-time": f"{1000 * total:.0f}",
+            "x-queue-time": f"{1000 * (work.begun - work.queued):.0f}",
+            "x-inference-time": f"{1000 * (work.ended - work.begun):.0f}",
+            "x-compute-tokens": str(work.num_tokens),
+        }
+
+    def note_answer(self) -> None:
+        """Count the request."""
+        if self.work is not None:
+            seconds = time.monotonic() - self.begun
+            self.service.metrics.note_answer(self.model, self.route, self.work, seconds)

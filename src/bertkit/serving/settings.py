@@ -1,0 +1,72 @@
+"""Settings of `bertkit serve`; neither torch nor a web library is loaded for them."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from pydantic import Field
+
+from bertkit.base.settings import Settings, in_panel
+from bertkit.inference.settings import EngineSettings
+
+
+@in_panel("Limits", 2)
+class LimitSettings(Settings):
+    """What a server takes, and what it refuses."""
+
+    max_batch_tokens: Annotated[int, Field(ge=16)] | None = Field(
+        default=None,
+        description="Tokens that a model computes at once, which bounds its memory; by default what"
+        " its engine is fastest with.",
+    )
+    max_concurrent_requests: int = Field(
+        default=512,
+        ge=1,
+        description="Requests that may wait or be computed at once; further ones are answered with"
+        " 429 and a Retry-After.",
+    )
+    max_wait: float = Field(
+        default=4.0,
+        gt=0,
+        description="Seconds that a request may have to wait for those before it, by what the model"
+        " has computed in a second so far; further ones are answered with 429 too.",
+    )
+    timeout: float = Field(
+        default=30.0,
+        gt=0,
+        description="Seconds that a request may take, sending it included; then it is answered with"
+        " 504.",
+    )
+    max_client_batch_size: int = Field(
+        default=1024, ge=1, description="Texts of a request; more are answered with 422."
+    )
+    payload_limit: int = Field(
+        default=8_000_000, ge=1000, description="Bytes of a request; more are answered with 413."
+    )
+    auto_truncate: Annotated[bool, Parameter(negative="--no-auto-truncate")] = Field(
+        default=True,
+        description="Cut off texts that are longer than the model takes, unless a request says"
+        " truncate: false; otherwise they are answered with 422 unless it says truncate: true.",
+    )
+
+
+class ServeSettings(EngineSettings, LimitSettings):
+    """How models are loaded and served."""
+
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address to listen on; 0.0.0.0 lets other machines connect.",
+    )
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
+    )
+    keys: Path | None = Field(
+        default=None,
+        description="File of keys, one a line, of which each request must send one (Authorization:"
+        " Bearer KEY); by default those in the environment variable BERTKIT_KEYS, or none.",
+    )
+    deterministic: Annotated[bool, Parameter(negative="")] = Field(
+        default=False,
+        description="Compute each request alone, so that its answer doesn't depend on others, bit"
+        " for bit; slower.",
+    )

@@ -1,0 +1,180 @@
+"""Routes of text-embeddings-inference, with its field names."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bertkit._version import __version__
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.serving.answers import Endpoint, Plain
+from bertkit.serving.errors import EmptyError, LoadingError
+from bertkit.serving.models import LoadedModel
+from bertkit.serving.openai_routes import embed, list_inputs
+from bertkit.serving.requests import (
+    DecodeBody,
+    EmbedBody,
+    PredictBody,
+    RerankBody,
+    SimilarityBody,
+    TokenizeBody,
+)
+from bertkit.serving.scores import rank, score_labels
+from bertkit.serving.service import Call
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+async def embed_inputs(call: Call, body: EmbedBody) -> Any:
+    """Embed texts; the answer is a list of vectors, for one text too."""
+    return await embed(
+        call,
+        call.named,
+        list_inputs(body.inputs),
+        prompt_name=body.prompt_name,
+        truncate=body.truncate,
+        normalize=body.normalize,
+        dimensions=body.dimensions,
+    )
+
+
+async def predict(call: Call, body: PredictBody) -> Any:
+    """Classify a text or a pair, or a list of them."""
+    given = body.inputs
+    is_one = isinstance(given, str) or isinstance(given[0], str)
+    parts: Any = [[given] if isinstance(given, str) else given] if is_one else given
+    inputs = [one[0] if len(one) == 1 else tuple(one) for one in parts]
+    found = await score_labels(
+        call, call.named, inputs, is_raw=body.raw_scores, truncate=body.truncate
+    )
+    return found[0] if is_one else found
+
+
+async def rerank(call: Call, body: RerankBody) -> Any:
+    """Order texts by how well they answer a query."""
+    ranked = await rank(
+        call,
+        call.named,
+        body.query,
+        body.texts,
+        is_raw=body.raw_scores,
+        truncate=body.truncate,
+    )
+    texts = [{"text": body.texts[index]} if body.return_text else {} for index, _ in ranked]
+    return [
+        {"index": index, "score": score, **text}
+        for (index, score), text in zip(ranked, texts, strict=True)
+    ]
+
+
+async def compare(call: Call, body: SimilarityBody) -> Any:
+    """Return the cosine of a sentence with each of several."""
+    sentences = body.inputs.sentences
+    if not sentences:
+        raise EmptyError("there are no sentences; give at least one")
+    asked = body.parameters
+    source, *others = await embed(
+        call,
+        call.named,
+        [body.inputs.source_sentence, *sentences],
+        prompt_name=asked.prompt_name if asked else None,
+        truncate=asked.truncate if asked else None,
+        normalize=True,
+    )
+    return np.stack(others) @ source
+
+
+async def tokenize(call: Call, body: TokenizeBody) -> Any:
+    """Split texts into tokens; places are those of bytes in the text's UTF-8."""
+    texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
+    if not texts:
+        raise EmptyError("there are no inputs; give at least one")
+    loaded = call.find(None)
+    prompt = "" if body.prompt_name is None else loaded.find_prompt(body.prompt_name)
+    return await call.run(
+        lambda text: list_tokens(loaded.tokenizer, prompt + text, special=body.add_special_tokens),
+        texts,
+    )
+
+
+async def decode(call: Call, body: DecodeBody) -> Any:
+    """Turn token ids into texts."""
+    lists = [body.ids] if body.ids and isinstance(body.ids[0], int) else body.ids
+    if not lists or not all(lists):
+        raise EmptyError("there are no ids; give at least one")
+    tokenizer = call.find(None).tokenizer
+    return await call.run(partial(join_tokens, tokenizer, skips=body.skip_special_tokens), lists)
+
+
+async def inform(call: Call, _: None) -> Any:
+    """Describe the server and a model."""
+    settings = call.service.settings
+    loaded = call.find(None)
+    return {
+        "model_id": call.model,
+        "model_sha": settings.revision,
+        "model_dtype": loaded.precision,
+        "served_model_name": call.model,
+        "model_type": describe_type(loaded),
+        "max_concurrent_requests": settings.max_concurrent_requests,
+        "max_input_length": loaded.max_length,
+        "max_batch_tokens": loaded.batch_tokens,
+        "max_batch_requests": None,
+        "max_client_batch_size": settings.max_client_batch_size,
+        "auto_truncate": settings.auto_truncate,
+        "tokenization_workers": 1,
+        "version": __version__,
+        "sha": None,
+        "docker_label": None,
+    }
+
+
+async def check_health(call: Call, _: None) -> Plain:
+    """Answer while the server is alive."""
+    return Plain()
+
+
+async def check_ready(call: Call, _: None) -> Plain:
+    """Answer once all models are loaded, and until the server stops."""
+    if not call.service.is_ready:
+        raise LoadingError("models are being loaded, or the server is stopping")
+    return Plain()
+
+
+async def show_metrics(call: Call, _: None) -> Plain:
+    """Return the metrics in Prometheus's form."""
+    content = call.service.metrics.write()
+    return Plain(content, "text/plain; version=1.0.0; charset=utf-8")
+
+
+def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[dict[str, Any]]:
+    """Return the tokens of a text; all but special ones have their bytes in the text's UTF-8."""
+    raise NotImplementedError
+
+
+def join_tokens(tokenizer: Tokenizer, ids: Sequence[int], *, skips: bool) -> str:
+    """Return the text of token ids, with special tokens or without."""
+    raise NotImplementedError
+
+
+def describe_type(loaded: LoadedModel) -> dict[str, Any]:
+    """Return what a model is, as text-embeddings-inference says it."""
+    if isinstance(embedder := loaded.pipelines.get("embed"), Embedder):
+        return {"embedding": {"pooling": "_".join(embedder.head.poolings)}}
+    names = {str(index): label for index, label in enumerate(loaded.labels)}
+    labels = {"id2label": names, "label2id": {label: int(key) for key, label in names.items()}}
+    return {"reranker" if "regress" in loaded.pipelines else "classifier": labels}
+
+
+ENDPOINTS = (
+    Endpoint("/embed", embed_inputs, EmbedBody, "tei", "Embed texts."),
+    Endpoint("/predict", predict, PredictBody, "tei", "Classify texts, or pairs of texts."),
+    Endpoint("/rerank", rerank, RerankBody, "tei", "Order texts by a query."),
+    Endpoint("/similarity", compare, SimilarityBody, "tei", "Compare a sentence with others."),
+    Endpoint("/tokenize", tokenize, TokenizeBody, "tei", "Split texts into tokens."),
+    Endpoint("/decode", decode, DecodeBody, "tei", "Turn token ids into texts."),
+    Endpoint("/info", inform, None, "tei", "Describe the server."),
+    Endpoint("/health", check_health, None, "tei", "Whether the server is alive.", is_open=True),
+    Endpoint("/ready", check_ready, None, "tei", "Whether all models are loaded.", is_open=True),
+    Endpoint("/metrics", show_metrics, None, "tei", "Metrics for Prometheus."),
+)

@@ -87,7 +87,7 @@ PUBLIC_NAMES = [
     "view",
 ]
 MAX_MODULES = 16
-MAX_ROOMS = 16
+MAX_ROOMS = 17
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]

@@ -1,0 +1,149 @@
+"""Each route gives what the pipeline gives alone, in the form that clients expect."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.predictor import Predictor
+from bertkit.serving.app import ENDPOINTS
+
+TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return Embedder.load(device="cpu")(TEXTS)
+
+
+def test_openai_embeddings(client, vectors):
+    answer = client.post("/v1/embeddings", {"input": TEXTS, "model": "encoder"})
+    assert answer.status == 200
+    assert answer.json["object"] == "list"
+    assert answer.json["model"] == "encoder"
+    assert [one["index"] for one in answer.json["data"]] == [0, 1, 2]
+    found = np.array([one["embedding"] for one in answer.json["data"]])
+    np.testing.assert_allclose(found, vectors, atol=1e-6)
+    num_tokens = answer.json["usage"]["prompt_tokens"]
+    assert num_tokens == answer.json["usage"]["total_tokens"] == 6 + 8 + 16
+
+
+def test_openai_embeddings_as_base64(client, vectors):
+    body = {"input": TEXTS[0], "model": "encoder", "encoding_format": "base64"}
+    (one,) = client.post("/v1/embeddings", body).json["data"]
+    found = np.frombuffer(base64.b64decode(one["embedding"]), dtype="<f4")
+    np.testing.assert_allclose(found, vectors[0], atol=1e-6)
+
+
+def test_fewer_dimensions_are_the_first_ones_scaled_to_length_1(client, vectors):
+    body = {"input": TEXTS[0], "model": "encoder", "dimensions": 7}
+    (one,) = client.post("/v1/embeddings", body).json["data"]
+    expected = vectors[0][:7] / np.linalg.norm(vectors[0][:7])
+    np.testing.assert_allclose(one["embedding"], expected, atol=1e-6)
+    body["dimensions"] = 385
+    assert client.post("/v1/embeddings", body).status == 400
+
+
+def test_models_are_listed(client, models):
+    listed = client.get("/v1/models").json["data"]
+    assert [one["id"] for one in listed] == ["encoder", *models]
+    assert client.get("/v1/models/words").json["tasks"] == ["fill-mask", "score"]
+    answer = client.get("/v1/models/none")
+    assert answer.status == 404
+    assert "there is no model 'none'" in answer.json["error"]["message"]
+
+
+def test_embed(client, vectors):
+    answer = client.post("/embed", {"inputs": TEXTS})
+    np.testing.assert_allclose(answer.json, vectors, atol=1e-6)
+    assert len(client.post("/embed", {"inputs": TEXTS[0]}).json) == 1
+    raw = client.post("/embed", {"inputs": TEXTS[0], "normalize": False}).json[0]
+    assert abs(np.linalg.norm(raw) - 1) > 0.01
+    np.testing.assert_allclose(raw / np.linalg.norm(raw), vectors[0], atol=1e-6)
+
+
+def test_predict_takes_a_text_a_pair_and_several(client, models):
+    classify = Predictor.load(models["sentiment"], device="cpu")
+    path = "/v1/models/sentiment/predict"
+    one = client.post(path, {"inputs": "the cat saw"}).json
+    expected = classify("the cat saw").probabilities
+    assert {row["label"]: pytest.approx(row["score"], abs=1e-6) for row in one} == expected
+    assert [row["score"] for row in one] == sorted(expected.values(), reverse=True)
+    pair = client.post(path, {"inputs": ["the cat", "a dog"]}).json
+    expected = classify(("the cat", "a dog")).probabilities
+    assert {row["label"]: pytest.approx(row["score"], abs=1e-6) for row in pair} == expected
+    several = client.post(path, {"inputs": [["the cat saw"], ["the cat", "a dog"]]}).json
+    assert [[row["label"] for row in rows] for rows in several] == [
+        [row["label"] for row in rows] for rows in (one, pair)
+    ]
+
+
+def test_raw_scores_are_logits(client):
+    path, body = "/v1/models/sentiment/predict", {"inputs": "the cat saw"}
+    shares = {one["label"]: one["score"] for one in client.post(path, body).json}
+    raw = {one["label"]: one["score"] for one in client.post(path, body | {"raw_scores": True}).json}
+    total = sum(np.exp(list(raw.values())))
+    assert {label: np.exp(raw[label]) / total for label in raw} == pytest.approx(shares, abs=1e-6)
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_documents_are_ordered(client, models, path):
+    score = Predictor.load(models["reranker"], device="cpu")
+    documents = ["a dog", "the cat saw a hat", "lost"]
+    body = {"model": "reranker", "query": "the cat", "documents": documents, "top_n": 2}
+    results = client.post(path, body | {"return_documents": True}).json["results"]
+    values = [score(("the cat", one)).value for one in documents]
+    order = sorted(range(3), key=lambda index: -values[index])[:2]
+    assert [one["index"] for one in results] == order
+    expected = [1 / (1 + np.exp(-values[index])) for index in order]
+    assert [one["relevance_score"] for one in results] == pytest.approx(expected, abs=1e-6)
+    assert [one["document"]["text"] for one in results] == [documents[index] for index in order]
+    raw = client.post("/rerank", {"query": "the cat", "texts": documents, "raw_scores": True}).json
+    assert [one["score"] for one in raw] == pytest.approx(sorted(values, reverse=True), abs=1e-5)
+
+
+def test_similarity(client, vectors):
+    body = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
+    found = client.post("/similarity", body).json
+    np.testing.assert_allclose(found, vectors[1:] @ vectors[0], atol=1e-6)
+
+
+def test_a_task_gives_its_pipelines_results(client, models):
+    fill = FillMask.load(models["words"], device="cpu")
+    body = {"inputs": "the [MASK] saw", "options": {"top_k": 2}}
+    found = client.post("/v1/models/words/fill-mask", body).json["results"]
+    expected = fill("the [MASK] saw", top_k=2)
+    assert found["filled"] == expected.filled
+    assert [one["token"] for one in found["blanks"][0]] == [
+        one.token for one in expected.blanks[0]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/models/entities/tag", {"inputs": ["the cat saw a dog", "a hat"]}),
+        ("/v1/models/reader/answer", {"inputs": {"question": "the cat", "context": "a dog saw"}}),
+        ("/v1/models/writer/generate", {"inputs": "the cat", "options": {"max_tokens": 4}}),
+        ("/v1/models/translator/translate", {"inputs": ["the cat", "a dog"]}),
+        ("/v1/models/words/score", {"inputs": ["the cat", "a dog"]}),
+    ],
+)
+def test_each_kind_of_model_answers(client, path, body):
+    answer = client.post(path, body)
+    assert answer.status == 200, answer.content
+    is_several = isinstance(body["inputs"], list)
+    assert isinstance(answer.json["results"], list) == is_several
+    assert not is_several or len(answer.json["results"]) == len(body["inputs"])
+
+
+def test_paths_are_unique():
+    paths = [(one.method, one.path) for one in ENDPOINTS]
+    assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/metrics"])
+def test_the_server_shows_how_it_is(client, path):
+    assert client.get(path).status == 200

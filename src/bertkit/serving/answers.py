@@ -8,9 +8,9 @@ import numpy as np
 import orjson
 from pydantic import BaseModel
 
-from bertkit.serving.service import Call
+from bertkit.serving.service import RequestContext
 
-Handler = Callable[[Call, Any], Awaitable[Any]]
+Handler = Callable[[RequestContext, Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True)

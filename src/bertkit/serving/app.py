@@ -30,7 +30,7 @@ from bertkit.serving.errors import (
     UnreadableError,
     describe_refusal,
 )
-from bertkit.serving.service import Call, Service
+from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Responder:
 
     async def respond(self, request: Request) -> Response:
         """Return the answer to a request, whatever comes of it."""
-        call = Call(
+        call = RequestContext(
             service=self.service,
             client="",
             route=self.endpoint.path,
@@ -132,7 +132,7 @@ class Responder:
             parts.append(part)
         return b"".join(parts)
 
-    async def _handle(self, request: Request, call: Call, body: BaseModel | None) -> Any:
+    async def _handle(self, request: Request, call: RequestContext, body: BaseModel | None) -> Any:
         """Return what the endpoint answers; stop when the client leaves."""
         task = asyncio.ensure_future(self.endpoint.handle(call, body))
         done, _ = await asyncio.wait({task}, timeout=PATIENCE)
@@ -147,7 +147,7 @@ class Responder:
                 raise ClientDisconnect
         return task.result()
 
-    def _accept(self, call: Call, answer: Any) -> Response:
+    def _accept(self, call: RequestContext, answer: Any) -> Response:
         headers = {"x-request-id": call.identity, **call.describe_times()}
         if call.work is not None:
             call.note_answer()
@@ -155,7 +155,7 @@ class Responder:
             return Response(answer.content, media_type=answer.media_type, headers=headers)
         return Response(write_json(answer), media_type="application/json", headers=headers)
 
-    def _refuse(self, call: Call, error: ServingError) -> Response:
+    def _refuse(self, call: RequestContext, error: ServingError) -> Response:
         self.service.metrics.note_refusal(call.model, error.kind)
         headers = {"x-request-id": call.identity}
         if error.retry_after is not None:

@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 
-class Piece(Protocol):
+class QueuedPiece(Protocol):
     """What waits: a part of a client's request."""
 
     cost: int  # in tokens, about
@@ -16,7 +16,7 @@ class Piece(Protocol):
         """Whose it is."""
 
 
-AnyPiece = TypeVar("AnyPiece", bound=Piece)
+AnyPiece = TypeVar("AnyPiece", bound=QueuedPiece)
 
 
 @dataclass

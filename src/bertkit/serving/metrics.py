@@ -6,7 +6,7 @@ Each process has a registry of its own, so that servers in one process, as in te
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPEN_METRICS
 
-from bertkit.serving.worker import Batch, Work
+from bertkit.serving.worker import ComputedBatch, Work
 
 SECONDS = [1e-4 * 2**power for power in range(18)]  # 0.1 ms to 13 s
 SIZES = [2**power for power in range(13)]
@@ -36,7 +36,7 @@ class ServerMetrics:
             "te_queue_size", "Requests that wait or run.", ["model"], registry=self.registry
         )
 
-    def note_batch(self, model: str, batch: Batch) -> None:
+    def note_batch(self, model: str, batch: ComputedBatch) -> None:
         """Count a batch; called in the thread of a model."""
         self.batch_size.labels(model).observe(batch.num_requests)
         self.batch_tokens.labels(model).observe(batch.num_tokens)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from bertkit.base.errors import storage_errors
 from bertkit.base.settings import select
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
@@ -24,7 +25,7 @@ from bertkit.inference.text_scorer import TextScorer
 from bertkit.models.open_model import OpenModel
 from bertkit.serving.errors import LoadingError
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import Batch, Worker
+from bertkit.serving.worker import ComputedBatch, Worker
 from bertkit.tasks.saved import BY_ARCHITECTURE
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -78,7 +79,7 @@ class LogitsOf(Predictor[Any, Any, Any]):
 
 
 @dataclass(eq=False)
-class LoadedModel:
+class ReadyModel:
     """A model that is ready: its pipelines, and those with options of requests."""
 
     opened: OpenModel
@@ -91,6 +92,12 @@ class LoadedModel:
         engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
         sizes = [engine.tokens_per_batch for engine in engines if engine is not None]
         return max(sizes, default=USUAL_BATCH_TOKENS)
+
+    @cached_property
+    def changed(self) -> int:
+        """The time of its folder's last change, in seconds since 1970."""
+        with storage_errors(self.opened.folder, "read"):
+            return int(self.opened.folder.stat().st_mtime)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -170,7 +177,7 @@ class ServedModel:
 
     def __init__(self, name: str, path: str, settings: ServeSettings) -> None:
         self.name = name
-        self._loaded: LoadedModel | None = None
+        self._loaded: ReadyModel | None = None
         self._worker: Worker | None = None
         self._path = path
         self._settings = settings
@@ -181,7 +188,7 @@ class ServedModel:
         return self._loaded is not None
 
     @property
-    def loaded(self) -> LoadedModel:
+    def loaded(self) -> ReadyModel:
         """Its pipelines; LoadingError before it is loaded."""
         if self._loaded is None:
             raise LoadingError(f"{self.name} is being loaded; try again")
@@ -199,16 +206,16 @@ class ServedModel:
         if self._worker is not None:
             self._worker.close()
 
-    def load(self) -> LoadedModel:
+    def load(self) -> ReadyModel:
         """Load the model and compute something with it, so that the first request is fast."""
         opened = OpenModel.open(self._path, revision=self._settings.revision)
-        loaded = LoadedModel(opened, load_pipelines(opened, self._settings))
+        loaded = ReadyModel(opened, load_pipelines(opened, self._settings))
         loaded.limit_batches(self._settings.max_batch_tokens)
         for pipeline in loaded.pipelines.values():
             warm_up(pipeline)
         return loaded
 
-    def start(self, loaded: LoadedModel, note: Callable[[Batch], None]) -> None:
+    def start(self, loaded: ReadyModel, note: Callable[[ComputedBatch], None]) -> None:
         """Serve what was loaded; what waits for an earlier one is computed by that."""
         self._loaded = loaded
         if self._worker is None:

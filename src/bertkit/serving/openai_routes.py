@@ -11,12 +11,12 @@ from bertkit.serving.answers import Endpoint
 from bertkit.serving.errors import EmptyError, UnreadableError
 from bertkit.serving.requests import EmbeddingsBody, Input, RerankingBody
 from bertkit.serving.scores import rank
-from bertkit.serving.service import Call
+from bertkit.serving.service import RequestContext
 
 Vector = npt.NDArray[np.float32]
 
 
-async def create_embeddings(call: Call, body: EmbeddingsBody) -> dict[str, Any]:
+async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> dict[str, Any]:
     """Embed texts; vectors have length 1, as OpenAI's."""
     texts = list_inputs(body.input)
     vectors = await embed(
@@ -36,18 +36,18 @@ async def create_embeddings(call: Call, body: EmbeddingsBody) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": call.model, "usage": count_usage(call)}
 
 
-async def list_models(call: Call, _: None) -> dict[str, Any]:
+async def list_models(call: RequestContext, _: None) -> dict[str, Any]:
     """List the models of the server."""
     return {"object": "list", "data": [describe(call, name) for name in call.service.models]}
 
 
-async def get_model(call: Call, _: None) -> dict[str, Any]:
+async def get_model(call: RequestContext, _: None) -> dict[str, Any]:
     """Describe one model."""
     call.find(None)
     return describe(call, call.model)
 
 
-async def rerank_documents(call: Call, body: RerankingBody) -> dict[str, Any]:
+async def rerank_documents(call: RequestContext, body: RerankingBody) -> dict[str, Any]:
     """Order documents by how well they answer a query."""
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
     ranked = await rank(call, body.model, body.query, texts)
@@ -79,7 +79,7 @@ def list_inputs(given: Input) -> list[str | list[int]]:
 
 
 async def embed(
-    call: Call,
+    call: RequestContext,
     model: str | None,
     inputs: Sequence[str | Sequence[int]],
     *,
@@ -114,21 +114,21 @@ def pack(vector: Vector) -> str:
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def count_usage(call: Call) -> dict[str, int]:
+def count_usage(call: RequestContext) -> dict[str, int]:
     """Return the tokens that the model read."""
     num_tokens = call.work.num_tokens if call.work else 0
     return {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
 
 
-def describe(call: Call, name: str) -> dict[str, Any]:
+def describe(call: RequestContext, name: str) -> dict[str, Any]:
     """Return a model as OpenAI lists it, with its tasks."""
     model = call.service.models[name]
     return {
         "id": name,
         "object": "model",
-        "created": call.service.started,
+        "created": model.loaded.changed,
         "owned_by": "bertkit",
-        "tasks": list(model.loaded.pipelines) if model.is_loaded else [],
+        "tasks": list(model.loaded.pipelines),
     }
 
 

@@ -108,7 +108,7 @@ class DecodeBody(Body):
     skip_special_tokens: bool = True
 
 
-class Document(Body):
+class RankedDocument(Body):
     """A document with its text."""
 
     text: Text
@@ -118,7 +118,7 @@ class RerankingBody(Body):
     """A request of `/v1/rerank` or `/v2/rerank`, as Cohere and Jina define it."""
 
     query: Text
-    documents: list[Text | Document]
+    documents: list[Text | RankedDocument]
     model: Text | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None

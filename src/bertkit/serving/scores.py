@@ -8,13 +8,13 @@ import numpy as np
 
 from bertkit.serving.errors import EmptyError
 from bertkit.serving.models import RAW
-from bertkit.serving.service import Call
+from bertkit.serving.service import RequestContext
 
 Ranked = list[tuple[int, float]]
 
 
 async def rank(
-    call: Call,
+    call: RequestContext,
     model: str | None,
     query: str,
     texts: Sequence[str],
@@ -41,7 +41,12 @@ def to_probability(logit: float) -> float:
 
 
 async def score_labels(
-    call: Call, model: str | None, inputs: Sequence[Any], *, is_raw: bool, truncate: bool | None
+    call: RequestContext,
+    model: str | None,
+    inputs: Sequence[Any],
+    *,
+    is_raw: bool,
+    truncate: bool | None,
 ) -> list[list[dict[str, Any]]]:
     """Return the labels of each input with their scores, the highest first."""
     loaded = call.find(model, "classify", "regress")

@@ -10,7 +10,7 @@ from typing import Any
 from bertkit.base.errors import BertkitError
 from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, UnreadableError
 from bertkit.serving.metrics import ServerMetrics
-from bertkit.serving.models import LoadedModel, ServedModel
+from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import Work
 
@@ -32,7 +32,6 @@ class Service:
         self.settings = settings
         self.metrics = ServerMetrics()
         self.is_stopping = False
-        self.started = int(time.time())
         self._loaded_at: dict[str, float] = {}
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -99,7 +98,7 @@ class Service:
 
 
 @dataclass
-class Call:
+class RequestContext:
     """One request, while it is answered.
 
     Attributes:
@@ -120,7 +119,7 @@ class Call:
     model: str = ""
     work: Work | None = None
 
-    def find(self, name: str | None, *tasks: str) -> LoadedModel:
+    def find(self, name: str | None, *tasks: str) -> ReadyModel:
         """Return what is loaded of a model, and remember its name; errors as in `Service.find`."""
         model = self.service.find(name if name is not None else self.named, *tasks)
         self.model = model.name

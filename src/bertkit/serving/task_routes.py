@@ -4,7 +4,7 @@ from typing import Any
 
 from bertkit.serving.answers import Endpoint
 from bertkit.serving.requests import TaskBody
-from bertkit.serving.service import Call
+from bertkit.serving.service import RequestContext
 
 TASKS = {
     "fill-mask": "Predict the words for each [MASK].",
@@ -20,7 +20,7 @@ TASKS = {
 }
 
 
-async def compute_task(call: Call, body: TaskBody) -> dict[str, Any]:
+async def compute_task(call: RequestContext, body: TaskBody) -> dict[str, Any]:
     """Return the results of a model's pipeline."""
     task = call.route.rpartition("/")[2]
     is_several = isinstance(body.inputs, list)

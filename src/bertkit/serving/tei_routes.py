@@ -10,7 +10,7 @@ from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.answers import Endpoint, Plain
 from bertkit.serving.errors import EmptyError, LoadingError
-from bertkit.serving.models import LoadedModel
+from bertkit.serving.models import ReadyModel
 from bertkit.serving.openai_routes import embed, list_inputs
 from bertkit.serving.requests import (
     DecodeBody,
@@ -21,11 +21,11 @@ from bertkit.serving.requests import (
     TokenizeBody,
 )
 from bertkit.serving.scores import rank, score_labels
-from bertkit.serving.service import Call
+from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
-async def embed_inputs(call: Call, body: EmbedBody) -> Any:
+async def embed_inputs(call: RequestContext, body: EmbedBody) -> Any:
     """Embed texts; the answer is a list of vectors, for one text too."""
     return await embed(
         call,
@@ -38,7 +38,7 @@ async def embed_inputs(call: Call, body: EmbedBody) -> Any:
     )
 
 
-async def predict(call: Call, body: PredictBody) -> Any:
+async def predict(call: RequestContext, body: PredictBody) -> Any:
     """Classify a text or a pair, or a list of them."""
     given = body.inputs
     is_one = isinstance(given, str) or isinstance(given[0], str)
@@ -50,7 +50,7 @@ async def predict(call: Call, body: PredictBody) -> Any:
     return found[0] if is_one else found
 
 
-async def rerank(call: Call, body: RerankBody) -> Any:
+async def rerank(call: RequestContext, body: RerankBody) -> Any:
     """Order texts by how well they answer a query."""
     ranked = await rank(
         call,
@@ -67,7 +67,7 @@ async def rerank(call: Call, body: RerankBody) -> Any:
     ]
 
 
-async def compare(call: Call, body: SimilarityBody) -> Any:
+async def compare(call: RequestContext, body: SimilarityBody) -> Any:
     """Return the cosine of a sentence with each of several."""
     sentences = body.inputs.sentences
     if not sentences:
@@ -84,7 +84,7 @@ async def compare(call: Call, body: SimilarityBody) -> Any:
     return np.stack(others) @ source
 
 
-async def tokenize(call: Call, body: TokenizeBody) -> Any:
+async def tokenize(call: RequestContext, body: TokenizeBody) -> Any:
     """Split texts into tokens; places are those of bytes in the text's UTF-8."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     if not texts:
@@ -97,7 +97,7 @@ async def tokenize(call: Call, body: TokenizeBody) -> Any:
     )
 
 
-async def decode(call: Call, body: DecodeBody) -> Any:
+async def decode(call: RequestContext, body: DecodeBody) -> Any:
     """Turn token ids into texts."""
     lists = [body.ids] if body.ids and isinstance(body.ids[0], int) else body.ids
     if not lists or not all(lists):
@@ -106,7 +106,7 @@ async def decode(call: Call, body: DecodeBody) -> Any:
     return await call.run(partial(join_tokens, tokenizer, skips=body.skip_special_tokens), lists)
 
 
-async def inform(call: Call, _: None) -> Any:
+async def inform(call: RequestContext, _: None) -> Any:
     """Describe the server and a model."""
     settings = call.service.settings
     loaded = call.find(None)
@@ -129,19 +129,19 @@ async def inform(call: Call, _: None) -> Any:
     }
 
 
-async def check_health(call: Call, _: None) -> Plain:
+async def check_health(call: RequestContext, _: None) -> Plain:
     """Answer while the server is alive."""
     return Plain()
 
 
-async def check_ready(call: Call, _: None) -> Plain:
+async def check_ready(call: RequestContext, _: None) -> Plain:
     """Answer once all models are loaded, and until the server stops."""
     if not call.service.is_ready:
         raise LoadingError("models are being loaded, or the server is stopping")
     return Plain()
 
 
-async def show_metrics(call: Call, _: None) -> Plain:
+async def show_metrics(call: RequestContext, _: None) -> Plain:
     """Return the metrics in Prometheus's form."""
     content = call.service.metrics.write()
     return Plain(content, "text/plain; version=1.0.0; charset=utf-8")
@@ -157,7 +157,7 @@ def join_tokens(tokenizer: Tokenizer, ids: Sequence[int], *, skips: bool) -> str
     raise NotImplementedError
 
 
-def describe_type(loaded: LoadedModel) -> dict[str, Any]:
+def describe_type(loaded: ReadyModel) -> dict[str, Any]:
     """Return what a model is, as text-embeddings-inference says it."""
     if isinstance(embedder := loaded.pipelines.get("embed"), Embedder):
         return {"embedding": {"pooling": "_".join(embedder.head.poolings)}}

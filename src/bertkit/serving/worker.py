@@ -121,7 +121,7 @@ def estimate_tokens(value: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ComputedBatch:
     """Pieces that were computed together, for metrics."""
 
     num_requests: int
@@ -144,7 +144,7 @@ class Worker:
         *,
         batch_tokens: int,
         is_deterministic: bool = False,
-        note: Callable[[Batch], None] = lambda _: None,
+        note: Callable[[ComputedBatch], None] = lambda _: None,
     ) -> None:
         self.num_works = 0
         self.tokens_per_second = 0.0
@@ -245,7 +245,7 @@ class Worker:
 
     def _learn_speed(self, pieces: Sequence[WorkPiece], seconds: float) -> None:
         cost = sum(piece.cost for piece in pieces)
-        self._note(Batch(len({id(piece.work) for piece in pieces}), cost, seconds))
+        self._note(ComputedBatch(len({id(piece.work) for piece in pieces}), cost, seconds))
         newest = cost / max(seconds, 1e-6)
         usual = self.tokens_per_second or newest
         self.tokens_per_second = usual + NEWEST_SHARE * (newest - usual)

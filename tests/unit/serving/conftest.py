@@ -4,12 +4,7 @@ import pytest
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_rewriter import save_rewriter
-from tests.unit.inference.small_task import (
-    save_answerer,
-    save_classifier,
-    save_model,
-    save_tagger,
-)
+from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
 from tests.unit.serving.running import running
 
 from bertkit.tasks.regress import RegressSettings

@@ -68,7 +68,7 @@ def running(models: Mapping[str, str], **settings: Any) -> Iterator[Client]:
     def serve() -> None:
         try:
             asyncio.run(server.run(lambda _: is_ready.set()))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised in the test's own thread
             problems.append(error)
         finally:
             is_ready.set()

@@ -83,7 +83,9 @@ def test_predict_takes_a_text_a_pair_and_several(client, models):
 def test_raw_scores_are_logits(client):
     path, body = "/v1/models/sentiment/predict", {"inputs": "the cat saw"}
     shares = {one["label"]: one["score"] for one in client.post(path, body).json}
-    raw = {one["label"]: one["score"] for one in client.post(path, body | {"raw_scores": True}).json}
+    raw = {
+        one["label"]: one["score"] for one in client.post(path, body | {"raw_scores": True}).json
+    }
     total = sum(np.exp(list(raw.values())))
     assert {label: np.exp(raw[label]) / total for label in raw} == pytest.approx(shares, abs=1e-6)
 
@@ -116,9 +118,7 @@ def test_a_task_gives_its_pipelines_results(client, models):
     found = client.post("/v1/models/words/fill-mask", body).json["results"]
     expected = fill("the [MASK] saw", top_k=2)
     assert found["filled"] == expected.filled
-    assert [one["token"] for one in found["blanks"][0]] == [
-        one.token for one in expected.blanks[0]
-    ]
+    assert [one["token"] for one in found["blanks"][0]] == [one.token for one in expected.blanks[0]]
 
 
 @pytest.mark.parametrize(

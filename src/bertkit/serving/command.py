@@ -1,5 +1,6 @@
 """The command `bertkit serve`."""
 
+from bertkit.base.errors import MissingExtraError
 from bertkit.base.settings import replace_surrogates
 from bertkit.serving.settings import ServeSettings
 
@@ -9,7 +10,7 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
 
     Routes are those of OpenAI (/v1/embeddings), Cohere and Jina (/v1/rerank) and
     text-embeddings-inference (/embed, /predict, /rerank, …), so that their clients work; further
-    tasks are at /v1/models/NAME/TASK. /docs lists all.
+    tasks are at /v1/models/NAME/TASK.
 
     SIGTERM and Ctrl-C end it when the running requests are answered; SIGUSR1 loads the models
     again.
@@ -26,6 +27,12 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
         models: Model folders, runs, or ids of models of the Hub, by the name of their folder or as
             NAME=PATH; by default the model that comes with bertkit.
     """
-    from bertkit.serving.server import serve as run
-
+    try:
+        from bertkit.serving.server import serve as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("bertkit"):
+            raise
+        raise MissingExtraError(
+            f"the server isn't installed ({error.name} is missing); pip install 'bertkit[serve]'"
+        ) from None
     run([replace_surrogates(one) for one in models], settings)

@@ -88,7 +88,7 @@ async def embed(
     normalize: bool | None = None,
     dimensions: int | None = None,
 ) -> list[Vector]:
-    """Embed texts, or lists of token ids.
+    """Embed texts, or lists of token ids, which are turned into text first.
 
     Fewer `dimensions` are the first features of each vector; it is scaled after that.
     """
@@ -96,6 +96,9 @@ async def embed(
         raise UnreadableError(f"dimensions is {dimensions}; it must be at least 1")
     options = {"prompt_name": prompt_name, "normalize": normalize if dimensions is None else False}
     given = {name: value for name, value in options.items() if value is not None}
+    if not all(isinstance(one, str) for one in inputs):
+        decode = call.find(model, "embed").tokenizer.decode
+        inputs = await call.run(lambda one: one if isinstance(one, str) else decode(one), inputs)
     vectors: list[Vector] = await call.compute(model, "embed", inputs, given, truncate=truncate)
     if dimensions is None:
         return vectors

@@ -1,7 +1,7 @@
 """Routes of text-embeddings-inference, with its field names."""
 
-from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,8 @@ async def decode(call: RequestContext, body: DecodeBody) -> Any:
     if not lists or not all(lists):
         raise EmptyError("there are no ids; give at least one")
     tokenizer = call.find(None).tokenizer
-    return await call.run(partial(join_tokens, tokenizer, skips=body.skip_special_tokens), lists)
+    skip = body.skip_special_tokens
+    return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
 
 
 async def inform(call: RequestContext, _: None) -> Any:
@@ -149,12 +150,25 @@ async def show_metrics(call: RequestContext, _: None) -> Plain:
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[dict[str, Any]]:
     """Return the tokens of a text; all but special ones have their bytes in the text's UTF-8."""
-    raise NotImplementedError
-
-
-def join_tokens(tokenizer: Tokenizer, ids: Sequence[int], *, skips: bool) -> str:
-    """Return the text of token ids, with special tokens or without."""
-    raise NotImplementedError
+    encoding = tokenizer.encode(text)
+    num_bytes = [0, *accumulate(len(one.encode("utf-8", "replace")) for one in text)]
+    rows = [
+        {
+            "id": id_,
+            "text": text[start:stop],
+            "special": False,
+            "start": num_bytes[start],
+            "stop": num_bytes[stop],
+        }
+        for id_, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True)
+    ][1:-1]
+    if not special:
+        return rows
+    first, last = (
+        {"id": id_, "text": tokenizer.vocabulary[id_], "special": True, "start": None, "stop": None}
+        for id_ in (tokenizer.cls_id, tokenizer.sep_id)
+    )
+    return [first, *rows, last]
 
 
 def describe_type(loaded: ReadyModel) -> dict[str, Any]:

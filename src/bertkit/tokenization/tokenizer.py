@@ -244,8 +244,8 @@ class Tokenizer:
             return self._fast_encoder(texts)
         return cut_segments(find_segments(texts), self._known_chunks)
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Join pieces into readable text; special tokens are left out.
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Join pieces into readable text; by default special tokens are left out.
 
         Raises:
             InputError: an id is outside the vocabulary.
@@ -254,7 +254,7 @@ class Tokenizer:
         for index in ids:
             if not 0 <= index < self.vocab_size:
                 raise InputError(f"token ids go from 0 to {self.vocab_size - 1}, got {index}")
-            if index not in self.special_ids:
+            if not skip_special_tokens or index not in self.special_ids:
                 tokens.append(self.vocabulary[index])
         return str(self._engine.decoder.decode(tokens))
 

@@ -147,3 +147,28 @@ def test_paths_are_unique():
 @pytest.mark.parametrize("path", ["/health", "/ready", "/metrics"])
 def test_the_server_shows_how_it_is(client, path):
     assert client.get(path).status == 200
+
+
+def test_tokens_have_their_bytes(client):
+    answer = client.post("/v1/models/encoder/tokenize", {"inputs": "Élan café!"})
+    (tokens,) = answer.json
+    assert [one["text"] for one in tokens] == ["[CLS]", "Élan", "café", "!", "[SEP]"]
+    assert [one["special"] for one in tokens] == [True, False, False, False, True]
+    assert [(one["start"], one["stop"]) for one in tokens[1:-1]] == [(0, 5), (6, 11), (11, 12)]
+    ids = [one["id"] for one in tokens]
+    path = "/v1/models/encoder/decode"
+    assert client.post(path, {"ids": ids}).json == ["elan cafe!"]
+    whole = client.post(path, {"ids": [ids], "skip_special_tokens": False}).json
+    assert whole == ["[CLS] elan cafe! [SEP]"]
+    bare = {"inputs": ["Élan café!"], "add_special_tokens": False}
+    assert client.post("/v1/models/encoder/tokenize", bare).json == [tokens[1:-1]]
+
+
+def test_token_ids_are_embedded_as_their_text(client, vectors):
+    (tokens,) = client.post("/v1/models/encoder/tokenize", {"inputs": TEXTS[0]}).json
+    ids = [one["id"] for one in tokens]
+    data = client.post("/v1/embeddings", {"input": ids, "model": "encoder"}).json["data"]
+    np.testing.assert_allclose(data[0]["embedding"], vectors[0], atol=1e-6)
+    refused = client.post("/v1/embeddings", {"input": [[99999]], "model": "encoder"})
+    assert refused.status == 400
+    assert "token ids go from 0 to 30521" in refused.json["error"]["message"]

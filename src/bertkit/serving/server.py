@@ -74,7 +74,7 @@ class ModelServer:
         self._socket = bind(settings)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            build_app(self.service, read_keys(settings.keys)),
+            build_app(self.service, read_keys(settings.key_file)),
             access_log=False,
             log_config=None,
             lifespan="off",

@@ -150,17 +150,17 @@ def test_the_server_shows_how_it_is(client, path):
 
 
 def test_tokens_have_their_bytes(client):
-    answer = client.post("/v1/models/encoder/tokenize", {"inputs": "Élan café!"})
+    answer = client.post("/v1/models/encoder/tokenize", {"inputs": "Über café!"})
     (tokens,) = answer.json
-    assert [one["text"] for one in tokens] == ["[CLS]", "Élan", "café", "!", "[SEP]"]
+    assert [one["text"] for one in tokens] == ["[CLS]", "Über", "café", "!", "[SEP]"]
     assert [one["special"] for one in tokens] == [True, False, False, False, True]
     assert [(one["start"], one["stop"]) for one in tokens[1:-1]] == [(0, 5), (6, 11), (11, 12)]
     ids = [one["id"] for one in tokens]
     path = "/v1/models/encoder/decode"
-    assert client.post(path, {"ids": ids}).json == ["elan cafe!"]
+    assert client.post(path, {"ids": ids}).json == ["uber cafe!"]
     whole = client.post(path, {"ids": [ids], "skip_special_tokens": False}).json
-    assert whole == ["[CLS] elan cafe! [SEP]"]
-    bare = {"inputs": ["Élan café!"], "add_special_tokens": False}
+    assert whole == ["[CLS] uber cafe! [SEP]"]
+    bare = {"inputs": ["Über café!"], "add_special_tokens": False}
     assert client.post("/v1/models/encoder/tokenize", bare).json == [tokens[1:-1]]
 
 

@@ -60,7 +60,7 @@ class ServeSettings(EngineSettings, LimitSettings):
     port: int = Field(
         default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
     )
-    key_file: Annotated[Path | None, Parameter(name="--keys")] = Field(
+    key_file: Annotated[Path | None, Parameter(name="keys")] = Field(
         default=None,
         description="File of keys, one a line, of which each request must send one (Authorization:"
         " Bearer KEY); by default those in the environment variable BERTKIT_KEYS, or none.",

@@ -7,11 +7,13 @@ step remains a function of seed, step and state, and a resumed run goes on with 
 
 import copy
 import math
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median_high
 from typing import TypeVar
 
@@ -182,5 +184,9 @@ def peak_memory_bytes(device: torch.device) -> int:
     """Return the process's peak memory: on the GPU for a CUDA device, otherwise in main memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")  # ru_maxrss may be the peak of the program that began this
+    rows = status.read_text() if status.exists() else ""
+    if found := re.search(r"^VmHWM:\s*(\d+) kB$", rows, re.MULTILINE):
+        return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,6 +1,8 @@
 """Budgets become steps as they should, by a clock that the test turns."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from bertkit.training.budget import (
     count_steps,
     drop_warm_up,
     measure_pace,
+    peak_memory_bytes,
     seconds_of_run,
 )
 from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
@@ -46,6 +49,15 @@ def test_the_pace_is_what_the_clock_says(job):
     assert pace.tokens_per_step == 12
     assert pace.operations_per_step == 24.0
     assert pace.peak_memory_bytes > 1 << 20
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells it")
+def test_peak_memory_is_not_that_of_the_program_that_began_this_one(monkeypatch):
+    inherited = SimpleNamespace(ru_maxrss=1 << 40)
+    monkeypatch.setattr(budget.resource, "getrusage", lambda _: inherited)
+    assert 1 << 20 < peak_memory_bytes(torch.device("cpu")) < 1 << 40
+    monkeypatch.setattr(budget.Path, "exists", lambda _: False)
+    assert peak_memory_bytes(torch.device("cpu")) >= 1 << 40
 
 
 def test_a_step_has_as_many_tokens_on_a_slow_machine(job, monkeypatch):

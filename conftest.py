@@ -1,5 +1,6 @@
 """What all tests share: checked tensor shapes, fixed threads, the real text."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -53,6 +54,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")
     processor.CPU_INFO = Path(os.environ[CHOSEN])
     processor.read_processor.cache_clear()
+
+
+def pytest_collection() -> None:
+    """Importing all test modules makes a million objects that stay: nothing to look for."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage of the tests only, not what is there from here to the end."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
 
 
 def pytest_runtest_call() -> None:

@@ -1,4 +1,4 @@
-"""A trained encoder that people use, all-MiniLM-L6-v2, on 1,000 real texts."""
+"""A trained encoder that people use, all-MiniLM-L6-v2, on 300 real texts."""
 
 import gzip
 from collections.abc import Iterator
@@ -16,8 +16,9 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_demo.python_docs import read_documents
 
 SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
-NUM_TEXTS = 1000
-TEXTS_PER_FILE = 80
+NUM_TEXTS = 300
+TEXTS_PER_FILE = 24
+TEXTS_PER_DOCUMENT = 3
 LINES_PER_LONG_TEXT = 40
 MAX_TOKENS = 128
 TEXTS_PER_BATCH = 25
@@ -39,7 +40,7 @@ def documentation_texts() -> Iterator[str]:
     """Sentences of Python's own documentation, a few of each module."""
     for document in read_documents([]):
         sentences = chain.from_iterable(map(split_sentences, document.lines))
-        yield from islice(sentences, 10)
+        yield from islice(sentences, TEXTS_PER_DOCUMENT)
 
 
 @pytest.mark.slow

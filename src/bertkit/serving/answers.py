@@ -21,7 +21,7 @@ class Endpoint:
         path: its template; `{model}` is the name of a model.
         handle: answers a call with its checked body, or None where there is none.
         body: the class of its body; None for a GET.
-        style: whose form its errors have: openai, tei or bertkit.
+        style: whose form its errors have: openai, tei or cohere.
         summary: one sentence for the OpenAPI page.
         is_open: whether it needs no key.
     """

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.settings import describe_validation
-from bertkit.serving import openai_routes, task_routes, tei_routes
+from bertkit.serving import hub_routes, openai_routes, task_routes, tei_routes
 from bertkit.serving.answers import Endpoint, Plain, write_json
 from bertkit.serving.errors import (
     EncodedBodyError,
@@ -34,7 +34,12 @@ from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
 
-ENDPOINTS = (*openai_routes.ENDPOINTS, *tei_routes.ENDPOINTS, *task_routes.ENDPOINTS)
+ENDPOINTS = (
+    *task_routes.ENDPOINTS,
+    *tei_routes.ENDPOINTS,
+    *openai_routes.ENDPOINTS,
+    *hub_routes.ENDPOINTS,  # last: /v1/models/{model} fits all other routes of a model
+)
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
 PATIENCE = 0.02  # seconds before it is watched whether a client left
 LEFT = 499  # the status of a request whose client left, as nginx logs it
@@ -49,7 +54,9 @@ def build_app(service: Service, keys: Sequence[str] = ()) -> Starlette:
         paths = [endpoint.path]
         if endpoint.style == "tei" and not endpoint.is_open:
             paths.append(MODEL_PATH + endpoint.path)
-        routes += [Route(path, handler, methods=[endpoint.method]) for path in paths]
+        for path in paths:
+            pattern = path.rstrip("/").replace("{model}", "{model:path}") or "/"
+            routes.append(Route(pattern, handler, methods=[endpoint.method]))
     return Starlette(routes=routes)
 
 
@@ -93,7 +100,9 @@ class Responder:
         """Return the client: the digest of its key, or its address where there are no keys."""
         if not self._digests or self.endpoint.is_open:
             return request.client.host if request.client else "local"
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        scheme, is_named, key = request.headers.get("authorization", "").partition(" ")
+        if not is_named:  # LlamaIndex's reranker sends the key alone
+            scheme, key = "bearer", scheme
         digest = sha256(key.strip().encode()).digest()
         matches = [hmac.compare_digest(digest, one) for one in self._digests]
         if scheme.lower() != "bearer" or not any(matches):
@@ -189,4 +198,9 @@ def write_tei_error(error: ServingError) -> dict[str, Any]:
     return {"error": str(error), "error_type": error.kind}
 
 
-FORMS = {"openai": write_openai_error, "tei": write_tei_error}
+def write_cohere_error(error: ServingError) -> dict[str, Any]:
+    """Return an error in Cohere's form, and in Jina's."""
+    return {"message": str(error), "detail": str(error)}
+
+
+FORMS = {"openai": write_openai_error, "tei": write_tei_error, "cohere": write_cohere_error}

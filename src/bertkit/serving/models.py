@@ -130,6 +130,11 @@ class ReadyModel:
             return embedder.text_encoder.max_length
         return find_max_length(self.opened.halves[0], self.opened.model_max_length)
 
+    @property
+    def usual(self) -> tuple[str, Any]:
+        """The task that it is for, and the pipeline."""
+        return next(iter(self.pipelines.items()))
+
     def limit_batches(self, num_tokens: int | None) -> None:
         """Let the engines compute at most so many tokens at once."""
         for pipeline in self.pipelines.values():

@@ -1,23 +1,26 @@
 """Routes as OpenAI defines them, and `/v1/rerank` as Cohere and Jina do."""
 
 import base64
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.base.errors import InputError
 from bertkit.serving.answers import Endpoint
 from bertkit.serving.errors import EmptyError, UnreadableError
 from bertkit.serving.requests import EmbeddingsBody, Input, RerankingBody
-from bertkit.serving.scores import rank
 from bertkit.serving.service import RequestContext
+from bertkit.tokenization.tokenizer import Tokenizer
 
 Vector = npt.NDArray[np.float32]
+Ranked = list[tuple[int, float]]
 
 
 async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> dict[str, Any]:
-    """Embed texts; vectors have length 1, as OpenAI's."""
+    """Embed texts; vectors have length 1, as OpenAI's. An empty text has one, too."""
     texts = list_inputs(body.input)
     vectors = await embed(
         call,
@@ -66,15 +69,11 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> dict[st
 
 
 def list_inputs(given: Input) -> list[str | list[int]]:
-    """Return one input, or several, as a list.
-
-    Raises:
-        EmptyError: there is none, or one is empty.
-    """
-    is_one = isinstance(given, str) or not given or isinstance(given[0], int)
+    """Return one input, or several, as a list; EmptyError if there is none."""
+    is_one = isinstance(given, str) or (given and isinstance(given[0], int))
     inputs: Any = [given] if is_one else given
-    if not all(inputs):
-        raise EmptyError("the input is empty; give at least one text with a word")
+    if not inputs:
+        raise EmptyError("the input is empty; give at least one text")
     return list(inputs)
 
 
@@ -97,8 +96,8 @@ async def embed(
     options = {"prompt_name": prompt_name, "normalize": normalize if dimensions is None else False}
     given = {name: value for name, value in options.items() if value is not None}
     if not all(isinstance(one, str) for one in inputs):
-        decode = call.find(model, "embed").tokenizer.decode
-        inputs = await call.run(lambda one: one if isinstance(one, str) else decode(one), inputs)
+        tokenizer = call.find(model, "embed").tokenizer
+        inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
     vectors: list[Vector] = await call.compute(model, "embed", inputs, given, truncate=truncate)
     if dimensions is None:
         return vectors
@@ -110,6 +109,49 @@ async def embed(
     if normalize is False:
         return vectors
     return [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors]
+
+
+async def rank(
+    call: RequestContext,
+    model: str | None,
+    query: str,
+    texts: Sequence[str],
+    *,
+    is_raw: bool = False,
+    truncate: bool | None = None,
+) -> Ranked:
+    """Return the place and the score of each text for a query, best first.
+
+    A score is between 0 and 1, or with `is_raw` the model's own number.
+    """
+    if not texts:
+        raise EmptyError("there are no texts; give at least one")
+    pairs = [(query, text) for text in texts]
+    found = await call.compute(model, "regress", pairs, truncate=truncate)
+    scores = [one.value if is_raw else to_probability(one.value) for one in found]
+    order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
+    return [(index, scores[index]) for index in order]
+
+
+def to_probability(logit: float) -> float:
+    """Return the logistic function of a number."""
+    return 0.5 + 0.5 * math.tanh(0.5 * logit)
+
+
+def read_ids(tokenizer: Tokenizer, given: str | Sequence[int]) -> str:
+    """Return the text of token ids; InputError if they aren't a whole text of this tokenizer.
+
+    Clients of OpenAI's own models send ids of another vocabulary, which would mean other words.
+    """
+    if isinstance(given, str):
+        return given
+    if not given or (given[0], given[-1]) != (tokenizer.cls_id, tokenizer.sep_id):
+        raise InputError(
+            f"token ids must be those of this model's tokenizer, from {tokenizer.cls_id} ([CLS]) to"
+            f" {tokenizer.sep_id} ([SEP]); send texts instead (in LangChain"
+            " check_embedding_ctx_length=False)"
+        )
+    return tokenizer.decode(given)
 
 
 def pack(vector: Vector) -> str:
@@ -140,9 +182,9 @@ ENDPOINTS = (
     Endpoint("/v1/models", list_models, None, "openai", "List the models."),
     Endpoint("/v1/models/{model}", get_model, None, "openai", "Describe a model."),
     Endpoint(
-        "/v1/rerank", rerank_documents, RerankingBody, "openai", "Order documents by a query."
+        "/v1/rerank", rerank_documents, RerankingBody, "cohere", "Order documents by a query."
     ),
     Endpoint(
-        "/v2/rerank", rerank_documents, RerankingBody, "openai", "Order documents by a query."
+        "/v2/rerank", rerank_documents, RerankingBody, "cohere", "Order documents by a query."
     ),
 )

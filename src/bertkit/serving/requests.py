@@ -1,8 +1,8 @@
 """What routes take, as pydantic models: they check requests, and the OpenAPI page shows them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 MAX_TOKEN_ID = 2**31 - 1
 Ids = list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]]
@@ -122,6 +122,59 @@ class RerankingBody(Body):
     model: Text | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None
+
+
+AnyBody = RootModel[dict[str, JsonValue]]  # the model decides what is in it
+One = TypeVar("One")
+Parameters = TypeVar("Parameters")
+
+
+class HubRequest(Body, Generic[One, Parameters]):
+    """A request of huggingface_hub's InferenceClient: one input or several, and parameters."""
+
+    inputs: One | Annotated[list[One], Field(min_length=1)]
+    parameters: Parameters
+
+
+class ClassifyParameters(OwnBody):
+    """Which scores of a text's labels are wanted."""
+
+    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
+    top_k: Annotated[int, Field(ge=1)] | None = None
+
+
+class TagParameters(OwnBody):
+    """What is wanted of a text's tags: entities, or words."""
+
+    aggregation_strategy: Literal["none", "simple", "first"] = "simple"
+    ignore_labels: list[Text] = ["O"]
+
+
+class Question(Body):
+    """A question, and the text that may have its answer."""
+
+    question: Text
+    context: Text
+
+
+class AnswerParameters(OwnBody):
+    """How many answers are wanted, and whether there may be none; None as the model says."""
+
+    top_k: Annotated[int, Field(ge=1)] = 1
+    handle_impossible_answer: bool | None = None
+
+
+class WriteParameters(OwnBody):
+    """How a text is written, under transformers' names or ours."""
+
+    generate_parameters: dict[str, JsonValue] = {}
+
+
+ClassifyRequest = HubRequest[Text, ClassifyParameters]
+OptionsRequest = HubRequest[Text, dict[str, JsonValue]]
+TagRequest = HubRequest[Text, TagParameters]
+AnswerRequest = HubRequest[Question, AnswerParameters]
+WriteRequest = HubRequest[Text, WriteParameters]
 
 
 class TaskBody(OwnBody):

@@ -1,5 +1,6 @@
 """Routes of text-embeddings-inference, with its field names."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -10,8 +11,8 @@ from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.answers import Endpoint, Plain
 from bertkit.serving.errors import EmptyError, LoadingError
-from bertkit.serving.models import ReadyModel
-from bertkit.serving.openai_routes import embed, list_inputs
+from bertkit.serving.models import RAW, ReadyModel
+from bertkit.serving.openai_routes import embed, list_inputs, rank, to_probability
 from bertkit.serving.requests import (
     DecodeBody,
     EmbedBody,
@@ -20,17 +21,19 @@ from bertkit.serving.requests import (
     SimilarityBody,
     TokenizeBody,
 )
-from bertkit.serving.scores import rank, score_labels
 from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
 async def embed_inputs(call: RequestContext, body: EmbedBody) -> Any:
     """Embed texts; the answer is a list of vectors, for one text too."""
+    inputs = list_inputs(body.inputs)
+    if not all(inputs):
+        raise EmptyError("an input is empty; each needs a word")
     return await embed(
         call,
         call.named,
-        list_inputs(body.inputs),
+        inputs,
         prompt_name=body.prompt_name,
         truncate=body.truncate,
         normalize=body.normalize,
@@ -48,6 +51,36 @@ async def predict(call: RequestContext, body: PredictBody) -> Any:
         call, call.named, inputs, is_raw=body.raw_scores, truncate=body.truncate
     )
     return found[0] if is_one else found
+
+
+async def score_labels(
+    call: RequestContext,
+    model: str | None,
+    inputs: Sequence[Any],
+    *,
+    is_raw: bool,
+    truncate: bool | None,
+) -> list[list[dict[str, Any]]]:
+    """Return the labels of each input with their scores, the highest first."""
+    loaded = call.find(model, "classify", "regress")
+    if "regress" in loaded.pipelines:
+        found = await call.compute(model, "regress", inputs, truncate=truncate)
+        (label,) = loaded.labels
+        scores = [one.value if is_raw else to_probability(one.value) for one in found]
+        return [[{"score": score, "label": label}] for score in scores]
+    if is_raw:
+        rows = await call.compute(model, "classify", inputs, RAW, truncate=truncate)
+        scored = [zip(loaded.labels, np.mean(row, axis=0).tolist(), strict=True) for row in rows]
+    else:
+        found = await call.compute(model, "classify", inputs, truncate=truncate)
+        scored = [one.probabilities.items() for one in found]
+    return [
+        [
+            {"score": score, "label": label}
+            for label, score in sorted(row, key=lambda one: one[1], reverse=True)
+        ]
+        for row in scored
+    ]
 
 
 async def rerank(call: RequestContext, body: RerankBody) -> Any:

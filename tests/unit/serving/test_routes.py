@@ -171,4 +171,7 @@ def test_token_ids_are_embedded_as_their_text(client, vectors):
     np.testing.assert_allclose(data[0]["embedding"], vectors[0], atol=1e-6)
     refused = client.post("/v1/embeddings", {"input": [[99999]], "model": "encoder"})
     assert refused.status == 400
+    assert "must be those of this model's tokenizer" in refused.json["error"]["message"]
+    refused = client.post("/v1/embeddings", {"input": [101, 99999, 102], "model": "encoder"})
+    assert refused.status == 400
     assert "token ids go from 0 to 30521" in refused.json["error"]["message"]

@@ -1,0 +1,206 @@
+"""POST to the server's or a model's own address: what the model does decides.
+
+So it is with huggingface_hub's InferenceClient, whose requests have `parameters`, and with
+text-embeddings-inference. Answers have the Hub's forms.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from bertkit.base.settings import describe_validation
+from bertkit.inference.fill_mask import MASK, FilledText
+from bertkit.inference.generation.generator import ContinuedText
+from bertkit.inference.generation.seq2seq_generator import GeneratedText
+from bertkit.serving.answers import Endpoint
+from bertkit.serving.errors import UnreadableError
+from bertkit.serving.requests import (
+    AnswerRequest,
+    AnyBody,
+    Body,
+    ClassifyRequest,
+    EmbedBody,
+    OptionsRequest,
+    PredictBody,
+    RerankBody,
+    SimilarityBody,
+    TagRequest,
+    WriteRequest,
+)
+from bertkit.serving.service import RequestContext
+from bertkit.serving.tei_routes import compare, embed_inputs, predict, rerank, score_labels
+from bertkit.tasks.answer.scoring import Answer
+from bertkit.tasks.tag.decoding import Tagging
+
+# transformers' names of options of decoding, and ours.
+WRITING = {
+    "max_new_tokens": "max_tokens",
+    "min_new_tokens": "min_tokens",
+    "num_beams": "beams",
+    "num_return_sequences": "num_answers",
+    "no_repeat_ngram_size": "no_repeat_ngram",
+    "do_sample": "sample",
+}
+
+
+async def infer(call: RequestContext, body: AnyBody) -> Any:
+    """Do what the model is for."""
+    given = body.root
+    task, pipeline = call.find(None).usual
+    if task == "embed":
+        is_comparison = isinstance(given.get("inputs"), Mapping)
+        return await (
+            compare(call, read(SimilarityBody, given))
+            if is_comparison
+            else embed_inputs(call, read(EmbedBody, given))
+        )
+    if task == "regress" and "query" in given:
+        return await rerank(call, read(RerankBody, given))
+    if task in {"classify", "regress"}:
+        if "parameters" not in given:
+            return await predict(call, read(PredictBody, given))
+        is_sigmoid = task == "regress" or pipeline.task.settings.multi_label
+        return await classify(call, read(ClassifyRequest, given), is_sigmoid=is_sigmoid)
+    if task not in FORMS:
+        raise UnreadableError(
+            f"{call.model} is for the task {task}; POST to /v1/models/{call.model}/{task}"
+        )
+    return await FORMS[task].answer(call, task, given)
+
+
+def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
+    """Check a body; UnreadableError if it isn't of a kind."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise UnreadableError(describe_validation(error, kind)) from None
+
+
+async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: bool) -> Any:
+    """Return the labels of each text with their scores, the highest first; a list for one, too."""
+    inputs = body.inputs if isinstance(body.inputs, list) else [body.inputs]
+    function, usual = body.parameters.function_to_apply, "sigmoid" if is_sigmoid else "softmax"
+    if function not in {None, "none", usual}:
+        raise UnreadableError(
+            f"function_to_apply is {function}, and {call.model} takes {usual} or none"
+        )
+    found = await score_labels(call, None, inputs, is_raw=function == "none", truncate=None)
+    return [rows[: body.parameters.top_k] for rows in found]
+
+
+@dataclass(frozen=True)
+class HubForm:
+    """How the Hub writes a task.
+
+    Attributes:
+        body: the class of requests.
+        shape: turns a result into what stands in the answer, by the request's parameters.
+        choose: the pipeline's options of a request's parameters.
+        is_listed: whether the answer to one input is a list, too.
+    """
+
+    body: type[Body]
+    shape: Callable[[Any, Any], Any]
+    choose: Callable[[Any], dict[str, Any]] = lambda _: {}
+    is_listed: bool = False
+
+    async def answer(self, call: RequestContext, task: str, given: Mapping[str, Any]) -> Any:
+        """Return the answer to a request."""
+        body = read(self.body, given)
+        is_several = isinstance(body.inputs, list)
+        given_inputs = body.inputs if is_several else [body.inputs]
+        inputs = [dict(one) if isinstance(one, Body) else one for one in given_inputs]
+        found = await call.compute(None, task, inputs, self.choose(body.parameters))
+        shaped = [self.shape(one, body.parameters) for one in found]
+        return shaped if is_several or self.is_listed else shaped[0]
+
+
+def shape_blanks(filled: FilledText, _: object) -> list[Any]:
+    """Return the candidates of a [MASK], or of each of several."""
+    first, *others = filled.text.split(MASK)
+    blanks: list[Any] = []
+    for place, candidates in enumerate(filled.blanks):
+        before, after = MASK.join([first, *others[:place]]), MASK.join(others[place:])
+        blanks.append(
+            [
+                {
+                    "score": one.probability,
+                    "token": one.token_id,
+                    "token_str": one.token,
+                    "sequence": before + one.token.removeprefix("##") + after,
+                }
+                for one in candidates
+            ]
+        )
+    return blanks if len(blanks) > 1 else blanks[0]
+
+
+def shape_tags(tagging: Tagging, parameters: Any) -> list[dict[str, Any]]:
+    """Return entities; or each word with its tag, if they aren't wanted or the model has none."""
+    if tagging.entities and parameters.aggregation_strategy != "none":
+        rows = [("entity_group", one.type, *one[1:2], *one[4:]) for one in tagging.entities]
+    else:
+        rows = [("entity", one.tag, one.text, *one[2:]) for one in tagging.words]
+    return [
+        {key: tag, "word": word, "score": probability, "start": start, "end": stop}
+        for key, tag, word, probability, start, stop in rows
+        if tag not in parameters.ignore_labels
+    ]
+
+
+def shape_answer(answer: Answer, parameters: Any) -> Any:
+    """Return the best candidate, or with top_k a list of the best; no answer is empty."""
+    may_be_null = parameters.handle_impossible_answer
+    wants_null = answer.is_null and (may_be_null is None or answer.best is None)
+    best = [
+        {
+            "answer": one.text,
+            "score": one.probability,
+            "start": one.start or 0,
+            "end": one.stop or 0,
+        }
+        for one in answer.n_best
+        if may_be_null or (one.start is None) == wants_null
+    ]
+    return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
+
+
+def choose_decoding(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return transformers' options of decoding under our names."""
+    return {WRITING.get(key, key): value for key, value in parameters.items()}
+
+
+def choose_writing(parameters: Any) -> dict[str, Any]:
+    """Return the options of decoding of a request for a translation or a summary."""
+    return choose_decoding(parameters.generate_parameters)
+
+
+def shape_written(key: str) -> Callable[[GeneratedText, object], dict[str, str]]:
+    """Return a function that names a text that was written."""
+    return lambda written, _: {key: written.text}
+
+
+def shape_continuation(continued: ContinuedText, _: object) -> dict[str, str]:
+    """Return what was written after the prompt."""
+    return {"generated_text": continued.answers[0].text}
+
+
+FORMS = {
+    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda chosen: chosen),
+    "tag": HubForm(TagRequest, shape_tags),
+    "answer": HubForm(AnswerRequest, shape_answer),
+    "translate": HubForm(
+        WriteRequest, shape_written("translation_text"), choose_writing, is_listed=True
+    ),
+    "summarize": HubForm(
+        WriteRequest, shape_written("summary_text"), choose_writing, is_listed=True
+    ),
+    "generate": HubForm(OptionsRequest, shape_continuation, choose_decoding, is_listed=True),
+}
+
+ENDPOINTS = tuple(
+    Endpoint(path, infer, AnyBody, "tei", "Do what the model is for.")
+    for path in ("/", "/invocations")
+)

@@ -1,0 +1,241 @@
+"""Clients that people have speak to the server as to the one that they were written for."""
+
+import base64
+
+import cohere
+import httpx
+import numpy as np
+import openai
+import pytest
+from cohere.core.request_options import RequestOptions
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+from tests.unit.serving.running import running
+from tests.unit.serving.small_models import save_models
+
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.seq2seq_generator import Translator
+from bertkit.inference.predictor import Predictor
+
+TEXTS = ["A cat sat.", "The dog saw a hat."]
+KEY = "a-key-of-the-tests"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return save_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def server(models, tmp_path_factory):
+    """The address of a server with a key."""
+    keys = tmp_path_factory.mktemp("keys") / "keys.txt"
+    keys.write_text(f"{KEY}\n")
+    named = {"org/encoder": str(find_bundled("vectors")), **models}
+    with running(named, key_file=keys) as client:
+        yield f"http://127.0.0.1:{client.server.port}"
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return Embedder.load(device="cpu")(TEXTS)
+
+
+@pytest.fixture
+def openai_client(server):
+    with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=0) as client:
+        yield client
+
+
+def embed_with_openai(client, given, **options):
+    answer = client.embeddings.create(model="org/encoder", input=given, **options)
+    return np.array([one.embedding for one in answer.data])
+
+
+def test_openai_embeds_texts_in_all_forms(openai_client, vectors):
+    np.testing.assert_allclose(embed_with_openai(openai_client, TEXTS), vectors, atol=1e-6)
+    np.testing.assert_allclose(embed_with_openai(openai_client, TEXTS[0]), vectors[:1], atol=1e-6)
+    floats = embed_with_openai(openai_client, TEXTS, encoding_format="float")
+    np.testing.assert_allclose(floats, vectors, atol=1e-6)
+    answer = openai_client.embeddings.create(
+        model="org/encoder", input=TEXTS, encoding_format="base64"
+    )
+    (first, _) = (base64.b64decode(one.embedding) for one in answer.data)
+    np.testing.assert_allclose(np.frombuffer(first, "<f4"), vectors[0], atol=1e-6)
+    assert answer.usage.total_tokens == 6 + 8
+    short = embed_with_openai(openai_client, TEXTS, dimensions=5)
+    expected = vectors[:, :5] / np.linalg.norm(vectors[:, :5], axis=1, keepdims=True)
+    np.testing.assert_allclose(short, expected, atol=1e-6)
+
+
+def test_openai_embeds_token_ids(openai_client, vectors):
+    tokenizer = Embedder.load(device="cpu").text_encoder.tokenizer
+    ids = [tokenizer.encode(text).ids for text in TEXTS]
+    np.testing.assert_allclose(embed_with_openai(openai_client, ids), vectors, atol=1e-6)
+    np.testing.assert_allclose(embed_with_openai(openai_client, ids[0]), vectors[:1], atol=1e-6)
+    foreign = [[15339, 1917], [65]]  # what LangChain makes of "hello world" and "b"
+    with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
+        embed_with_openai(openai_client, foreign)
+
+
+def test_openai_lists_models(openai_client, models):
+    assert [one.id for one in openai_client.models.list()] == ["org/encoder", *models]
+    found = openai_client.models.retrieve("org/encoder")
+    assert (found.id, found.object, found.owned_by) == ("org/encoder", "model", "bertkit")
+
+
+def test_openai_raises_the_class_of_each_error(openai_client, server):
+    with pytest.raises(openai.NotFoundError, match="there is no model 'org/other'"):
+        openai_client.models.retrieve("org/other")
+    with pytest.raises(openai.BadRequestError, match="the input is empty"):
+        embed_with_openai(openai_client, [])
+    with pytest.raises(openai.BadRequestError, match="dimensions is 385"):
+        embed_with_openai(openai_client, TEXTS, dimensions=385)
+    with (
+        openai.OpenAI(base_url=f"{server}/v1", api_key="other", max_retries=0) as stranger,
+        pytest.raises(openai.AuthenticationError, match="send one of the server's keys"),
+    ):
+        stranger.models.list()
+
+
+def test_an_empty_text_has_a_vector(openai_client):
+    # LangChain asks for it to fill gaps.
+    assert embed_with_openai(openai_client, "").shape == (1, 384)
+
+
+def ask_hub(server, name):
+    return InferenceClient(base_url=f"{server}/v1/models/{name}", api_key=KEY)
+
+
+def test_the_hubs_client_embeds_and_compares(server, vectors):
+    for client in (ask_hub(server, "org/encoder"), InferenceClient(server, token=KEY)):
+        found = client.feature_extraction(TEXTS, normalize=True, truncate=True)
+        np.testing.assert_allclose(found, vectors, atol=1e-6)
+        found = client.sentence_similarity(TEXTS[0], other_sentences=TEXTS)
+        np.testing.assert_allclose(found, vectors @ vectors[0], atol=1e-6)
+
+
+def test_the_hubs_client_classifies(server, models):
+    client = ask_hub(server, "sentiment")
+    expected = Predictor.load(models["sentiment"], device="cpu")("the cat saw").probabilities
+    found = client.text_classification("the cat saw")
+    assert {one.label: pytest.approx(one.score, abs=1e-6) for one in found} == expected
+    (best,) = client.text_classification("the cat saw", top_k=1, function_to_apply="softmax")
+    assert best.label == max(expected, key=expected.__getitem__)
+    raw = client.text_classification("the cat saw", function_to_apply="none")
+    assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
+    with pytest.raises(HfHubHTTPError, match="takes softmax or none"):
+        client.text_classification("the cat saw", function_to_apply="sigmoid")
+
+
+def test_the_hubs_client_finds_entities(server, models):
+    client, text = ask_hub(server, "entities"), "the cat saw a dog , the hat"
+    expected = Predictor.load(models["entities"], device="cpu")(text)
+    found = client.token_classification(text, aggregation_strategy="simple")
+    assert [(one.entity_group, one.word, one.start, one.end) for one in found] == [
+        (one.type, one.text, one.start, one.stop) for one in expected.entities
+    ]
+    words = client.token_classification(text, aggregation_strategy="none", ignore_labels=[])
+    assert [(one.entity, one.word) for one in words] == [
+        (one.tag, one.text) for one in expected.words
+    ]
+    with pytest.raises(HfHubHTTPError, match="stride"):
+        client.token_classification(text, stride=4)
+
+
+def test_the_hubs_client_answers_questions(server, models):
+    client = ask_hub(server, "reader")
+    expected = Predictor.load(models["reader"], device="cpu")(("the cat", "a dog saw a hat"))
+    found = client.question_answering("the cat", "a dog saw a hat")
+    assert (found.answer, found.start, found.end) == (expected.text, expected.start, expected.stop)
+    assert found.score == pytest.approx(expected.probability, abs=1e-6)
+    several = client.question_answering("the cat", "a dog saw a hat", top_k=2)
+    assert [one.answer for one in several] == [one.text for one in expected.n_best[:2]]
+    with pytest.raises(HfHubHTTPError, match="max_answer_len"):
+        client.question_answering("the cat", "a dog", max_answer_len=3)
+
+
+def test_the_hubs_client_fills_blanks(server, models):
+    client = ask_hub(server, "words")
+    fill = FillMask.load(models["words"], device="cpu")
+    (expected,) = fill("the [MASK] saw", top_k=2).blanks
+    found = client.fill_mask("the [MASK] saw", top_k=2)
+    assert [(one.token, one.token_str) for one in found] == [
+        (one.token_id, one.token) for one in expected
+    ]
+    assert found[0].sequence == fill("the [MASK] saw").filled
+    (one,) = client.fill_mask("the [MASK] saw", targets=["cat"])
+    assert (one.token_str, one.sequence) == ("cat", "the cat saw")
+    first, second = client.fill_mask("the [MASK] [MASK] saw", top_k=1)
+    assert first[0]["sequence"] == f"the {first[0]['token_str'].removeprefix('##')} [MASK] saw"
+    assert second[0]["sequence"] == f"the [MASK] {second[0]['token_str'].removeprefix('##')} saw"
+    with pytest.raises(HfHubHTTPError, match=r"no \[MASK\]"):
+        client.fill_mask("the cat saw")
+
+
+def test_the_hubs_client_writes(server, models):
+    expected = Translator.load(models["translator"], device="cpu")("the cat", beams=3)
+    client = ask_hub(server, "translator")
+    found = client.translation("the cat", generate_parameters={"num_beams": 3})
+    assert found.translation_text == expected.text
+    with pytest.raises(HfHubHTTPError, match="src_lang"):
+        client.translation("the cat", src_lang="en", tgt_lang="de")
+    continued = Generator.load(models["writer"], device="cpu")("the cat", max_tokens=4)
+    written = ask_hub(server, "writer").text_generation("the cat", max_new_tokens=4)
+    assert written == continued.answers[0].text
+
+
+def test_the_hubs_client_shows_errors(server):
+    with pytest.raises(HfHubHTTPError, match="there is no model 'none'"):
+        ask_hub(server, "none").fill_mask("the [MASK]")
+    with pytest.raises(HfHubHTTPError, match="targets"):
+        ask_hub(server, "words").fill_mask("the [MASK]", targets=[])
+
+
+@pytest.mark.parametrize("kind", [cohere.Client, cohere.ClientV2])
+def test_cohere_orders_documents(server, models, kind):
+    score = Predictor.load(models["reranker"], device="cpu")
+    documents = ["a dog", "the cat saw a hat", "lost"]
+    asked = {"model": "reranker", "query": "the cat", "documents": documents}
+    values = [score(("the cat", one)).value for one in documents]
+    order = sorted(range(3), key=lambda index: -values[index])
+    expected = [1 / (1 + np.exp(-values[index])) for index in order[:2]]
+    with httpx.Client() as connection:
+        client = kind(api_key=KEY, base_url=server, httpx_client=connection)
+        found = client.rerank(**asked, top_n=2).results
+        with pytest.raises(cohere.NotFoundError) as refused:
+            client.rerank(
+                **{**asked, "model": "none"}, request_options=RequestOptions(max_retries=0)
+            )
+    assert [one.index for one in found] == order[:2]
+    assert [one.relevance_score for one in found] == pytest.approx(expected, abs=1e-6)
+    assert "there is no model 'none'" in refused.value.body["message"]
+
+
+def ask(server, path, body, authorization=f"Bearer {KEY}"):
+    """The answer to a request as LangChain and LlamaIndex send it."""
+    return httpx.post(f"{server}{path}", json=body, headers={"authorization": authorization})
+
+
+def test_langchain_orders_documents(server):
+    asked = {"query": "the cat", "documents": ["a dog", "lost"], "model": "reranker"}
+    cohere_body = {**asked, "top_n": 1, "max_tokens_per_doc": None}
+    assert len(ask(server, "/v2/rerank", cohere_body).json()["results"]) == 1
+    jina = ask(server, "/v1/rerank", {**asked, "top_n": None}).json()
+    assert {one["index"] for one in jina["results"]} == {0, 1}
+    refused = ask(server, "/v1/rerank", {**asked, "model": "org/encoder"})
+    assert "this needs a model for regress" in refused.json()["detail"]
+
+
+def test_llamaindex_orders_texts_with_a_bare_key(server):
+    texts = ["a dog", "lost", "a dog"]
+    found = ask(server, "/rerank", {"query": "the cat", "texts": texts}, KEY).json()
+    assert len(found) == len(texts)
+    places = [one["index"] for one in found]
+    assert places.index(0) + 1 == places.index(2)  # of equal scores the first comes first
+    assert ask(server, "/rerank", {"query": "the", "texts": texts}, "other").status_code == 401
+    embedded = ask(server, "/embed", {"inputs": TEXTS, "truncate": True}).json()
+    assert np.shape(embedded) == (2, 384)

@@ -83,14 +83,16 @@ def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
 Place = tuple[str | int, ...]  # a field, then the keys and indices within its value
 
 
-def describe_validation(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
+def describe_validation(
+    error: ValidationError, kind: type[BaseModel] | None = None, *, shows_input: bool = True
+) -> str:
     """Describe in one line which fields are wrong, and why.
 
     Given the class, a field that takes one of several types is named once: with what each type
     expects, or if one takes the value but not its parts, with the wrong parts.
     """
     found: dict[Place, list[ErrorDetails]] = {}
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False, include_input=shows_input):
         found.setdefault(_find_place(detail["loc"], kind), []).append(detail)
     wholes = {place[:length] for place in found for length in range(len(place))}
     places = [place for place in found if place not in wholes]
@@ -117,7 +119,7 @@ def _describe(place: Place, details: list[ErrorDetails]) -> str:
         detail["msg"].removeprefix("Value error, ") for detail in details
     )
     message = ", or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
-    has_input = details[0]["type"] not in {"missing", "value_error"}
+    has_input = "input" in details[0] and details[0]["type"] not in {"missing", "value_error"}
     shown = f" (got {_SHORT.repr(details[0]['input'])})" if has_input else ""
     return f"{name}: {message}{shown}" if name else f"{message}{shown}"
 

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -25,10 +27,14 @@ from bertkit.serving.errors import (
     FailedError,
     KeyRefusedError,
     LargeBodyError,
+    NoRouteError,
     ServingError,
-    SlowBodyError,
+    SlowRequestError,
     UnreadableError,
+    WrongMethodError,
     describe_refusal,
+    find_style,
+    write_error,
 )
 from bertkit.serving.service import RequestContext, Service
 
@@ -41,12 +47,18 @@ ENDPOINTS = (
     *hub_routes.ENDPOINTS,  # last: /v1/models/{model} fits all other routes of a model
 )
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
+MAX_NAME_CHARS = 80  # of a request
+# Each value of JSON takes far more memory and time than its text, and meanwhile nobody is answered.
+MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 PATIENCE = 0.02  # seconds before it is watched whether a client left
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 
 
 def build_app(service: Service, keys: Sequence[str] = ()) -> Starlette:
-    """Build the application; with keys, every endpoint but the open ones needs one."""
+    """Build the application; with keys, every endpoint but the open ones needs one.
+
+    Scripts of pages may use it whose origins the settings name.
+    """
     digests = [sha256(key.encode()).digest() for key in keys]
     routes = []
     for endpoint in ENDPOINTS:
@@ -57,7 +69,17 @@ def build_app(service: Service, keys: Sequence[str] = ()) -> Starlette:
         for path in paths:
             pattern = path.rstrip("/").replace("{model}", "{model:path}") or "/"
             routes.append(Route(pattern, handler, methods=[endpoint.method]))
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
+    app.router.redirect_slashes = False  # to an address that the request names
+    if service.settings.cors_allow_origin:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=service.settings.cors_allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            expose_headers=["retry-after", "x-request-id"],
+        )
+    return app
 
 
 class Responder:
@@ -80,7 +102,7 @@ class Responder:
             service=self.service,
             client="",
             route=self.endpoint.path,
-            identity=request.headers.get("x-request-id", "")[:80] or uuid.uuid4().hex,
+            identity=name_request(request),
             named=request.path_params.get("model"),
         )
         try:
@@ -97,7 +119,7 @@ class Responder:
         return self._accept(call, answer)
 
     def _check_key(self, request: Request) -> str:
-        """Return the client: the digest of its key, or its address where there are no keys."""
+        """Return the client: which key it has, or its address where there are no keys."""
         if not self._digests or self.endpoint.is_open:
             return request.client.host if request.client else "local"
         scheme, is_named, key = request.headers.get("authorization", "").partition(" ")
@@ -107,27 +129,35 @@ class Responder:
         matches = [hmac.compare_digest(digest, one) for one in self._digests]
         if scheme.lower() != "bearer" or not any(matches):
             raise KeyRefusedError("send one of the server's keys: Authorization: Bearer KEY")
-        return digest.hex()
+        return f"key {matches.index(True) + 1}"
 
     async def _read(self, request: Request) -> BaseModel | None:
         """Read and check the body."""
         kind = self.endpoint.body
         if kind is None:
             return None
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type != "application/json" and not content_type.endswith("+json"):
-            raise EncodedBodyError("the body must be JSON, with Content-Type: application/json")
+        content_type, _, parameters = request.headers.get("content-type", "").partition(";")
+        content_type = content_type.strip().lower()
+        charset = parameters.partition("charset=")[2].strip('" ').lower()
+        is_json = content_type == "application/json" or content_type.endswith("+json")
+        if not is_json or charset not in {"", "utf-8", "utf8"}:
+            raise EncodedBodyError(
+                "the body must be JSON in UTF-8, with Content-Type: application/json"
+            )
         if request.headers.get("content-encoding", "identity") != "identity":
             raise EncodedBodyError("the body is compressed; send it as it is")
         try:
             async with asyncio.timeout(self.service.settings.timeout):
                 content = await self._receive(request)
         except TimeoutError:
-            raise SlowBodyError("the body didn't arrive in time") from None
+            raise SlowRequestError("the body didn't arrive in time") from None
+        if sum(map(content.count, SEPARATORS)) > MAX_VALUES:
+            raise LargeBodyError(f"the body has over {MAX_VALUES:,} commas and brackets; divide it")
         try:
             return kind.model_validate_json(content)
         except ValidationError as error:
-            raise UnreadableError(describe_validation(error, kind)) from None
+            problems = describe_validation(error, kind, shows_input=False)
+            raise UnreadableError(problems) from None
 
     async def _receive(self, request: Request) -> bytes:
         limit, parts, size = self.service.settings.payload_limit, [], 0
@@ -166,41 +196,47 @@ class Responder:
 
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
         self.service.metrics.note_refusal(call.model, error.kind)
-        headers = {"x-request-id": call.identity}
-        if error.retry_after is not None:
-            headers["retry-after"] = str(error.retry_after)
-        if error.status == KeyRefusedError.status:
-            headers["www-authenticate"] = "Bearer"
-        content = FORMS[self.endpoint.style](error)
-        status = 400 if self.endpoint.style == "openai" and error.status == 422 else error.status
-        return Response(
-            orjson.dumps(content),
-            status_code=status,
-            media_type="application/json",
-            headers=headers,
-        )
+        return write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})
+
+
+def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -> Response:
+    """Return the answer to a request that is refused."""
+    more = {}
+    if error.retry_after is not None:
+        more["retry-after"] = str(error.retry_after)
+    if isinstance(error, KeyRefusedError):
+        more["www-authenticate"] = "Bearer"
+    if isinstance(error, LargeBodyError | SlowRequestError):
+        more["connection"] = "close"  # nobody reads the rest of the body
+    status, content = write_error(error, style)
+    return Response(
+        orjson.dumps(content),
+        status_code=status,
+        media_type="application/json",
+        headers={**headers, **more},
+    )
+
+
+async def refuse_path(request: Request, error: Exception) -> Response:
+    """Answer a request that no endpoint takes."""
+    allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
+    if allowed:
+        message = f"the route doesn't take {request.method}; it takes {allowed}"
+        refusal: ServingError = WrongMethodError(message)
+    else:
+        refusal = NoRouteError("there is no such route; GET /openapi.json lists all")
+    headers = {"allow": allowed} if allowed else {}
+    return write_refusal(refusal, find_style(request.url.path), headers)
+
+
+def name_request(request: Request) -> str:
+    """Return the name that a client gave a request, if it has a plain one, or else a new name."""
+    given = request.headers.get("x-request-id", "")
+    is_plain = given.isascii() and given.isprintable() and len(given) <= MAX_NAME_CHARS
+    return given if given and is_plain else uuid.uuid4().hex
 
 
 async def wait_until_left(request: Request) -> None:
     """Return when the client has closed the connection; its body was read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def write_openai_error(error: ServingError) -> dict[str, Any]:
-    """Return an error in OpenAI's form."""
-    kind = "invalid_request_error" if error.status < 429 else "server_error"
-    return {"error": {"message": str(error), "type": kind, "param": None, "code": error.kind}}
-
-
-def write_tei_error(error: ServingError) -> dict[str, Any]:
-    """Return an error in the form of text-embeddings-inference."""
-    return {"error": str(error), "error_type": error.kind}
-
-
-def write_cohere_error(error: ServingError) -> dict[str, Any]:
-    """Return an error in Cohere's form, and in Jina's."""
-    return {"message": str(error), "detail": str(error)}
-
-
-FORMS = {"openai": write_openai_error, "tei": write_tei_error, "cohere": write_cohere_error}

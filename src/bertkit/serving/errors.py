@@ -1,6 +1,6 @@
 """What a server answers when it refuses or fails: a status, a kind, and a message."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
 
@@ -44,11 +44,39 @@ class UnknownModelError(ServingError):
     kind = "UnknownModel"
 
 
+class NoRouteError(ServingError):
+    """There is no such route."""
+
+    status = 404
+    kind = "UnknownRoute"
+
+
+class WrongMethodError(ServingError):
+    """The route takes another method."""
+
+    status = 405
+    kind = "Validation"
+
+
 class KeyRefusedError(ServingError):
     """The request has no key, or a wrong one."""
 
     status = 401
     kind = "Unauthorized"
+
+
+class MalformedError(ServingError):
+    """What came isn't a request of HTTP, or could be read in two ways."""
+
+    status = 400
+    kind = "Validation"
+
+
+class LargeHeadError(ServingError):
+    """The request's line and headers are larger than the server takes."""
+
+    status = 431
+    kind = "Validation"
 
 
 class LargeBodyError(ServingError):
@@ -58,8 +86,8 @@ class LargeBodyError(ServingError):
     kind = "Validation"
 
 
-class SlowBodyError(ServingError):
-    """The body didn't arrive in time."""
+class SlowRequestError(ServingError):
+    """The request didn't arrive in time."""
 
     status = 408
     kind = "Timeout"
@@ -98,6 +126,13 @@ class LoadingError(ServingError):
     retry_after = 1
 
 
+class CrowdedError(ServingError):
+    """There are more connections than the server takes."""
+
+    status = 503
+    kind = "Overloaded"
+
+
 class LateError(ServingError):
     """The answer took longer than a request may."""
 
@@ -112,3 +147,22 @@ def describe_refusal(error: BertkitError) -> ServingError:
     if isinstance(error, InputError | SettingsError):
         return UnreadableError(str(error))
     return FailedError("the model failed on this request; the server's log has the cause")
+
+
+def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body of an error, as clients of a route expect them.
+
+    OpenAI's have no 422; the others are those of text-embeddings-inference.
+    """
+    if style == "tei":
+        return error.status, {"error": str(error), "error_type": error.kind}
+    if style == "cohere":  # Jina reads the detail
+        return error.status, {"message": str(error), "detail": str(error)}
+    kind = "invalid_request_error" if error.status < 429 else "server_error"
+    content = {"message": str(error), "type": kind, "param": None, "code": error.kind}
+    return 400 if error.status == 422 else error.status, {"error": content}
+
+
+def find_style(path: str) -> str:
+    """Return the style of errors where no route was found."""
+    return "openai" if path.startswith(("/v1", "/v2")) else "tei"

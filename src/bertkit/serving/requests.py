@@ -5,10 +5,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 MAX_TOKEN_ID = 2**31 - 1
-Ids = list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]]
+QUICKLY = Field(fail_fast=True)  # else a list of a million wrong values has a million errors
+Ids = Annotated[list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]], QUICKLY]
 Text = Annotated[str, Field(strict=True)]
+Texts = Annotated[list[Text], QUICKLY]
 TextOrIds = Text | Ids
-Input = TextOrIds | list[TextOrIds]
+Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
 
 
 class Body(BaseModel):
@@ -58,7 +60,8 @@ class PredictBody(TruncatingBody):
         Text
         | Annotated[list[Text], Field(min_length=1, max_length=2)]
         | Annotated[
-            list[Annotated[list[Text], Field(min_length=1, max_length=2)]], Field(min_length=1)
+            list[Annotated[list[Text], Field(min_length=1, max_length=2)]],
+            Field(min_length=1, fail_fast=True),
         ]
     )
     raw_scores: bool = False
@@ -68,7 +71,7 @@ class RerankBody(TruncatingBody):
     """A request of `/rerank`."""
 
     query: Text
-    texts: list[Text]
+    texts: Texts
     raw_scores: bool = False
     return_text: bool = False
 
@@ -77,7 +80,7 @@ class SimilarityInputs(Body):
     """A sentence and those that it is compared with."""
 
     source_sentence: Text
-    sentences: list[Text]
+    sentences: Texts
 
 
 class SimilarityParameters(TruncatingBody):
@@ -96,7 +99,7 @@ class SimilarityBody(Body):
 class TokenizeBody(Body):
     """A request of `/tokenize`."""
 
-    inputs: Text | list[Text]
+    inputs: Text | Texts
     add_special_tokens: bool = True
     prompt_name: Text | None = None
 
@@ -104,7 +107,7 @@ class TokenizeBody(Body):
 class DecodeBody(Body):
     """A request of `/decode`."""
 
-    ids: Ids | list[Ids]
+    ids: Ids | Annotated[list[Ids], QUICKLY]
     skip_special_tokens: bool = True
 
 
@@ -118,7 +121,7 @@ class RerankingBody(Body):
     """A request of `/v1/rerank` or `/v2/rerank`, as Cohere and Jina define it."""
 
     query: Text
-    documents: list[Text | RankedDocument]
+    documents: Annotated[list[Text | RankedDocument], QUICKLY]
     model: Text | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None

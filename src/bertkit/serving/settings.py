@@ -9,6 +9,8 @@ from pydantic import Field
 from bertkit.base.settings import Settings, in_panel
 from bertkit.inference.settings import EngineSettings
 
+ORIGIN = r"^(\*|https?://[^/\s]+)$"
+
 
 @in_panel("Limits", 2)
 class LimitSettings(Settings):
@@ -24,6 +26,11 @@ class LimitSettings(Settings):
         ge=1,
         description="Requests that may wait or be computed at once; further ones are answered with"
         " 429 and a Retry-After.",
+    )
+    max_connections: int = Field(
+        default=1000,
+        ge=1,
+        description="Connections at once; further ones are answered with 503 and closed.",
     )
     max_wait: float = Field(
         default=4.0,
@@ -64,6 +71,17 @@ class ServeSettings(EngineSettings, LimitSettings):
         default=None,
         description="File of keys, one a line, of which each request must send one (Authorization:"
         " Bearer KEY); by default those in the environment variable BERTKIT_KEYS, or none.",
+    )
+    ssl_certfile: Path | None = Field(
+        default=None, description="Certificate, with its chain, in PEM; then the server speaks TLS."
+    )
+    ssl_keyfile: Path | None = Field(
+        default=None, description="The certificate's private key; by default in the same file."
+    )
+    cors_allow_origin: tuple[Annotated[str, Field(pattern=ORIGIN)], ...] = Field(
+        default=(),
+        description="Origins whose pages may use the server from a browser, such as"
+        " https://example.org; * allows all. By default none.",
     )
     deterministic: Annotated[bool, Parameter(negative="")] = Field(
         default=False,

@@ -1,0 +1,278 @@
+"""Every route needs a key, bodies are bounded, and errors repeat no texts."""
+
+import http.client
+import ssl
+import subprocess
+
+import pytest
+from starlette.routing import Route
+from tests.unit.serving.running import running
+
+from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
+from bertkit.serving.app import MAX_VALUES, build_app
+from bertkit.serving.server import check_certificate, read_keys
+from bertkit.serving.settings import ServeSettings
+
+KEY = "sk-1aB.c_d~e+f/g=="
+OPEN = {"/health", "/ping", "/ready"}
+SECRET = "the patient's name"
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory):
+    """A server with two keys and no models."""
+    path = tmp_path_factory.mktemp("keys") / "keys.txt"
+    path.write_bytes(f"\ufeff# team A\r\n  {KEY} \r\n\r\nother\r\n".encode())
+    with running({}, key_file=path, payload_limit=100_000) as client:
+        yield client
+
+
+def list_routes(client):
+    """The method and a path of each route of the application, with a model's name."""
+    routes = build_app(client.server.service).routes
+    assert all(isinstance(route, Route) for route in routes)
+    return [
+        (method, route.path.replace("{model:path}", "some"))
+        for route in routes
+        for method in sorted(route.methods - {"HEAD"})
+    ]
+
+
+def test_every_route_needs_a_key_but_those_of_health(locked):
+    for method, path in list_routes(locked):
+        body = b"{}" if method == "POST" else None
+        json = {"content-type": "application/json"}
+        answer = locked.ask(method, path, body, json)
+        assert (answer.status == 401) == (path not in OPEN), path
+        if answer.status == 401:
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert "Authorization: Bearer KEY" in answer.content.decode()
+        answer = locked.ask(method, path, body, json | {"authorization": f"Bearer {KEY}"})
+        assert answer.status != 401, path
+        assert answer.status < 500 or path == "/ready"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_taken"),
+    [
+        (f"Bearer {KEY}", True),
+        (f"bearer  {KEY} ", True),
+        ("Bearer other", True),
+        (KEY, True),
+        (f"Basic {KEY}", False),
+        ("Bearer wrong", False),
+        (f"Bearer {KEY[:-1]}", False),
+        (f"Bearer {KEY}x", False),
+        ("Bearer # team A", False),
+        ("Bearer", False),
+        ("Bearer ", False),
+        ("", False),
+        ("Bearer schlüssel", False),
+        ("Bearer " + "x" * 10_000, False),
+    ],
+)
+def test_only_a_whole_key_is_taken(locked, value, is_taken):
+    answer = locked.ask("GET", "/metrics", None, {"authorization": value.encode("latin-1")})
+    assert (answer.status == 200) == is_taken
+    assert KEY not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no key"),
+        (b"\n  \n# only this\n", "has no key"),
+        (b"good\nsch\xc3\xbcssel\n", "line 2 of"),
+        (b"two words\n", "line 1 of"),
+    ],
+)
+def test_a_file_of_keys_without_good_ones_is_refused(tmp_path, monkeypatch, content, message):
+    path = tmp_path / "keys"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=message) as caught:
+        read_keys(path)
+    assert "words" not in str(caught.value)
+    monkeypatch.setenv("BERTKIT_KEYS", content.decode())
+    with pytest.raises(SettingsError, match=message):
+        read_keys(None)
+
+
+def test_a_file_of_keys_must_be_readable_and_small(tmp_path):
+    with pytest.raises(MissingFileError):
+        read_keys(tmp_path / "none")
+    (tmp_path / "large").write_bytes(b"a\n" * 600_000)
+    with pytest.raises(DamagedFileError, match="more than"):
+        read_keys(tmp_path / "large")
+    (tmp_path / "latin").write_bytes(b"k\xfcy")
+    with pytest.raises(DamagedFileError, match="UTF-8"):
+        read_keys(tmp_path / "latin")
+
+
+def test_without_keys_the_environment_counts(monkeypatch):
+    monkeypatch.delenv("BERTKIT_KEYS", raising=False)
+    assert read_keys(None) == []
+    monkeypatch.setenv("BERTKIT_KEYS", "one\ntwo")
+    assert read_keys(None) == ["one", "two"]
+
+
+DEEP = b'{"inputs": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+
+
+@pytest.mark.parametrize("path", ["/embed", "/v1/models/some/tag", "/v1/embeddings", "/v1/rerank"])
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"", {}, 422),
+        (b"nonsense", {}, 422),
+        (b'\xef\xbb\xbf{"inputs": "a"}', {}, 422),
+        (b'{"inputs": "\xff"}', {}, 422),
+        (b'{"inputs": "\\ud800"}', {}, 422),
+        (b'{"inputs": [NaN]', {}, 422),
+        (b'{"inputs": ' + b"9" * 5000 + b"}", {}, 422),
+        (DEEP, {}, 422),
+        (b"[]", {}, 422),
+        (b"null", {}, 422),
+        (b'{"inputs": "a"}', {"content-type": "text/plain"}, 415),
+        (b'{"inputs": "a"}', {"content-type": "application/json; charset=latin-1"}, 415),
+        (b'{"inputs": "a"}', {"content-type": ""}, 415),
+        (b'{"inputs": "a"}', {"content-encoding": "gzip"}, 415),
+        (b'{"inputs": "' + b"a" * 100_000 + b'"}', {}, 413),
+    ],
+)
+def test_a_bad_body_is_refused_in_the_form_of_its_route(locked, path, body, headers, status):
+    key = {"authorization": f"Bearer {KEY}"}
+    answer = locked.post(path, body, **{"content-type": "application/json", **headers}, **key)
+    nested = path.startswith("/v1") and path != "/v1/rerank"
+    assert answer.status == (400 if nested and status == 422 else status), answer.content
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers.get("connection") == ("close" if status == 413 else None)
+    assert "x-request-id" in answer.headers
+    error = answer.json["error"]["message"] if nested else answer.json
+    assert isinstance(error, str) or error.get("error") or error["detail"] == error["message"]
+
+
+def test_a_body_in_chunks_is_bounded_too(locked):
+    parts = iter([b'{"inputs": "'] + [b"a" * 10_000] * 20)
+    headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
+    answer = locked.ask("POST", "/embed", parts, headers)
+    assert answer.status == 413
+    assert answer.json["error"] == "the body has more than 100,000 bytes"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/embed", {"inputs": {"a": SECRET}}),
+        ("/embed", {"inputs": [1, SECRET]}),
+        ("/predict", {"inputs": [[SECRET, SECRET, SECRET]]}),
+        ("/rerank", {"query": [SECRET], "texts": 1}),
+        ("/v1/embeddings", {"input": "a", "encoding_format": SECRET}),
+        ("/v1/models/some/tag", {"inputs": SECRET, "options": SECRET}),
+        ("/v1/embeddings", f'{{"input": "{SECRET}'.encode()),
+    ],
+)
+def test_errors_repeat_no_texts(locked, path, body):
+    answer = locked.post(path, body, authorization=f"Bearer {KEY}")
+    assert answer.status in {400, 422}
+    assert SECRET not in answer.content.decode()
+
+
+def test_a_million_wrong_values_are_refused_at_once(client):
+    few = b'{"inputs": [' + b",".join([b"{}"] * (MAX_VALUES // 2 - 1)) + b"]}"
+    answer = client.post("/embed", few)
+    assert answer.status == 422
+    assert len(answer.content) < 1000
+    many = b'{"inputs": [' + b",".join([b"1"] * (MAX_VALUES + 1)) + b"]}"
+    answer = client.post("/embed", many)
+    assert answer.status == 413
+    assert "divide it" in answer.json["error"]
+
+
+def test_unknown_paths_and_methods_are_answered_as_json(locked):
+    answer = locked.get("/none")
+    assert (answer.status, answer.json["error_type"]) == (404, "UnknownRoute")
+    answer = locked.get("/v1/none")
+    assert (answer.status, answer.json["error"]["code"]) == (404, "UnknownRoute")
+    answer = locked.get("/embed")
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    assert answer.json["error"] == "the route doesn't take GET; it takes POST"
+    assert locked.ask("POST", "/embed/", b"{}", {}).status == 404
+
+
+@pytest.mark.parametrize("given", ["a\tb", "x" * 81, "é", ""])
+def test_a_request_has_the_name_that_its_client_gave_if_it_is_plain(client, given):
+    assert client.get("/health", x_request_id="mine-1").headers["x-request-id"] == "mine-1"
+    answer = client.ask("GET", "/health", None, {"x-request-id": given.encode("latin-1")})
+    assert len(answer.headers["x-request-id"]) == 32
+
+
+def test_pages_of_other_origins_are_allowed_only_if_asked(locked, client):
+    preflight = {
+        "origin": "https://example.org",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization, content-type",
+    }
+    assert locked.ask("OPTIONS", "/embed", None, preflight).status == 405
+    assert "access-control-allow-origin" not in client.get("/health", **preflight).headers
+    with running({}, cors_allow_origin=("https://example.org",)) as other:
+        answer = other.ask("OPTIONS", "/embed", None, preflight)
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == "https://example.org"
+        assert "authorization" in answer.headers["access-control-allow-headers"]
+        answer = other.ask("OPTIONS", "/embed", None, preflight | {"origin": "https://evil.org"})
+        assert "access-control-allow-origin" not in answer.headers
+    for wrong in ("example.org", "https://example.org/"):
+        with pytest.raises(ValueError, match="pattern"):
+            ServeSettings(cors_allow_origin=(wrong,))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate of 127.0.0.1 and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    command += " -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def test_the_server_speaks_tls(certificate):
+    cert, key = certificate
+    with running({}, ssl_certfile=cert, ssl_keyfile=key) as client:
+        context = ssl.create_default_context(cafile=str(cert))
+        port = client.server.port
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+        connection.close()
+
+
+def test_a_certificate_without_its_key_is_refused(certificate, tmp_path):
+    cert, key = certificate
+    with pytest.raises(SettingsError, match="--ssl-certfile"):
+        check_certificate(ServeSettings(ssl_keyfile=key))
+    for one in (cert, tmp_path / "none"):
+        with pytest.raises(SettingsError, match="must be a certificate"):
+            check_certificate(ServeSettings(ssl_certfile=cert, ssl_keyfile=one))
+    command = [
+        "openssl",
+        "rsa",
+        "-aes128",
+        "-passout",
+        "pass:x",
+        "-in",
+        key,
+        "-out",
+        tmp_path / "k",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(SettingsError, match="without a password"):
+        check_certificate(ServeSettings(ssl_certfile=cert, ssl_keyfile=tmp_path / "k"))
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_an_open_server_warns(capfd, monkeypatch, host, is_warned):
+    monkeypatch.delenv("BERTKIT_KEYS", raising=False)
+    with running({}, host=host):
+        pass
+    assert ("warning: without --keys" in capfd.readouterr().err) == is_warned

@@ -92,12 +92,12 @@ def describe_validation(
     expects, or if one takes the value but not its parts, with the wrong parts.
     """
     found: dict[Place, list[ErrorDetails]] = {}
-    for detail in error.errors(include_url=False, include_input=shows_input):
+    for detail in error.errors(include_url=False):
         found.setdefault(_find_place(detail["loc"], kind), []).append(detail)
     wholes = {place[:length] for place in found for length in range(len(place))}
     places = [place for place in found if place not in wholes]
     more = len(places) - MAX_PROBLEMS
-    problems = [_describe(place, found[place]) for place in places[:MAX_PROBLEMS]]
+    problems = [_describe(place, found[place], shows_input) for place in places[:MAX_PROBLEMS]]
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 
 
@@ -110,7 +110,7 @@ def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:
     return location[:1] + location[2:] if has_several else location
 
 
-def _describe(place: Place, details: list[ErrorDetails]) -> str:
+def _describe(place: Place, details: list[ErrorDetails], shows_input: bool) -> str:
     """Return the name of a place, and what each type expects there."""
     name = ".".join(map(str, place))
     if not name.isprintable() or len(name) > MAX_NAME_CHARS:
@@ -119,8 +119,8 @@ def _describe(place: Place, details: list[ErrorDetails]) -> str:
         detail["msg"].removeprefix("Value error, ") for detail in details
     )
     message = ", or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
-    has_input = "input" in details[0] and details[0]["type"] not in {"missing", "value_error"}
-    shown = f" (got {_SHORT.repr(details[0]['input'])})" if has_input else ""
+    has_input = details[0]["type"] not in {"missing", "value_error"}
+    shown = f" (got {_SHORT.repr(details[0]['input'])})" if has_input and shows_input else ""
     return f"{name}: {message}{shown}" if name else f"{message}{shown}"
 
 

@@ -74,6 +74,7 @@ class TextEncoder:
     prompt: str = ""  # prepended to each text
     lowercase: bool = False  # before tokenization
     skips_prompt: bool = False  # whether the prompt's tokens are left out of pooling
+    keeps_end: bool = False  # whether a text's start is cut off instead of its end
 
     def __call__(self, texts: Sequence[str]) -> EncodedTexts:
         """Encode texts; no text is ever rejected."""
@@ -85,7 +86,11 @@ class TextEncoder:
             counts.empty += len(pieces) <= num_of_prompt
             own = pieces[num_of_prompt:]
             counts.unknown_only += bool(own) and own.count(self.tokenizer.unk_id) == len(own)
-            parts = self._split(pieces, room)
+            if self.keeps_end and self.stride is None:
+                cut = max(0, len(pieces) - room)
+                parts = [(pieces[:num_of_prompt] + own[cut:])[:room]]
+            else:
+                parts = self._split(pieces, room)
             counts.windowed += len(parts) > 1
             counts.truncated += len(parts) == 1 and len(pieces) > room
             for number, part in enumerate(parts):

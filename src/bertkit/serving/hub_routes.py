@@ -202,5 +202,5 @@ FORMS = {
 
 ENDPOINTS = tuple(
     Endpoint(path, infer, AnyBody, "tei", "Do what the model is for.")
-    for path in ("/", "/invocations")
+    for path in ("/invocations", "/")  # the second is the pattern of all others of a model
 )

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import torch
+
 from bertkit.base.errors import storage_errors
 from bertkit.base.settings import select
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
+from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
@@ -18,11 +22,13 @@ from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.generation.settings import read_seq2seq_file
 from bertkit.inference.generation.summarizer import AbstractiveSummarizer
 from bertkit.inference.loading import find_max_length
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, compute_in_batches
 from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.inference.stream import EncodedTexts
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.models.open_model import OpenModel
+from bertkit.nn.packing import PackedBatch
 from bertkit.serving.errors import LoadingError
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import ComputedBatch, Worker
@@ -155,13 +161,36 @@ class ReadyModel:
         return found
 
 
+class TokenEmbedder(Embedder):
+    """Gives the last hidden states of each text's tokens, `[tokens, hidden]`."""
+
+    @torch.inference_mode()
+    def compute_window(self, encoded: EncodedTexts) -> Any:
+        """Compute the states of a window of texts, none of which is divided into parts."""
+        return compute_in_batches(
+            encoded.ids, list(map(len, encoded.ids)), self.engine.tokens_per_batch, self._compute
+        )
+
+    def _compute(self, batch: Sequence[list[int]]) -> list[Any]:
+        packed = PackedBatch.from_single(batch)
+        states = as_array(self.engine(packed)[-1])
+        return np.split(states, packed.first_tokens[1:].tolist())
+
+
 def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> Any:
     """Return a pipeline with other options."""
     if isinstance(pipeline, Embedder):
-        return pipeline.change(**options)
+        rest = {**options}
+        kind = TokenEmbedder if rest.pop("by_token") else Embedder
+        return copy_as(kind, pipeline.change(**rest))
     if isinstance(pipeline, Predictor) and options == RAW:
-        return LogitsOf(**{one.name: getattr(pipeline, one.name) for one in fields(pipeline)})
+        return copy_as(LogitsOf, pipeline)
     return pipeline.with_options(**options)
+
+
+def copy_as(kind: Any, pipeline: Any) -> Any:
+    """Return a pipeline as another class with the same fields."""
+    return kind(**{one.name: getattr(pipeline, one.name) for one in fields(pipeline)})
 
 
 def warm_up(pipeline: Pipeline[Any, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bertkit.base.errors import InputError
 from bertkit.serving.answers import Endpoint
 from bertkit.serving.errors import EmptyError, UnreadableError
-from bertkit.serving.requests import EmbeddingsBody, Input, RerankingBody
+from bertkit.serving.requests import EmbeddingsBody, EmbedParameters, Input, RerankingBody
 from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -22,15 +22,7 @@ Ranked = list[tuple[int, float]]
 async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> dict[str, Any]:
     """Embed texts; vectors have length 1, as OpenAI's. An empty text has one, too."""
     texts = list_inputs(body.input)
-    vectors = await embed(
-        call,
-        body.model,
-        texts,
-        prompt_name=body.prompt_name,
-        truncate=body.truncate,
-        normalize=True,
-        dimensions=body.dimensions,
-    )
+    vectors = await embed(call, body.model, texts, body, dimensions=body.dimensions)
     is_packed = body.encoding_format == "base64"
     data = [
         {"object": "embedding", "index": index, "embedding": pack(one) if is_packed else one}
@@ -81,24 +73,31 @@ async def embed(
     call: RequestContext,
     model: str | None,
     inputs: Sequence[str | Sequence[int]],
+    parameters: EmbedParameters,
     *,
-    prompt_name: str | None = None,
-    truncate: bool | None = None,
-    normalize: bool | None = None,
+    normalize: bool = True,
     dimensions: int | None = None,
+    by_token: bool = False,
 ) -> list[Vector]:
     """Embed texts, or lists of token ids, which are turned into text first.
 
-    Fewer `dimensions` are the first features of each vector; it is scaled after that.
+    Fewer `dimensions` are the first features of each vector; it is scaled after that. `by_token`
+    gives the vectors of each text's tokens instead.
     """
     if dimensions is not None and dimensions < 1:
         raise UnreadableError(f"dimensions is {dimensions}; it must be at least 1")
-    options = {"prompt_name": prompt_name, "normalize": normalize if dimensions is None else False}
-    given = {name: value for name, value in options.items() if value is not None}
     if not all(isinstance(one, str) for one in inputs):
         tokenizer = call.find(model, "embed").tokenizer
         inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
-    vectors: list[Vector] = await call.compute(model, "embed", inputs, given, truncate=truncate)
+    options = {
+        "prompt_name": parameters.prompt_name,
+        "normalize": normalize and dimensions is None,
+        "keeps_end": parameters.truncation_direction.lower() == "left",
+        "by_token": by_token,
+    }
+    vectors: list[Vector] = await call.compute(
+        model, "embed", inputs, options, truncate=parameters.truncate
+    )
     if dimensions is None:
         return vectors
     if dimensions > len(vectors[0]):
@@ -106,9 +105,9 @@ async def embed(
             f"dimensions is {dimensions}, and a vector of {call.model} has {len(vectors[0])}"
         )
     vectors = [one[:dimensions] for one in vectors]
-    if normalize is False:
-        return vectors
-    return [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors]
+    return (
+        [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors] if normalize else vectors
+    )
 
 
 async def rank(
@@ -179,6 +178,7 @@ def describe(call: RequestContext, name: str) -> dict[str, Any]:
 
 ENDPOINTS = (
     Endpoint("/v1/embeddings", create_embeddings, EmbeddingsBody, "openai", "Embed texts."),
+    Endpoint("/embeddings", create_embeddings, EmbeddingsBody, "openai", "Embed texts."),
     Endpoint("/v1/models", list_models, None, "openai", "List the models."),
     Endpoint("/v1/models/{model}", get_model, None, "openai", "Describe a model."),
     Endpoint(

@@ -25,30 +25,39 @@ class OwnBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class EmbeddingsBody(Body):
-    """A request of `/v1/embeddings`, as OpenAI defines it."""
-
-    input: Input
-    model: Text | None = None
-    encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = None
-    user: Text | None = None
-    prompt_name: Text | None = None
-    truncate: bool | None = None
-
-
 class TruncatingBody(Body):
     """What requests of text-embeddings-inference have in common."""
 
     truncate: bool | None = None
-    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"
+    truncation_direction: Literal["right", "Right"] = "right"
 
 
-class EmbedBody(TruncatingBody):
-    """A request of `/embed`."""
+class EmbedParameters(TruncatingBody):
+    """How texts are embedded; of a long one also the start can be cut off."""
+
+    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"  # type: ignore[assignment]
+    prompt_name: Text | None = None
+
+
+class EmbeddingsBody(EmbedParameters):
+    """A request of `/v1/embeddings`, as OpenAI defines it."""
+
+    input: Input
+    model: Text | None = None
+    encoding_format: Literal["float", "base64"] | None = "float"
+    dimensions: int | None = None
+    user: Text | None = None
+
+
+class EmbedTokensBody(EmbedParameters):
+    """A request of `/embed_all`."""
 
     inputs: Input
-    prompt_name: Text | None = None
+
+
+class EmbedBody(EmbedTokensBody):
+    """A request of `/embed`."""
+
     normalize: bool = True
     dimensions: int | None = None
 
@@ -83,17 +92,11 @@ class SimilarityInputs(Body):
     sentences: Texts
 
 
-class SimilarityParameters(TruncatingBody):
-    """How the sentences are embedded."""
-
-    prompt_name: Text | None = None
-
-
 class SimilarityBody(Body):
     """A request of `/similarity`."""
 
     inputs: SimilarityInputs
-    parameters: SimilarityParameters | None = None
+    parameters: EmbedParameters | None = None
 
 
 class TokenizeBody(Body):

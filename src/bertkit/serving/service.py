@@ -12,7 +12,7 @@ from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, U
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import Work
+from bertkit.serving.worker import Work, find_texts
 
 logger = logging.getLogger(__name__)
 
@@ -176,11 +176,13 @@ class RequestContext:
         work = self.work
         if work is None:
             return {}
-        total = time.monotonic() - self.begun
+        total = f"{1000 * (time.monotonic() - self.begun):.0f}"
         return {
-            "x-total-time": f"{1000 * total:.0f}",
+            "x-compute-time": total,
+            "x-total-time": total,
             "x-queue-time": f"{1000 * (work.begun - work.queued):.0f}",
             "x-inference-time": f"{1000 * (work.ended - work.begun):.0f}",
+            "x-compute-characters": str(sum(map(len, find_texts(work.inputs)))),
             "x-compute-tokens": str(work.num_tokens),
         }
 

@@ -10,12 +10,14 @@ import numpy as np
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.answers import Endpoint, Plain
-from bertkit.serving.errors import EmptyError, LoadingError
+from bertkit.serving.errors import EmptyError, LoadingError, UnreadableError
 from bertkit.serving.models import RAW, ReadyModel
 from bertkit.serving.openai_routes import embed, list_inputs, rank, to_probability
 from bertkit.serving.requests import (
     DecodeBody,
     EmbedBody,
+    EmbedParameters,
+    EmbedTokensBody,
     PredictBody,
     RerankBody,
     SimilarityBody,
@@ -24,21 +26,38 @@ from bertkit.serving.requests import (
 from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 
+MAX_TOKEN_TEXTS = 32  # of a request, since a vector of each token is a long answer
+
 
 async def embed_inputs(call: RequestContext, body: EmbedBody) -> Any:
     """Embed texts; the answer is a list of vectors, for one text too."""
-    inputs = list_inputs(body.inputs)
-    if not all(inputs):
-        raise EmptyError("an input is empty; each needs a word")
     return await embed(
         call,
         call.named,
-        inputs,
-        prompt_name=body.prompt_name,
-        truncate=body.truncate,
+        list_texts(body),
+        body,
         normalize=body.normalize,
         dimensions=body.dimensions,
     )
+
+
+async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> Any:
+    """Embed the tokens of texts, special ones included."""
+    inputs = list_texts(body)
+    if len(inputs) > MAX_TOKEN_TEXTS:
+        raise UnreadableError(
+            f"the request has {len(inputs):,} inputs, and vectors of tokens are given of"
+            f" {MAX_TOKEN_TEXTS} at most; divide it"
+        )
+    return await embed(call, call.named, inputs, body, by_token=True)
+
+
+def list_texts(body: EmbedTokensBody) -> list[str | list[int]]:
+    """Return the inputs of a request; EmptyError if there are none, or one is empty."""
+    inputs = list_inputs(body.inputs)
+    if not all(inputs):
+        raise EmptyError("an input is empty; each needs a word")
+    return inputs
 
 
 async def predict(call: RequestContext, body: PredictBody) -> Any:
@@ -105,15 +124,8 @@ async def compare(call: RequestContext, body: SimilarityBody) -> Any:
     sentences = body.inputs.sentences
     if not sentences:
         raise EmptyError("there are no sentences; give at least one")
-    asked = body.parameters
-    source, *others = await embed(
-        call,
-        call.named,
-        [body.inputs.source_sentence, *sentences],
-        prompt_name=asked.prompt_name if asked else None,
-        truncate=asked.truncate if asked else None,
-        normalize=True,
-    )
+    texts = [body.inputs.source_sentence, *sentences]
+    source, *others = await embed(call, call.named, texts, body.parameters or EmbedParameters())
     return np.stack(others) @ source
 
 
@@ -208,13 +220,17 @@ def describe_type(loaded: ReadyModel) -> dict[str, Any]:
     """Return what a model is, as text-embeddings-inference says it."""
     if isinstance(embedder := loaded.pipelines.get("embed"), Embedder):
         return {"embedding": {"pooling": "_".join(embedder.head.poolings)}}
+    task, _ = loaded.usual
+    kind = {"classify": "classifier", "regress": "reranker"}.get(task)
+    if kind is None:
+        return {task: {}}
     names = {str(index): label for index, label in enumerate(loaded.labels)}
-    labels = {"id2label": names, "label2id": {label: int(key) for key, label in names.items()}}
-    return {"reranker" if "regress" in loaded.pipelines else "classifier": labels}
+    return {kind: {"id2label": names, "label2id": {name: int(key) for key, name in names.items()}}}
 
 
 ENDPOINTS = (
     Endpoint("/embed", embed_inputs, EmbedBody, "tei", "Embed texts."),
+    Endpoint("/embed_all", embed_tokens, EmbedTokensBody, "tei", "Embed tokens."),
     Endpoint("/predict", predict, PredictBody, "tei", "Classify texts, or pairs of texts."),
     Endpoint("/rerank", rerank, RerankBody, "tei", "Order texts by a query."),
     Endpoint("/similarity", compare, SimilarityBody, "tei", "Compare a sentence with others."),
@@ -222,6 +238,7 @@ ENDPOINTS = (
     Endpoint("/decode", decode, DecodeBody, "tei", "Turn token ids into texts."),
     Endpoint("/info", inform, None, "tei", "Describe the server."),
     Endpoint("/health", check_health, None, "tei", "Whether the server is alive.", is_open=True),
+    Endpoint("/ping", check_health, None, "tei", "The same.", is_open=True),
     Endpoint("/ready", check_ready, None, "tei", "Whether all models are loaded.", is_open=True),
     Endpoint("/metrics", show_metrics, None, "tei", "Metrics for Prometheus."),
 )

@@ -111,13 +111,19 @@ class WorkPiece:
 
 def estimate_tokens(value: Any) -> int:
     """Return about how many tokens an input has, before it is tokenized."""
+    return 1 + sum(
+        1 + (len(text) // CHARS_PER_TOKEN if text.isascii() else len(text))
+        for text in find_texts(value)
+    )
+
+
+def find_texts(value: Any) -> Iterator[str]:
+    """Yield the texts in an input, or in several."""
     if isinstance(value, str):
-        return 2 + (len(value) // CHARS_PER_TOKEN if value.isascii() else len(value))
-    if isinstance(value, Mapping):
-        return estimate_tokens(list(value.values()))
-    if isinstance(value, list | tuple):
-        return sum(map(estimate_tokens, value))
-    return 1
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from find_texts(one)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,13 @@ def test_a_long_text_is_cut_and_counted():
     assert count(encoder, "a b c", "a b") == TextCounts(texts=2, tokens=8, truncated=1)
 
 
+def test_the_start_of_a_long_text_may_be_cut_off_but_not_its_prompt():
+    encoder = TextEncoder(TOKENIZER, max_length=5, prompt="seek ", keeps_end=True)
+    seek = TOKENIZER.token_to_id("seek")
+    assert encoder(["a b c", "a"]).ids == [[CLS, seek, B, C, SEP], [CLS, seek, A, SEP]]
+    assert count(encoder, "a b c").truncated == 1
+
+
 @pytest.mark.parametrize(
     ("text", "stride", "parts"),
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.predictor import Predictor
 from bertkit.serving.app import ENDPOINTS
@@ -62,6 +63,94 @@ def test_embed(client, vectors):
     raw = client.post("/embed", {"inputs": TEXTS[0], "normalize": False}).json[0]
     assert abs(np.linalg.norm(raw) - 1) > 0.01
     np.testing.assert_allclose(raw / np.linalg.norm(raw), vectors[0], atol=1e-6)
+
+
+def test_embed_all_gives_a_vector_for_each_token(client, vectors):
+    extract = FeatureExtractor.load(device="cpu").with_options(layers=[-1])
+    found = client.post("/embed_all", {"inputs": TEXTS}).json
+    for rows, text, vector in zip(found, TEXTS, vectors, strict=True):
+        np.testing.assert_allclose(rows, extract(text).features, atol=1e-5)
+        mean = np.mean(rows, axis=0)
+        np.testing.assert_allclose(mean / np.linalg.norm(mean), vector, atol=1e-6)
+    assert client.post("/embed_all", {"inputs": ["a"] * 33}).status == 422
+
+
+def test_the_start_or_the_end_of_a_long_text_is_cut_off(client):
+    long = "start " * 300 + "end " * 300
+    body = {"inputs": long, "truncation_direction": "Left"}
+    (left,) = client.post("/embed_all", body).json
+    (expected,) = client.post("/embed_all", {"inputs": "end " * 254}).json
+    np.testing.assert_allclose(left, expected, atol=1e-5)
+    (right,) = client.post("/embed_all", {"inputs": long}).json
+    (expected,) = client.post("/embed_all", {"inputs": "start " * 254}).json
+    np.testing.assert_allclose(right, expected, atol=1e-5)
+    assert client.post("/embed", {**body, "truncate": False}).status == 422
+    refused = client.post("/v1/models/sentiment/predict", body)
+    assert refused.status == 422
+    assert "truncation_direction" in refused.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/embed", {"inputs": []}, 400, "give at least one"),
+        ("/embed", {"inputs": ["a", ""]}, 400, "each needs a word"),
+        (
+            "/embed",
+            {"inputs": "a", "prompt_name": "no"},
+            422,
+            "no prompt 'no'. Available prompts: [",
+        ),
+        ("/embed", {"inputs": ["a"] * 1025}, 422, "1,025 inputs"),
+        ("/rerank", {"query": "a", "texts": []}, 400, "no texts"),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}, 400, "no sentences"),
+        ("/tokenize", {"inputs": []}, 400, "give at least one"),
+        ("/decode", {"ids": []}, 400, "give at least one"),
+        ("/predict", {"inputs": ["a", "b", "c"]}, 422, "inputs"),
+    ],
+)
+def test_refusals_are_those_of_text_embeddings_inference(client, path, body, status, message):
+    answer = client.post(path, body)
+    assert answer.status == status
+    assert answer.json["error_type"] == ("Empty" if status == 400 else "Validation")
+    assert message in answer.json["error"]
+
+
+def test_headers_tell_the_times_and_the_size_of_a_request(client):
+    answer = client.post("/embed", {"inputs": TEXTS})
+    assert answer.headers["x-compute-characters"] == str(sum(map(len, TEXTS)))
+    assert answer.headers["x-compute-tokens"] == str(6 + 8 + 16)
+    times = ("x-compute-time", "x-total-time", "x-queue-time", "x-inference-time")
+    assert all(int(answer.headers[name]) >= 0 for name in times)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("encoder", {"embedding": {"pooling": "mean"}}),
+        ("words", {"fill-mask": {}}),
+        (
+            "reranker",
+            {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
+        ),
+    ],
+)
+def test_info_describes_a_model(client, name, kind):
+    found = client.get(f"/v1/models/{name}/info").json
+    assert found["model_type"] == kind
+    assert found["model_id"] == found["served_model_name"] == name
+    assert (found["sha"], found["docker_label"]) == (None, None)
+
+
+def test_a_models_own_address_does_what_it_is_for(client, vectors):
+    np.testing.assert_allclose(client.post("/", {"inputs": TEXTS}).json, vectors, atol=1e-6)
+    asked = {"query": "the cat", "texts": ["a dog", "lost"]}
+    whole = client.post("/rerank", asked).json
+    assert client.post("/v1/models/reranker", asked).json == whole
+    predicted = client.post("/v1/models/sentiment/predict", {"inputs": "the cat"}).json
+    assert client.post("/v1/models/sentiment/invocations", {"inputs": "the cat"}).json == predicted
+    scored = client.post("/v1/models/reranker", {"inputs": "a dog", "parameters": {}}).json
+    assert [one["label"] for one in scored[0]] == ["LABEL_0"]
 
 
 def test_predict_takes_a_text_a_pair_and_several(client, models):

@@ -4,6 +4,7 @@ Only scikit-learn calls `__sklearn_tags__`; nothing else here needs it.
 """
 
 import dataclasses
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -241,20 +242,27 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
                     bar.advance(len(rows))
         return vectors
 
-    def change(self, prompt_name: str | None = None, *, normalize: bool | None = None) -> Self:
+    def change(
+        self,
+        prompt_name: str | None = None,
+        *,
+        normalize: bool | None = None,
+        keeps_end: bool = False,
+    ) -> Self:
         """Return the embedder with another prompt, or with or without lengths of 1 at the end.
 
-        It shares the engine, so that a server need not load a model for each.
+        It shares the engine, so that a server need not load a model for each. With `keeps_end` the
+        start of a long text is cut off instead of its end.
         """
         encoder, head, changed = self.text_encoder, self.head, copy(self)
         if prompt_name is not None:
             settings = EmbedderSettings(prompt_name=prompt_name)
-            encoder = dataclasses.replace(
-                encoder, prompt=find_prompt(self.opened.sentences, settings)
-            )
+            prompt = find_prompt(self.opened.sentences, settings)
+            encoder = dataclasses.replace(encoder, prompt=prompt)
         if normalize is not None:
             head = head.scaled(is_scaled=normalize)
-        changed.text_encoder, changed.head = encoder, head
+        changed.text_encoder = dataclasses.replace(encoder, keeps_end=keeps_end)
+        changed.head = head
         return changed
 
     def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
@@ -359,6 +367,6 @@ def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> 
     if name is None:
         return ""
     if name not in prompts:
-        known = ", ".join(prompts) or "none"
-        raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
+        known = json.dumps([*prompts], ensure_ascii=False)
+        raise SettingsError(f"this model has no prompt {name!r:.80}. Available prompts: {known}")
     return prompts[name]

@@ -1,8 +1,9 @@
 """Interactive pages: script, styles and data in one HTML file that fetches nothing.
 
 The content security policy allows one script and one style sheet, by their hashes, and forbids
-everything else. Data and arrays are in data blocks, which browsers don't run: JSON with `<`, `>`
-and `&` escaped, so that it can't close its element, and base64.
+everything else; the page of a server may also ask that server. Data and arrays are in data blocks,
+which browsers don't run: JSON with `<`, `>` and `&` escaped, so that it can't close its element,
+and base64.
 
 Source: Content Security Policy Level 3, section 8 (hashes); WHATWG HTML, "data block".
 """
@@ -15,6 +16,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -116,18 +118,37 @@ class InteractivePage:
     styles: Sequence[str]  # in addition to those that every page has
     data: Any  # that scripts read with `readData()`, as JSON
     arrays: Mapping[str, bytes]
+    asks_server: bool = False  # whether scripts may send requests to the server of the page
 
-    def render(self) -> str:
-        """Render the page as HTML; the same content gives the same bytes."""
-        script = join_modules(self.modules)
+    @cached_property
+    def script(self) -> str:
+        """The one script."""
+        return join_modules(self.modules)
+
+    @cached_property
+    def style(self) -> str:
+        """The one style sheet."""
         style = with_plain_lines("\n".join([_colors(), _read("page.css"), *self.styles]))
         if "</style" in style.lower():
             raise ValueError("a style sheet of a page can't hold </style")
+        return style
+
+    @property
+    def policy(self) -> str:
+        """The content security policy: only this script and this style sheet are allowed."""
+        asked = " connect-src 'self';" if self.asks_server else ""
+        return (
+            f"default-src 'none'; script-src '{_hash(self.script)}';"
+            f" style-src '{_hash(self.style)}';{asked} base-uri 'none'; form-action 'none'"
+        )
+
+    def render(self) -> str:
+        """Render the page as HTML; the same content gives the same bytes."""
         return Template(_read("page.html")).substitute(
             title=html.escape(make_legible(self.title)),
-            policy=_policy(script, style),
-            style=style,
-            script=script,
+            policy=self.policy,
+            style=self.style,
+            script=self.script,
             data=make_legible(_to_json(self.data)).translate(IN_MARKUP),
             arrays="\n".join(map(_array_element, self.arrays, self.arrays.values())),
         )
@@ -176,14 +197,6 @@ def _colors() -> str:
     return (
         f":root {{ color-scheme: light; {light} }}\n"
         f':root[data-theme="dark"] {{ color-scheme: dark; {dark} }}'
-    )
-
-
-def _policy(script: str, style: str) -> str:
-    """Return the content security policy: only this script and this style sheet are allowed."""
-    return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}';"
-        " base-uri 'none'; form-action 'none'"
     )
 
 

@@ -191,6 +191,7 @@ class Responder:
         if call.work is not None:
             call.note_answer()
         if isinstance(answer, Plain):
+            headers |= answer.headers
             return Response(answer.content, media_type=answer.media_type, headers=headers)
         return Response(write_json(answer), media_type="application/json", headers=headers)
 

@@ -27,6 +27,7 @@ from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.stream import EncodedTexts
 from bertkit.inference.text_scorer import TextScorer
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.serving.errors import LoadingError
@@ -115,6 +116,11 @@ class ReadyModel:
         embedder = self.pipelines.get("embed")
         sentences = embedder.opened.sentences if isinstance(embedder, Embedder) else None
         return find_prompt(sentences, EmbedderSettings(prompt_name=name))
+
+    @cached_property
+    def inspected(self) -> InspectedModel:
+        """Its encoder for views of attention, loaded when it is first asked for."""
+        return InspectedModel.load(self.opened, "cpu")
 
     @property
     def labels(self) -> tuple[str, ...]:

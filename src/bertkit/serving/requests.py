@@ -189,3 +189,16 @@ class TaskBody(OwnBody):
     inputs: Any
     truncate: bool | None = None
     options: dict[str, Any] = {}
+
+
+class AttentionOptions(OwnBody):
+    """Which attention is shown."""
+
+    layer: Annotated[int, Field(strict=True, ge=1)] = 1
+
+
+class AttentionBody(OwnBody):
+    """A request of a model's attention: a text, or a list of texts and pairs of texts."""
+
+    inputs: Text | list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]]
+    options: AttentionOptions = AttentionOptions()

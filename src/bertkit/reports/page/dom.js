@@ -23,6 +23,11 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG_NAMESPACE, tag), attributes, children);
 }
 
+/** A paragraph that says what went wrong. */
+export function complaint(text) {
+  return element("p", { class: "complaint", role: "alert" }, text);
+}
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     setAttribute(node, name, value);

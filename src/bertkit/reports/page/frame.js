@@ -1,10 +1,10 @@
 import { choiceChips } from "./chips.js";
-import { forgetColors } from "./color.js";
 import { buildControls } from "./controls.js";
-import { element } from "./dom.js";
+import { complaint, element } from "./dom.js";
 import { rove } from "./keys.js";
 import { Page } from "./page.js";
 import { State } from "./state.js";
+import { followTheme, preferredTheme, themeButton } from "./theme.js";
 
 /**
  * Build the page: its heading, tabs, controls and views.
@@ -69,7 +69,7 @@ class Frame {
     this.shared = shared;
     this.setTheme = setTheme;
     this.state = new State({ ...shared.start, theme: preferredTheme() });
-    this.followTheme(); // first, so that everything else draws with its colors
+    followTheme(this.state); // first, so that everything else draws with its colors
     this.controls = buildControls(shared, this.state);
     this.controlBar = element("div", { class: "controls" });
     this.tabs = scripts.map((script, index) => this.buildTab(script, shared.views[index]));
@@ -107,15 +107,7 @@ class Frame {
     const more = element("details", {}, element("summary", {}, "more"), this.more);
     const legend = element("div", { class: "legend" }, this.lead, more);
     const panels = element("div", { class: "panels" }, this.tabs.map((tab) => tab.panel));
-    const theme = element(
-      "button",
-      {
-        type: "button", class: "chip theme", "aria-label": "light / dark", title: "light / dark",
-        onclick: () => this.switchTheme(),
-      },
-      "◐",
-    );
-    const top = element("div", { class: "top" }, bar, theme);
+    const top = element("div", { class: "top" }, bar, themeButton(this.state, this.setTheme));
     this.root.append(top, element("div", { class: "body" }, legend, this.controlBar, panels));
   }
 
@@ -152,23 +144,6 @@ class Frame {
       next.button.focus();
     }
   }
-
-  followTheme() {
-    this.state.subscribe((state, changed) => changed.includes("theme") && showTheme(state.theme));
-    showTheme(this.state.current.theme);
-    const preference = matchMedia("(prefers-color-scheme: dark)");
-    preference.addEventListener("change", () => this.state.set({ theme: preferredTheme() }));
-    let before = null;
-    addEventListener("beforeprint", () => {
-      before = this.state.current.theme;
-      this.state.set({ theme: "light" });
-    });
-    addEventListener("afterprint", () => this.state.set({ theme: before }));
-  }
-
-  switchTheme() {
-    this.setTheme(this.state.current.theme === "dark" ? "light" : "dark");
-  }
 }
 
 /** Keep a number and its percent sign on one line. */
@@ -183,19 +158,6 @@ async function mount(tab) {
     tab.panel.append(complaint(`This view can't be drawn: ${error.message}`));
     throw error;
   }
-}
-
-function preferredTheme() {
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
-function showTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  forgetColors();
-}
-
-function complaint(text) {
-  return element("p", { class: "complaint", role: "alert" }, text);
 }
 
 function describe({ texts, labels = ["A", "B"], parts, ...shared }) {

@@ -1,0 +1,109 @@
+import { element } from "./dom.js";
+import { rove } from "./keys.js";
+
+const MASK = "[MASK]";
+
+/** Fields for what is typed, and a button that asks. */
+export class Form {
+  /**
+   * @param {Object[]} fields as in `TASKS`.
+   * @param {Object<string, string>} typed what was typed before, by the name of the field; is kept.
+   * @param {function(Object<string, string>)} submit gets the values by the name of their field.
+   */
+  constructor(fields, typed, submit) {
+    this.typed = typed;
+    this.boxes = fields.map((field) => this.buildBox(field));
+    this.submit = () => submit(
+      Object.fromEntries(fields.map(({ name }, index) => [name, this.boxes[index].value])));
+    const isLong = fields.some((field) => field.isLong);
+    const hint = isLong ? "Ctrl+Enter asks; Enter alone does in a field of one line."
+      : "Enter asks, Shift+Enter begins a new line.";
+    this.root = element(
+      "form", { class: "ask", onsubmit: (event) => this.take(event) },
+      fields.map((field, index) => [
+        element("label", { for: `field-${field.name}` }, field.label), this.boxes[index],
+        field.isMasked ? new MaskableWords(this.boxes[index], () => this.submit()).root : null,
+      ]),
+      element("p", {}, element("button", { class: "chip go" }, "Ask"),
+        element("span", { class: "quiet" }, ` ${hint}`)),
+    );
+  }
+
+  buildBox({ name, example, isLong }) {
+    const box = element("textarea", {
+      id: `field-${name}`, rows: isLong ? 5 : 2, dir: "auto", spellcheck: "false",
+      oninput: () => {
+        this.typed[name] = box.value;
+      },
+      onkeydown: (event) => {
+        const asks = isLong ? event.ctrlKey || event.metaKey : !event.shiftKey;
+        if (event.key === "Enter" && asks && !event.isComposing) {
+          this.take(event);
+        }
+      },
+    });
+    box.value = this.typed[name] ?? example;
+    return box;
+  }
+
+  take(event) {
+    event.preventDefault();
+    this.submit();
+  }
+}
+
+/** The words of a text as buttons: each turns into [MASK] and back. */
+class MaskableWords {
+  constructor(box, submit) {
+    this.box = box;
+    this.submit = submit;
+    this.hidden = new Map(); // the words behind [MASK], by the number of their piece
+    this.words = element("span", { role: "group", dir: "auto", "aria-label": "Words to hide" });
+    this.root = element("div", { class: "maskable" },
+      element("span", { class: "quiet" }, "Choose a word to hide it: "), this.words);
+    box.addEventListener("input", () => {
+      this.hidden.clear();
+      this.draw();
+    });
+    this.draw();
+  }
+
+  draw(current = 0) {
+    const pieces = split(this.box.value);
+    const nodes = pieces.map(({ text, isWord }, index) => {
+      const canChange = isWord && (text !== MASK || this.hidden.has(index));
+      return canChange ? element("button", {
+        type: "button", "aria-pressed": String(text === MASK),
+        onclick: () => this.change(pieces, index),
+      }, text) : text;
+    });
+    const buttons = nodes.filter((node) => node instanceof Node);
+    this.words.replaceChildren(...nodes);
+    if (buttons.length > 0) {
+      rove(this.words, buttons, 1, Math.max(0, buttons.indexOf(nodes[current])));
+    }
+    return nodes[current];
+  }
+
+  change(pieces, index) {
+    const { text } = pieces[index];
+    const next = this.hidden.get(index) ?? MASK;
+    this.hidden.delete(index);
+    if (next === MASK) {
+      this.hidden.set(index, text);
+    }
+    const texts = pieces.map((piece) => piece.text);
+    this.box.value = texts.with(index, next).join("");
+    this.draw(index).focus();
+    this.submit();
+  }
+}
+
+/** The words of a text and what is between them; [MASK] is a word. */
+function split(text) {
+  const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
+  return text.split(/(\[MASK\])/).flatMap((part) => (part === MASK
+    ? [{ text: part, isWord: true }]
+    : [...segmenter.segment(part)].map(({ segment, isWordLike }) =>
+      ({ text: segment, isWord: isWordLike }))));
+}

@@ -1,0 +1,109 @@
+import { element } from "./dom.js";
+import { formatShare } from "./numbers.js";
+import { scrollBox } from "./scroll.js";
+
+const NUM_COLORS = 6;
+
+/** The only result, whether one input or a list of one was sent. */
+export function only({ results }) {
+  return Array.isArray(results) ? results[0] : results;
+}
+
+/**
+ * Names with a bar and a number each.
+ *
+ * @param {string} title
+ * @param {Array<{name: string, share: number, text: (string|undefined)}>} rows `share` is from 0 to
+ *   1; `text` is written instead of it.
+ * @returns {HTMLElement}
+ */
+export function barTable(title, rows) {
+  const lines = rows.map(({ name, share, text }) => {
+    const width = `${100 * Math.max(0, Math.min(1, share))}%`;
+    return element(
+      "tr", {},
+      element("th", { scope: "row", dir: "auto" }, name),
+      element("td", { class: "number" }, text ?? formatShare(share)),
+      element("td", { class: "track", "aria-hidden": "true" },
+        element("div", { class: "bar", style: { width } })),
+    );
+  });
+  return element("table", { class: "bars" },
+    element("caption", {}, title), element("tbody", {}, lines));
+}
+
+/**
+ * A text with marked parts, and what their kinds are.
+ *
+ * @param {string} text
+ * @param {Array<{start: number, stop: number, kind: string, note: string}>} parts in their order;
+ *   places are those of characters, not of UTF-16 units.
+ * @returns {HTMLElement}
+ */
+export function markedText(text, parts) {
+  const letters = [...text];
+  const kinds = [...new Set(parts.map(({ kind }) => kind))].sort();
+  const nodes = [];
+  let end = 0;
+  for (const { start, stop, kind, note } of parts) {
+    nodes.push(letters.slice(end, start).join(""), element(
+      "mark", { class: kindClass(kinds, kind), title: note }, letters.slice(start, stop).join(""),
+      element("small", {}, kind),
+    ));
+    end = stop;
+  }
+  nodes.push(letters.slice(end).join(""));
+  return element("p", { class: "marked", dir: "auto" }, nodes);
+}
+
+/** How often each kind of marked parts occurs, in the colors of `markedText`. */
+export function kindLegend(parts) {
+  const kinds = [...new Set(parts.map(({ kind }) => kind))].sort();
+  const items = kinds.map((kind) => {
+    const count = parts.filter((part) => part.kind === kind).length;
+    return element("li", {}, element("span", { class: `kind ${kindClass(kinds, kind)}` }, kind),
+      ` ${count}`);
+  });
+  return element("ul", { class: "kinds", "aria-label": "Kinds" }, items);
+}
+
+function kindClass(kinds, kind) {
+  return `kind-${kinds.indexOf(kind) % NUM_COLORS}`;
+}
+
+/**
+ * How similar texts are to each other: a square of numbers, whose shade is the similarity.
+ *
+ * @param {string[]} texts
+ * @param {number[][]} cosines
+ * @returns {HTMLElement}
+ */
+export function similarityTable(texts, cosines) {
+  const numbers = texts.map((_, index) => element("th", { scope: "col" }, index + 1));
+  const rows = texts.map((text, row) => element(
+    "tr", {},
+    element("th", { scope: "row", dir: "auto" }, `${row + 1} ${text}`),
+    cosines[row].map((cosine) => element(
+      "td", { class: "number", style: { "--share": Math.max(0, Math.min(1, cosine)) } },
+      formatCosine(cosine),
+    )),
+  ));
+  return scrollBox(element(
+    "table", { class: "similarity" },
+    element("caption", {}, "Cosine of each line with each other"),
+    element("thead", {}, element("tr", {}, element("td"), numbers)),
+    element("tbody", {}, rows),
+  ));
+}
+
+/** A cosine with two digits, and never minus zero. */
+export function formatCosine(cosine) {
+  return (Math.round(100 * cosine) / 100 || 0).toFixed(2);
+}
+
+/** Text that a model wrote. */
+export function written(text, before = "") {
+  return element("p", { class: "written", dir: "auto" },
+    before === "" ? null : element("span", { class: "quiet" }, before),
+    text === "" ? element("span", { class: "quiet" }, " (nothing)") : text);
+}

@@ -1,0 +1,67 @@
+/** What the server answered instead of a result; the message is the server's own. */
+export class Refusal extends Error {
+  constructor(status, message, seconds) {
+    super(message);
+    this.status = status;
+    this.seconds = seconds; // after which it may be asked again; null if it didn't say
+  }
+}
+
+/** The server that the page comes from, with the key, which is kept nowhere else. */
+export class Server {
+  constructor() {
+    this.key = "";
+  }
+
+  /**
+   * The JSON of an answer.
+   *
+   * @param {string} path
+   * @param {Object|null} body null for a GET.
+   * @param {AbortSignal|undefined} signal
+   * @throws {Refusal}
+   */
+  async ask(path, body = null, signal = undefined) {
+    return (await this.send(path, body, signal)).json();
+  }
+
+  async send(path, body, signal) {
+    const headers = this.key === "" ? {} : { Authorization: `Bearer ${this.key}` };
+    const options = body === null ? { headers } : {
+      method: "POST",
+      headers: { ...headers, "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    };
+    let response;
+    try {
+      response = await fetch(path, { ...options, signal });
+    } catch (error) {
+      throw signal?.aborted ? error : new Refusal(0, "The server can't be reached.", null);
+    }
+    if (!response.ok) {
+      throw await readRefusal(response);
+    }
+    return response;
+  }
+
+  /** The same request as a line of a shell; a key is left to the reader. */
+  writeCurl(path, body) {
+    const key = this.key === "" ? "" : ' -H "Authorization: Bearer $KEY"';
+    const json = `'${JSON.stringify(body).replaceAll("'", String.raw`'\''`)}'`;
+    const type = "-H 'Content-Type: application/json'";
+    return `curl '${location.origin}${path}'${key} ${type} -d ${json}`;
+  }
+}
+
+async function readRefusal(response) {
+  const text = await response.text();
+  const seconds = Number(response.headers.get("Retry-After")) || null;
+  let message = `${response.status} ${response.statusText}`;
+  try {
+    const { error } = JSON.parse(text);
+    message = error.message ?? error;
+  } catch {
+    // a proxy's page: the status has to do
+  }
+  return new Refusal(response.status, message, seconds);
+}

@@ -1,0 +1,137 @@
+import { choiceChips } from "./chips.js";
+import { complaint, element } from "./dom.js";
+import { Form } from "./form.js";
+import { Refusal, Server } from "./server.js";
+import { State } from "./state.js";
+import { TASKS, listTasks } from "./tasks.js";
+import { followTheme, preferredTheme, themeButton } from "./theme.js";
+
+const UNAUTHORIZED = 401;
+const UNAVAILABLE = 503;
+
+/** The page: a model and a task are chosen, something is typed, and the answer is drawn. */
+class Tryout {
+  constructor(main) {
+    this.server = new Server();
+    this.theme = new State({ theme: preferredTheme(), heads: [1], head: 1 });
+    followTheme(this.theme);
+    this.typed = {}; // by the name of the field, for all models
+    this.choices = element("div", { class: "choices" });
+    this.place = element("div");
+    this.result = element("section", { class: "result", "aria-live": "polite", "aria-label": "Result" });
+    this.keyForm = this.buildKeyForm();
+    const top = element("div", { class: "top" }, document.querySelector("h1"),
+      themeButton(this.theme, (theme) => this.theme.set({ theme })));
+    main.append(top, this.keyForm, this.choices, this.place, this.result);
+  }
+
+  buildKeyForm() {
+    const field = element("input", { type: "password", id: "key", autocomplete: "off" });
+    const take = (event) => {
+      event.preventDefault();
+      this.server.key = field.value.trim();
+      this.load();
+    };
+    return element("form", { class: "key", hidden: true, onsubmit: take },
+      element("label", { for: "key" }, "Key of the server"), field,
+      element("button", { class: "chip" }, "Use"),
+      element("span", { class: "quiet" }, "It is forgotten when the page is closed."));
+  }
+
+  /** List the models; while they are being loaded, ask again. */
+  async load() {
+    try {
+      const { data } = await this.server.ask("/v1/models");
+      this.keyForm.hidden = true;
+      this.result.replaceChildren();
+      this.offerModels(data.filter(({ tasks }) => listTasks(tasks).length > 0));
+    } catch (error) {
+      this.complain(error);
+      if (error.status === UNAVAILABLE) {
+        setTimeout(() => this.load(), 1000 * (error.seconds ?? 1));
+      }
+    }
+  }
+
+  complain(error) {
+    const isLocked = error.status === UNAUTHORIZED;
+    const isFirst = isLocked && this.server.key === "";
+    const wait = error.seconds ? ` Try again in ${error.seconds} s.` : "";
+    this.keyForm.hidden = this.keyForm.hidden && !isLocked;
+    this.result.replaceChildren(isFirst ? "" : complaint(`${error.message}${wait}`));
+    if (!(error instanceof Refusal)) {
+      throw error;
+    }
+    if (isLocked) {
+      this.keyForm.querySelector("input").focus();
+    }
+  }
+
+  offerModels(models) {
+    const options = models.map((model) => ({ value: model, text: model.id }));
+    const tasks = element("div");
+    const open = (model) => {
+      show(model);
+      this.offerTasks(tasks, model);
+    };
+    const { root, show } = choiceChips("Model", options, open);
+    this.choices.replaceChildren(root, tasks);
+    open(models[0]);
+  }
+
+  offerTasks(place, model) {
+    const options = listTasks(model.tasks).map((name) => ({ value: name, text: TASKS[name].title }));
+    const open = (name) => {
+      show(name);
+      this.open(model.id, name);
+    };
+    const { root, show } = choiceChips("Task", options, open);
+    place.replaceChildren(root);
+    open(options[0].value);
+  }
+
+  open(model, name) {
+    this.asking?.abort();
+    this.result.replaceChildren();
+    const form = new Form(TASKS[name].fields, this.typed, (values) => this.ask(model, name, values));
+    this.place.replaceChildren(form.root);
+  }
+
+  /** Ask a model and draw what it answers; an earlier request is given up. */
+  async ask(model, name, values) {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    const task = TASKS[name];
+    const path = task.path ?? `/v1/models/${encodeURIComponent(model)}/${name}`;
+    const body = task.write(model, values);
+    const again = (changes) => this.server.ask(path, { ...body, ...changes }, signal);
+    this.result.setAttribute("aria-busy", "true");
+    try {
+      const answer = await again({});
+      const drawn = task.draw(answer, values, { model, theme: this.theme, again });
+      this.result.replaceChildren(...drawn.filter(Boolean), this.buildCommand(path, body));
+    } catch (error) {
+      if (!signal.aborted) {
+        this.complain(error);
+      }
+    } finally {
+      if (!signal.aborted) {
+        this.result.removeAttribute("aria-busy");
+      }
+    }
+  }
+
+  buildCommand(path, body) {
+    const code = element("code", {}, this.server.writeCurl(path, body));
+    const copy = async () => {
+      getSelection().selectAllChildren(code);
+      await navigator.clipboard?.writeText(code.textContent); // only over HTTPS and on localhost
+    };
+    return element("div", { class: "command" },
+      element("h2", {}, "The same by curl"), element("pre", { tabindex: 0 }, code),
+      element("button", { type: "button", class: "chip", onclick: copy }, "Copy"));
+  }
+}
+
+new Tryout(document.getElementById("page")).load();

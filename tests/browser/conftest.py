@@ -1,4 +1,4 @@
-"""A real browser in which pages are opened from disk, and which fails on any complaint."""
+"""A real browser in which pages are opened, and which fails on any complaint."""
 
 from pathlib import Path
 from typing import Any
@@ -35,28 +35,34 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """`open_page(path, script=None, **options)`: a page from disk, as Playwright's `Page`.
+    """`open_page(place, script=None, **options)`: a page from disk or a server, as a `Page`.
 
     The script runs before those of the page. Options are those of a browser context:
     `color_scheme`, `viewport`, `has_touch`, and so on. At the end of the test no page has
-    complained, and none has asked for anything but its own file; `open_page.complaints` is the
-    list, from which a test takes what it expects. Wait by `expect` and locators: what
+    complained, and none has asked for anything but its own file or server; `open_page.complaints`
+    is the list, from which a test takes what it expects. Wait by `expect` and locators: what
     `wait_for_function` evaluates again and again is forbidden by the pages' policy.
     """
     contexts, complaints = [], []
 
-    def open_path(path: Path, script: str | None = None, **options: Any) -> Any:
+    def open_path(place: Path | str, script: str | None = None, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": SIZE, **options})
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
         contexts.append(context)
         if script is not None:
             context.add_init_script(script)
         page = context.new_page()
-        url = path.resolve().as_uri()
+        url = place if isinstance(place, str) else place.resolve().as_uri()
+
+        def watch(asked: str) -> None:
+            is_own = asked.startswith(url) if isinstance(place, str) else asked == url
+            if not is_own:
+                complaints.append(f"asks for {asked}")
+
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda ask: ask.url == url or complaints.append(f"asks for {ask.url}"))
+        page.on("request", lambda ask: watch(ask.url))
         page.goto(url)
         return page
 

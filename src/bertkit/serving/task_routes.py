@@ -5,6 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from bertkit.base.errors import InputError
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.answers import Endpoint, Plain
 from bertkit.serving.errors import UnreadableError
@@ -52,7 +53,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[
     first, second = (text, None) if isinstance(text, str) else text
     encoded = inspected.read(first, second, read_mask=True)
     if len(encoded.tokens) > MAX_TOKENS_WITH_ATTENTION:
-        raise UnreadableError(
+        raise InputError(
             f"the text has {len(encoded.tokens)} tokens, and attention is shown of"
             f" {MAX_TOKENS_WITH_ATTENTION} at most; shorten it"
         )

@@ -1,0 +1,345 @@
+"""The page of a server in a real browser: what it shows is what the routes answer."""
+
+import json
+import math
+import shutil
+import subprocess
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.scenes import HOSTILE
+from tests.unit.serving.running import running
+from tests.unit.serving.small_models import save_models
+
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.interpret.inspected_model import InspectedModel
+
+KEY = "a-key-of-this-server"
+TASKS = [
+    ("words", "Fill in"),
+    ("words", "Score"),
+    ("writer", "Continue"),
+    ("translator", "Translate"),
+    ("sentiment", "Classify"),
+    ("entities", "Find entities"),
+    ("reader", "Answer"),
+    ("reranker", "Predict a number"),
+    ("reranker", "Order by a query"),
+    ("encoder", "Compare"),
+    ("encoder", "Attention"),
+]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {"encoder": str(find_bundled("vectors")), **save_models(folder)}
+
+
+@pytest.fixture(scope="module")
+def client(models):
+    with running(models) as client:
+        yield client
+
+
+@pytest.fixture
+def page(open_page, client):
+    return open_page(address(client))
+
+
+def address(client):
+    return f"http://127.0.0.1:{client.server.port}/"
+
+
+def choose(page, model, task):
+    for group, name in (("Model", model), ("Task", task)):
+        row = page.get_by_role("group", name=group, exact=True)
+        row.get_by_role("button", name=name, exact=True).click()
+
+
+def ask(page, **texts):
+    """Type texts, ask by a key, and return the request's line and the part with the result."""
+    for label, text in texts.items():
+        page.get_by_label(label.capitalize()).first.fill(text)
+    page.locator("textarea").last.press("Control+Enter")
+    page.locator(".command code").wait_for()
+    return page.locator(".result")
+
+
+def rows(result):
+    """Names and numbers of the first bars."""
+    return (
+        result.locator(".bars")
+        .first.locator("tr")
+        .evaluate_all("rows => rows.map((row) => [row.cells[0].innerText, row.cells[1].innerText])")
+    )
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def asked(result):
+    """What was sent, by the line for a shell: the path and the body."""
+    line = result.locator(".command code").inner_text()
+    path, _, body = line.partition(" -H 'Content-Type: application/json' -d ")
+    return path.removeprefix("curl 'http://").partition("/")[2].strip("'"), json.loads(body[1:-1])
+
+
+def test_blanks_have_bars(page, client):
+    choose(page, "words", "Fill in")
+    result = ask(page, text="the [MASK] saw a [MASK] .")
+    path, body = asked(result)
+    assert (path, body) == ("v1/models/words/fill-mask", {"inputs": "the [MASK] saw a [MASK] ."})
+    expected = client.post(f"/{path}", body).json["results"]
+    assert rows(result) == [
+        [one["token"], percent(one["probability"])] for one in expected["blanks"][0]
+    ]
+    assert result.locator(".bars").count() == 2
+    assert expected["filled"] in result.inner_text()
+    widths = result.locator(".bar").evaluate_all("bars => bars.map((bar) => bar.style.width)")
+    shares = [one["probability"] for blank in expected["blanks"] for one in blank]
+    assert [float(one.strip("%")) for one in widths] == pytest.approx(
+        [100 * share for share in shares], abs=1e-3
+    )
+
+
+def test_a_word_is_hidden_by_a_click_and_comes_back(page):
+    choose(page, "words", "Fill in")
+    box = page.get_by_label("Text")
+    box.fill("the cat saw")
+    words = page.get_by_role("group", name="Words to hide")
+    words.get_by_role("button", name="cat").click()
+    expect(box).to_have_value("the [MASK] saw")
+    page.locator(".result .bars").wait_for()
+    hidden = words.get_by_role("button", name="[MASK]")
+    expect(hidden).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("the [MASK] [MASK]")
+    hidden.first.click()
+    expect(box).to_have_value("the cat [MASK]")
+    box.fill("a [MASK] lost")  # what was hidden before is forgotten
+    expect(words.get_by_role("button")).to_have_text(["a", "lost"])
+
+
+def test_labels_have_bars_of_a_text_and_of_a_pair(page, client):
+    choose(page, "sentiment", "Classify")
+    found = {}
+    for second in ("", "a dog"):
+        result = ask(page, text="the cat saw", second=second)
+        path, body = asked(result)
+        assert body["inputs"] == ([["the cat saw", second]] if second else "the cat saw")
+        results = client.post(f"/{path}", body).json["results"]
+        shares = (results[0] if second else results)["probabilities"]
+        ranked = sorted(shares.items(), key=lambda one: -one[1])
+        expect(result.locator(".bars tr th")).to_have_text([label for label, _ in ranked])
+        assert rows(result) == [[label, percent(share)] for label, share in ranked]
+        found[second] = rows(result)
+    assert found[""] != found["a dog"]
+
+
+def test_entities_are_marked_with_their_type(page, client):
+    choose(page, "entities", "Find entities")
+    text = "😀 the cat saw a dog"  # one character, two units of a string in JavaScript
+    result = ask(page, text=text)
+    path, body = asked(result)
+    entities = client.post(f"/{path}", body).json["results"]["entities"]
+    assert entities
+    marks = result.locator("mark")
+    assert marks.all_inner_texts() == [f"{one['text']}{one['type']}" for one in entities]
+    assert result.locator(".kinds").inner_text() == f"ANIMAL {len(entities)}"
+    marks.locator("small").evaluate_all("all => all.forEach((one) => one.remove())")
+    assert result.locator(".marked").inner_text() == text
+
+
+def test_the_answer_is_marked_in_its_passage(page, client):
+    choose(page, "reader", "Answer")
+    result = ask(page, question="a dog", passage="the cat saw a hat . a dog lost the hat")
+    path, body = asked(result)
+    found = client.post(f"/{path}", body).json["results"]
+    mark = result.locator("mark")
+    assert mark.inner_text() == f"{found['text']}{percent(found['probability'])}"
+    assert rows(result) == [
+        [one["text"], percent(one["probability"])] for one in found["n_best"][:5]
+    ]
+
+
+def test_texts_are_ordered_by_a_query(page, client):
+    choose(page, "reranker", "Order by a query")
+    result = ask(page, query="the cat", texts="a dog\n\nthe cat saw a hat\nlost")
+    path, body = asked(result)
+    assert body["documents"] == ["a dog", "the cat saw a hat", "lost"]
+    found = client.post(f"/{path}", body).json["results"]
+    assert rows(result) == [
+        [body["documents"][one["index"]], percent(one["relevance_score"])] for one in found
+    ]
+
+
+def test_neighbors_and_similarities_of_lines(page):
+    choose(page, "encoder", "Compare")
+    result = ask(page, texts="A cat sat.\nIt rains.\nThe cat was sitting.")
+    names, numbers = zip(*rows(result), strict=True)
+    assert names == ("The cat was sitting.", "It rains.")
+    assert float(numbers[0]) > 0.7 > float(numbers[1])
+    cells = result.locator(".similarity td.number").all_inner_texts()
+    assert [cells[index] for index in (0, 4, 8)] == ["1.00"] * 3
+    assert (cells[2], cells[1]) == numbers
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "key"),
+    [("translator", "Translate", "text"), ("writer", "Continue", "answers")],
+)
+def test_what_is_written_is_shown(page, client, model, task, key):
+    choose(page, model, task)
+    result = ask(page, text="the cat saw")
+    path, body = asked(result)
+    found = client.post(f"/{path}", body).json["results"][key]
+    text = found if isinstance(found, str) else found[0]["text"]
+    assert (text or "(nothing)") in result.locator(".written").inner_text()
+
+
+def test_probabilities_and_numbers(page, client):
+    choose(page, "words", "Score")
+    result = ask(page, texts="the cat\na dog saw")
+    path, body = asked(result)
+    found = client.post(f"/{path}", body).json["results"]
+    means = [math.exp(one["log_probability"] / one["num_tokens"]) for one in found]
+    assert rows(result) == [["the cat", percent(means[0])], ["a dog saw", percent(means[1])]]
+    choose(page, "reranker", "Predict a number")
+    result = ask(page, text="the cat")
+    path, body = asked(result)
+    value = client.post(f"/{path}", body).json["results"]["value"]
+    assert float(result.locator(".written").inner_text()) == pytest.approx(value, rel=1e-3)
+
+
+def test_heads_are_those_of_the_model(page, models):
+    choose(page, "words", "Attention")
+    result = ask(page, text="the cat saw", second="")
+    result.locator("canvas[aria-label]").wait_for()
+    inspected = InspectedModel.load(models["words"], "cpu")
+    observed = inspected.observe(inspected.read("the cat saw"))
+    tokens = result.locator(".tokens-from .token")
+    assert result.locator(".tokens-from .token-text").all_inner_texts() == (observed.encoded.tokens)
+    for layer in (1, 2):
+        chips = page.get_by_role("group", name="Layer", exact=True)
+        chips.get_by_role("button", name=str(layer), exact=True).click()
+        page.get_by_role("button", name="head 2").dblclick()
+        tokens.nth(2).hover()
+        page.get_by_text(f"cat (token 3) attends to, layer {layer}, head 2").wait_for()
+        weights = sorted(observed.layers[layer - 1].weights[1, 2].tolist(), reverse=True)
+        shown = result.locator(".shares tbody td.number").all_inner_texts()
+        assert shown == [percent(one) for one in weights]
+    page.get_by_role("button", name="light / dark").click()
+    result.locator("canvas[aria-label]").wait_for()
+
+
+def test_a_layer_that_cannot_be_had_is_told_and_left(page, client, open_page):
+    choose(page, "words", "Attention")
+    result = ask(page, text="the cat saw")
+    page.route("**/attention", lambda route: route.abort())
+    chips = page.get_by_role("group", name="Layer", exact=True)
+    chips.get_by_role("button", name="2", exact=True).click()
+    expect(result.get_by_role("alert")).to_have_text("The server can't be reached.")
+    expect(chips.get_by_role("button", name="1", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    assert ["ERR_FAILED" in open_page.complaints.pop()] == [True]
+
+
+def test_the_words_of_the_server_are_shown_where_it_refuses(page, open_page):
+    choose(page, "words", "Attention")
+    page.get_by_label("Text").first.fill("the " * 600)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("has 602 tokens")
+    assert page.locator(".command").count() == 0
+    assert "400" in open_page.complaints.pop()
+    choose(page, "encoder", "Compare")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_everything_by_keyboard(page):
+    page.get_by_role("button", name="light / dark").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="encoder")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="words")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Text")).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("a [MASK] saw")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("the hat")
+    page.keyboard.press("Enter")
+    page.locator(".command").wait_for()
+    assert asked(page.locator(".result"))[1] == {"inputs": "a [MASK] saw\nthe hat"}
+    assert page.locator(".result").get_attribute("aria-live") == "polite"
+
+
+def test_what_was_typed_stays_for_other_models_and_its_markup_is_text(page):
+    choose(page, "sentiment", "Classify")
+    page.get_by_label("Text").first.fill(HOSTILE)
+    choose(page, "entities", "Find entities")
+    result = ask(page)
+    expect(page.get_by_label("Text")).to_have_value(HOSTILE)
+    result.locator("small").evaluate_all("all => all.forEach((one) => one.remove())")
+    assert result.locator(".marked").inner_text() == HOSTILE
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_line_for_a_shell_asks_the_same(page):
+    choose(page, "sentiment", "Classify")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    result = ask(page, text='it\'s "the" cat $HOME `ls` \\ saw')
+    shown = rows(result)
+    page.get_by_role("button", name="Copy").click()
+    line = page.evaluate("navigator.clipboard.readText()")
+    assert line == result.locator(".command code").inner_text()
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, check=True, timeout=20, text=True
+    )
+    shares = json.loads(done.stdout)["results"]["probabilities"]
+    ranked = sorted(shares.items(), key=lambda one: -one[1])
+    assert shown == [[label, percent(share)] for label, share in ranked]
+
+
+def test_a_key_is_asked_for_and_stays_in_memory(open_page, models, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(KEY)
+    with running({"words": models["words"]}, key_file=keys) as client:
+        page = open_page(address(client))
+        field = page.get_by_label("Key of the server")
+        expect(field).to_be_focused()
+        assert page.get_by_role("group", name="Model").count() == 0
+        page.keyboard.type("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("send one of the server's keys")
+        field.fill(KEY)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="words").wait_for()
+        expect(field).to_be_hidden()
+        line = ask(page, text="the [MASK] saw").locator(".command code").inner_text()
+        assert KEY not in line
+        assert '-H "Authorization: Bearer $KEY"' in line
+        assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+        assert page.context.cookies() == []
+        refused = [text for text in open_page.complaints if "401" in text]
+        assert len(refused) == 2
+        open_page.complaints[:] = [text for text in open_page.complaints if text not in refused]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_task_fits_a_narrow_window(open_page, client, scheme):
+    size = {"width": 390, "height": 800}
+    page = open_page(address(client), viewport=size, color_scheme=scheme)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}[scheme]
+    for model, task in TASKS:
+        choose(page, model, task)
+        ask(page)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, task

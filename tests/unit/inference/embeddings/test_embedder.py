@@ -191,7 +191,7 @@ def test_choices_change_what_the_folder_says(sentence_folder, choices, descripti
         ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
         ({"stride": 3}, "stride needs long_texts=window"),
         ({"stride": 20, "long_texts": "window"}, "stride is 20, and a part holds only 18"),
-        ({"prompt_name": "passage"}, "no prompt 'passage'; it has query"),
+        ({"prompt_name": "passage"}, "no prompt 'passage'. Available prompts"),
         ({"prompt_name": "query", "prompt": ""}, "exclude each other"),
     ],
 )

@@ -17,7 +17,7 @@ def main() -> None:
         train="data/entities.conll",
         output="out/entities",
         learning_rate=3e-4,  # high, because there are few steps
-        epochs=10,
+        epochs=8,
     )
 
     # Organizations need more examples than these: "University of Oslo" is often half a place.

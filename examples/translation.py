@@ -24,7 +24,7 @@ def main() -> None:
         size="tiny",
         vocab_size=400,
         tokens_per_batch=512,
-        epochs=18,
+        epochs=12,
         learning_rate=3e-3,
         dropout=0.1,
     )

@@ -12,10 +12,11 @@ from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, U
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import Work, find_texts
+from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 
 logger = logging.getLogger(__name__)
 
+WINDOWED = {"answer", "choose", "extract", "score", "tag"}  # read the whole of a long input
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 
 
@@ -143,11 +144,18 @@ class RequestContext:
             options: of the pipeline, that differ from its own.
             truncate: whether inputs may be cut off; by default as the server's settings say.
         """
-        compute = self.find(name, task).choose(task, options or {})
-        return await self.run(compute, inputs, truncate=truncate)
+        loaded = self.find(name, task)
+        most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
+        compute = loaded.choose(task, options or {})
+        return await self.run(compute, inputs, truncate=truncate, most_tokens=most)
 
     async def run(
-        self, compute: Any, inputs: Sequence[Any], *, truncate: bool | None = None
+        self,
+        compute: Any,
+        inputs: Sequence[Any],
+        *,
+        truncate: bool | None = None,
+        most_tokens: int = MOST_TOKENS + 1,
     ) -> list[Any]:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
@@ -162,6 +170,7 @@ class RequestContext:
             client=self.client,
             truncates=settings.auto_truncate if truncate is None else truncate,
             future=asyncio.get_running_loop().create_future(),
+            most_tokens=most_tokens,
         )
         try:
             async with asyncio.timeout(settings.timeout):

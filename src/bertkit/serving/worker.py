@@ -6,9 +6,11 @@ inputs is cut into pieces, so that others pass between them.
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +18,7 @@ from bertkit.base.errors import BertkitError, InputError, SettingsError
 from bertkit.inference.pipeline import Pipeline
 from bertkit.serving.errors import (
     FailedError,
+    LateError,
     LoadingError,
     LongTextError,
     OverloadError,
@@ -27,7 +30,10 @@ from bertkit.serving.settings import LimitSettings
 logger = logging.getLogger(__name__)
 
 PIECE_TOKENS = 2048  # of a long request: what others wait for at most
+MOST_TOKENS = 1 << 16  # of an input, by its characters
+MOST_TOKENS_READ = 1 << 21  # of a piece: a long text may be read as many windows
 CHARS_PER_TOKEN = 4
+UNCERTAINTY = 3  # of the estimate of how long a request takes, as a factor
 NEWEST_SHARE = 0.2  # weight of the newest batch in the number of tokens a second
 
 
@@ -42,6 +48,7 @@ class Work:
         client: who asks; the queue is fair between clients.
         truncates: whether inputs may be cut off.
         future: the results; it is done, or cancelled, when nobody waits any longer.
+        most_tokens: of an input; longer ones are cut off or refused.
         num_tokens: those that the model read.
         queued, begun, ended: times of `time.monotonic`.
     """
@@ -51,6 +58,7 @@ class Work:
     client: str
     truncates: bool
     future: "asyncio.Future[list[Any]]"
+    most_tokens: int = MOST_TOKENS + 1
     num_tokens: int = 0
     queued: float = 0.0
     begun: float = 0.0
@@ -59,12 +67,12 @@ class Work:
     _parts: dict[int, list[Any]] = field(default_factory=dict)
     _read: list[Any] | None = None
 
-    def cut(self) -> Iterator["WorkPiece"]:
-        """Yield consecutive inputs of about `PIECE_TOKENS` tokens."""
-        costs = list(map(estimate_tokens, self.inputs))
+    def cut(self, piece_tokens: int) -> Iterator["WorkPiece"]:
+        """Yield consecutive inputs of about so many tokens."""
+        costs = [min(self.most_tokens, estimate_tokens(one)) for one in self.inputs]
         start, cost, before = 0, 0, 0
         for stop, more in enumerate(costs):
-            if cost and cost + more > PIECE_TOKENS:
+            if cost and cost + more > piece_tokens:
                 yield WorkPiece(self, self.num_pieces, slice(start, stop), cost, before + cost)
                 self.num_pieces += 1
                 start, cost, before = stop, 0, before + cost
@@ -101,7 +109,7 @@ class WorkPiece:
     places: slice
     cost: int
     cost_so_far: int
-    num_tokens: int = 0  # that the model read
+    num_tokens: int = 0  # that the model reads
 
     @property
     def client(self) -> str:
@@ -111,10 +119,11 @@ class WorkPiece:
 
 def estimate_tokens(value: Any) -> int:
     """Return about how many tokens an input has, before it is tokenized."""
-    return 1 + sum(
-        1 + (len(text) // CHARS_PER_TOKEN if text.isascii() else len(text))
-        for text in find_texts(value)
-    )
+    num_tokens = 1
+    for text in find_texts(value):
+        more_bytes = len(text.encode("utf-8", "surrogatepass")) - len(text)  # 2 of a Chinese one
+        num_tokens += 1 + len(text) // CHARS_PER_TOKEN + more_bytes // 2
+    return num_tokens
 
 
 def find_texts(value: Any) -> Iterator[str]:
@@ -124,6 +133,9 @@ def find_texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple | Mapping):
         for one in value.values() if isinstance(value, Mapping) else value:
             yield from find_texts(one)
+
+
+Found = list[Any] | BertkitError  # the results of a piece, or its error
 
 
 @dataclass(frozen=True)
@@ -139,8 +151,10 @@ class Worker:
     """The thread of a model, and what waits for it.
 
     Attributes:
+        batch_tokens: about how many tokens are computed at once.
         num_works: requests that wait or are computed.
-        tokens_per_second: what the model computes, as of its last batches; 0 before the first.
+        num_failures: batches in a row of which nothing could be computed.
+        tokens_per_second: what each kind of pipeline computes, as of its last batches.
     """
 
     def __init__(
@@ -152,12 +166,13 @@ class Worker:
         is_deterministic: bool = False,
         note: Callable[[ComputedBatch], None] = lambda _: None,
     ) -> None:
-        self.num_works = 0
-        self.tokens_per_second = 0.0
+        self.batch_tokens = batch_tokens
+        self.num_works = self.num_failures = 0
+        self.tokens_per_second: dict[type, float] = {}
+        self._is_deterministic = is_deterministic  # each input is computed alone
         self._limits = limits
-        self._batch_tokens = 1 if is_deterministic else batch_tokens
         self._note = note
-        self._queues: dict[int, FairQueue[WorkPiece]] = {}  # by the id of what computes
+        self._queues: dict[int, tuple[type, FairQueue[WorkPiece]]] = {}  # by id of what computes
         self._changed = threading.Condition()
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
@@ -165,9 +180,10 @@ class Worker:
         self._thread.start()
 
     @property
-    def waiting_tokens(self) -> int:
-        """About how many tokens wait."""
-        return sum(queue.cost for queue in list(self._queues.values()))
+    def waiting_seconds(self) -> float:
+        """About how long it takes to compute what waits; 0 for what wasn't computed before."""
+        waiting = [(self.tokens_per_second.get(kind), queue) for kind, queue in self._list_queues()]
+        return sum(queue.cost / speed for speed, queue in waiting if speed)
 
     async def compute(self, work: Work) -> list[Any]:
         """Return the results of a work.
@@ -176,13 +192,14 @@ class Worker:
             OverloadError: too much waits already.
             BertkitError: an input can't be processed, or the model failed.
         """
-        self._check_room()
+        pieces = list(work.cut(1 if self._is_deterministic else PIECE_TOKENS))
+        self._check(pieces)
         self.num_works += 1
         try:
             work.queued = time.monotonic()
-            pieces = list(work.cut())
             with self._changed:
-                queue = self._queues.setdefault(id(work.compute), FairQueue())
+                new = type(work.compute), FairQueue[WorkPiece]()
+                _, queue = self._queues.setdefault(id(work.compute), new)
                 for piece in pieces:
                     queue.push(piece)
                 self._changed.notify()
@@ -196,27 +213,41 @@ class Worker:
             self._is_closed = True
             self._changed.notify()
 
-    def _check_room(self) -> None:
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the closed thread; return whether it came."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _list_queues(self) -> list[tuple[type, FairQueue[WorkPiece]]]:
+        with self._changed:
+            return list(self._queues.values())
+
+    def _check(self, pieces: Sequence[WorkPiece]) -> None:
+        """Refuse pieces of a request that can't be computed, or not in time."""
         if self._is_closed:
-            raise LoadingError("the model is being replaced; try again")
-        seconds = self.waiting_tokens / self.tokens_per_second if self.tokens_per_second else 0
-        if self.num_works >= self._limits.max_concurrent_requests:
+            raise LoadingError("the server is stopping")
+        if max(piece.cost for piece in pieces) > MOST_TOKENS:
+            raise LongTextError(
+                f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
+            )
+        limits, seconds = self._limits, self.waiting_seconds
+        if self.num_works >= limits.max_concurrent_requests:
             raise OverloadError(f"{self.num_works} requests wait already", max(1, seconds))
-        if seconds > self._limits.max_wait:
+        if seconds > limits.max_wait:
             raise OverloadError(
-                f"the requests that wait already take {seconds:.0f} s",
-                seconds - self._limits.max_wait,
+                f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
+            )
+        speed = self.tokens_per_second.get(type(pieces[0].work.compute), math.inf)
+        if (own := pieces[-1].cost_so_far / speed) > UNCERTAINTY * limits.timeout:
+            raise LateError(
+                f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
+                " fewer or shorter texts"
             )
 
     def _run(self) -> None:
         while pieces := self._take_batch():
-            begun = time.monotonic()
-            found = self._compute_together(pieces)
-            ended = time.monotonic()
-            for piece in pieces:
-                piece.work.begun, piece.work.ended = piece.work.begun or begun, ended
-            self._learn_speed(pieces, ended - begun)
-            self._loop.call_soon_threadsafe(hand_out, list(zip(pieces, found, strict=True)))
+            self._answer(pieces)
+            del pieces  # else a thread that waits keeps a model that was replaced in memory
 
     def _take_batch(self) -> list[WorkPiece]:
         """Wait for work, and take as much as is computed at once; nothing when all is done."""
@@ -226,38 +257,66 @@ class Worker:
                     self._changed.wait()
                 if not self._queues:
                     return []
-                key = next(iter(self._queues))
-                queue = self._queues.pop(key)
-                pieces, cost = [], 0
-                while queue and cost < self._batch_tokens:
-                    piece = queue.pop()
-                    if not piece.work.future.done():  # else its client has left
-                        pieces.append(piece)
-                        cost += piece.cost
-                if queue:
-                    self._queues[key] = queue  # behind the others
+                pieces = self._pop_pieces()
             if pieces:
                 return pieces
 
-    def _compute_together(self, pieces: Sequence[WorkPiece]) -> list[list[Any] | BertkitError]:
-        """Return the results of each piece, or its error; where a batch fails, each is tried."""
+    def _pop_pieces(self) -> list[WorkPiece]:
+        """Take pieces of one queue for which somebody still waits."""
+        key = next(iter(self._queues))
+        kind, queue = self._queues.pop(key)
+        pieces, cost = [], 0
+        while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
+            piece = queue.pop()
+            if not piece.work.future.done():  # else its client has left
+                pieces.append(piece)
+                cost += piece.cost
+        if queue:
+            self._queues[key] = kind, queue  # behind the others
+        return pieces
+
+    def _answer(self, pieces: Sequence[WorkPiece]) -> None:
+        begun = time.monotonic()
+        found = compute_or_divide(pieces)
+        ended = time.monotonic()
+        for piece in pieces:
+            piece.work.begun, piece.work.ended = piece.work.begun or begun, ended
+        pairs = list(zip(pieces, found, strict=True))
         try:
-            return compute_pieces(pieces)
-        except Exception as error:  # noqa: BLE001 - a model may fail in any way, and must go on
-            if len(pieces) > 1:
-                return [one for piece in pieces for one in self._compute_together([piece])]
-            logger.warning("a request failed: %s: %s", type(error).__name__, error)
-            return [FailedError("the model failed on this request; the server's log has the cause")]
+            self._learn(pairs, ended - begun)
+        except Exception:
+            logger.exception("a batch couldn't be counted")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+            self._loop.call_soon_threadsafe(hand_out, pairs)
 
-    def _learn_speed(self, pieces: Sequence[WorkPiece], seconds: float) -> None:
-        cost = sum(piece.cost for piece in pieces)
-        self._note(ComputedBatch(len({id(piece.work) for piece in pieces}), cost, seconds))
-        newest = cost / max(seconds, 1e-6)
-        usual = self.tokens_per_second or newest
-        self.tokens_per_second = usual + NEWEST_SHARE * (newest - usual)
+    def _learn(self, pairs: Sequence[tuple[WorkPiece, Found]], seconds: float) -> None:
+        """Learn from a batch how fast the model is, and whether it works."""
+        done = [piece for piece, found in pairs if isinstance(found, list)]
+        if not done:
+            self.num_failures += any(isinstance(found, FailedError) for _, found in pairs)
+            return
+        self.num_failures = 0
+        kind, read = type(done[0].work.compute), sum(piece.num_tokens for piece in done)
+        newest = sum(piece.cost for piece in done) / max(seconds, 1e-6)
+        usual = self.tokens_per_second.get(kind, newest)
+        self.tokens_per_second[kind] = usual + NEWEST_SHARE * (newest - usual)
+        self._note(ComputedBatch(len({id(piece.work) for piece in done}), read, seconds))
 
 
-def compute_pieces(pieces: Sequence[WorkPiece]) -> list[list[Any] | BertkitError]:
+def compute_or_divide(pieces: Sequence[WorkPiece]) -> list[Found]:
+    """Return the results of each piece, or its error; halves of a batch that fails are tried."""
+    try:
+        return compute_pieces(pieces)
+    except BaseException as error:  # noqa: BLE001 - a library may raise anything; others go on
+        cause = f"{type(error).__name__}: {error}"
+    if len(pieces) > 1:  # only here, the error no longer holds the memory of the batch
+        half = len(pieces) // 2
+        return compute_or_divide(pieces[:half]) + compute_or_divide(pieces[half:])
+    logger.warning("a request failed: %s", cause)
+    return [FailedError("the model failed on this request; the server's log has the cause")]
+
+
+def compute_pieces(pieces: Sequence[WorkPiece]) -> list[Found]:
     """Compute pieces with the same pipeline, and return the results of each, or its error."""
     compute = pieces[0].work.compute
     if not isinstance(compute, Pipeline):
@@ -265,7 +324,7 @@ def compute_pieces(pieces: Sequence[WorkPiece]) -> list[list[Any] | BertkitError
     encoded = [try_encoding(compute, piece) for piece in pieces]
     windows = [one for one in encoded if not isinstance(one, BertkitError)]
     results = iter(compute_window(compute, windows)) if windows else iter(())
-    found: list[list[Any] | BertkitError] = []
+    found: list[Found] = []
     for piece, one in zip(pieces, encoded, strict=True):
         is_refused = isinstance(one, BertkitError)
         num = len(piece.work.inputs[piece.places])
@@ -290,11 +349,16 @@ def try_encoding(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
         return LongTextError(
             "a text has more tokens than the model takes; shorten it, or say truncate: true"
         )
-    piece.num_tokens = size.num_tokens
+    if size.num_tokens > MOST_TOKENS_READ:
+        return LongTextError(
+            f"the model would read {size.num_tokens:,} tokens, and the server takes"
+            f" {MOST_TOKENS_READ:,}; shorten the text"
+        )
+    piece.num_tokens, piece.cost = size.num_tokens, min(piece.cost, size.num_tokens)
     return encoded
 
 
-def try_each(function: Callable[[Any], Any], inputs: Sequence[Any]) -> list[Any] | BertkitError:
+def try_each(function: Callable[[Any], Any], inputs: Sequence[Any]) -> Found:
     """Return the results of a function of one input, or the error of an input."""
     try:
         return list(map(function, inputs))
@@ -302,7 +366,7 @@ def try_each(function: Callable[[Any], Any], inputs: Sequence[Any]) -> list[Any]
         return describe_refusal(error)
 
 
-def hand_out(found: Iterable[tuple[WorkPiece, list[Any] | BertkitError]]) -> None:
+def hand_out(found: Iterable[tuple[WorkPiece, Found]]) -> None:
     """Give the results of a batch to those who wait for them."""
     for piece, results in found:
         piece.work.take(piece, results)

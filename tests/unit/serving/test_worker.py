@@ -1,7 +1,9 @@
 """A model's thread: what is computed together, refused, dropped, and survived."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,9 +11,19 @@ import pytest
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
 from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize
-from bertkit.serving.errors import FailedError, LongTextError, OverloadError, UnreadableError
+from bertkit.serving.errors import (
+    FailedError,
+    LateError,
+    LongTextError,
+    OverloadError,
+    UnreadableError,
+)
 from bertkit.serving.settings import LimitSettings
-from bertkit.serving.worker import PIECE_TOKENS, Work, Worker
+from bertkit.serving.worker import MOST_TOKENS, PIECE_TOKENS, Work, Worker, estimate_tokens
+
+
+class Panic(BaseException):
+    """What code in another language may raise."""
 
 
 @dataclass(eq=False)
@@ -22,6 +34,8 @@ class Upper(Pipeline[str, str]):
     batches: list[list[str]] = field(default_factory=list)
     may_go_on: threading.Event = field(default_factory=threading.Event)
     has_begun: threading.Event = field(default_factory=threading.Event)
+    problem: BaseException = field(default_factory=lambda: RuntimeError("no such kernel"))
+    room: int = 1000
 
     @classmethod
     def build(cls, opened, loading):
@@ -41,16 +55,19 @@ class Upper(Pipeline[str, str]):
         self.has_begun.set()
         assert self.may_go_on.wait(60)
         if "poison" in encoded:
-            raise RuntimeError("no such kernel")
+            raise self.problem
+        if len(encoded) > self.room:
+            raise MemoryError
         return [one.upper() for one in encoded]
 
 
 def use(test, **limits):
     """Run a test with a worker in an event loop."""
-    batch_tokens = limits.pop("batch_tokens", 10_000)
+    names = "batch_tokens", "is_deterministic", "note"
+    own = {"batch_tokens": 10_000} | {name: limits.pop(name) for name in names if name in limits}
 
     async def run():
-        worker = Worker("m", LimitSettings(**limits), batch_tokens=batch_tokens)
+        worker = Worker("m", LimitSettings(**limits), **own)
         try:
             await asyncio.wait_for(test(worker), 60)
         finally:
@@ -106,9 +123,10 @@ def test_what_is_refused_refuses_nobody_else():
     use(check)
 
 
-def test_what_fails_fails_alone():
+@pytest.mark.parametrize("problem", [RuntimeError("no such kernel"), MemoryError(), Panic()])
+def test_what_fails_fails_alone(problem):
     async def check(worker):
-        upper = Upper()
+        upper = Upper(problem=problem)
         first = await hold(worker, upper)
         _, poison = ask(worker, upper, ["poison"])
         _, good = ask(worker, upper, ["good"])
@@ -178,7 +196,7 @@ def test_what_would_wait_too_long_is_refused_at_the_door():
     async def check(worker):
         upper = Upper()
         first = await hold(worker, upper)
-        worker.tokens_per_second = 10.0
+        worker.tokens_per_second[Upper] = 10.0
         _, second = ask(worker, upper, ["x" * 398])  # 101 tokens: ten seconds
         await asyncio.sleep(0)
         with pytest.raises(OverloadError, match="take 10 s") as caught:
@@ -211,3 +229,168 @@ def test_functions_run_in_the_models_thread():
         assert await task == [("a", "model m"), ("b", "model m")]
 
     use(check)
+
+
+def test_a_batch_that_fails_is_tried_in_halves():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        texts = ["poison", *"abcdefg"]
+        tasks = [ask(worker, upper, [text])[1] for text in texts]
+        await asyncio.sleep(0)
+        upper.may_go_on.set()
+        await first
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(found[0], FailedError)
+        assert found[1:] == [[text.upper()] for text in texts[1:]]
+        assert sorted(map(len, upper.batches)) == [1, 1, 1, 2, 2, 4, 4, 8]
+
+    use(check)
+
+
+def test_what_lacks_memory_together_is_computed_in_parts():
+    async def check(worker):
+        upper = Upper(room=2)
+        first = await hold(worker, upper)
+        tasks = [ask(worker, upper, [text])[1] for text in "abcde"]
+        await asyncio.sleep(0)
+        upper.may_go_on.set()
+        await first
+        assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D"], ["E"]]
+        assert worker.num_failures == 0
+
+    use(check)
+
+
+def test_failures_in_a_row_are_counted():
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        for number in range(1, 4):
+            with pytest.raises(FailedError):
+                await ask(worker, upper, ["poison"])[1]
+            assert worker.num_failures == number
+        with pytest.raises(UnreadableError):  # says nothing of the model
+            await ask(worker, upper, ["bad"])[1]
+        assert worker.num_failures == 3
+        await ask(worker, upper, ["good"])[1]
+        assert worker.num_failures == 0
+
+    use(check)
+
+
+def test_what_counts_batches_may_fail():
+    def note(batch):
+        raise ValueError("no such label")
+
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        assert await ask(worker, upper, ["one"])[1] == ["ONE"]
+        assert await ask(worker, upper, ["two"])[1] == ["TWO"]
+
+    use(check, note=note)
+
+
+def test_a_loop_that_is_closed_ends_the_thread():
+    upper = Upper()
+
+    async def leave():
+        worker = Worker("m", LimitSettings(), batch_tokens=10)
+        await hold(worker, upper)
+        worker.close()
+        return worker
+
+    worker = asyncio.run(leave())
+    assert not worker.join(0.01)
+    upper.may_go_on.set()
+    assert worker.join(60)
+
+
+def test_a_thread_that_waits_holds_no_pipeline():
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        kept = weakref.ref(upper)
+        left = ask(worker, upper, ["left"])[1]
+        left.cancel()
+        assert await ask(worker, upper, ["text"])[1] == ["TEXT"]
+        del upper, left
+        while kept() is not None:
+            gc.collect()
+            await asyncio.sleep(0.01)
+
+    use(check)
+
+
+def test_pipelines_that_only_the_queue_knows_stay_apart():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+
+        def ask_one(number):
+            other = Upper()
+            other.may_go_on.set()
+            return ask(worker, other, [f"text {number}"])[1]
+
+        tasks = [ask_one(number) for number in range(20)]
+        await asyncio.sleep(0)
+        upper.may_go_on.set()
+        await first
+        assert await asyncio.gather(*tasks) == [[f"TEXT {number}"] for number in range(20)]
+
+    use(check)
+
+
+def test_with_deterministic_each_input_is_computed_alone():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        tasks = [ask(worker, upper, ["a", "b"])[1], ask(worker, upper, ["c"])[1]]
+        await asyncio.sleep(0)
+        upper.may_go_on.set()
+        await first
+        assert await asyncio.gather(*tasks) == [["A", "B"], ["C"]]
+        assert all(len(batch) == 1 for batch in upper.batches)
+
+    use(check, is_deterministic=True)
+
+
+def test_speed_is_that_of_a_kind_of_pipeline_and_not_of_what_was_refused():
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        with pytest.raises(UnreadableError):
+            await ask(worker, upper, ["bad"])[1]
+        assert not worker.tokens_per_second
+        await ask(worker, len, ["text"])[1]
+        assert list(worker.tokens_per_second) == [type(len)]
+
+    use(check)
+
+
+def test_what_can_not_be_computed_in_time_is_refused_at_the_door():
+    async def check(worker):
+        upper = Upper()
+        worker.tokens_per_second[Upper] = 10.0
+        with pytest.raises(LateError, match="takes about 100 s, and it may take 5 s"):
+            await ask(worker, upper, ["x" * 3992])[1]
+        with pytest.raises(LongTextError, match="more than about 65,536 tokens"):
+            await ask(worker, upper, ["x" * 4 * MOST_TOKENS])[1]
+        assert worker.num_works == 0
+
+    use(check, timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("value", "num_tokens"),
+    [
+        ("x" * 40, 12),
+        ("ü" * 4, 5),
+        ("\u4e2d" * 4, 7),
+        ("\ud800", 3),
+        ({"question": "x" * 8, "context": ["y", 3]}, 5),
+    ],
+)
+def test_tokens_are_estimated_by_letters_and_bytes(value, num_tokens):
+    assert estimate_tokens(value) == num_tokens

@@ -8,11 +8,14 @@ import subprocess
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE
+from tests.unit.inference.small_task import save_model
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose
 
 KEY = "a-key-of-this-server"
 TASKS = [
@@ -23,6 +26,7 @@ TASKS = [
     ("sentiment", "Classify"),
     ("entities", "Find entities"),
     ("reader", "Answer"),
+    ("chooser", "Choose"),
     ("reranker", "Predict a number"),
     ("reranker", "Order by a query"),
     ("encoder", "Compare"),
@@ -33,7 +37,8 @@ TASKS = [
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    return {"encoder": str(find_bundled("vectors")), **save_models(folder)}
+    chooser = save_model(folder / "chooser", Choose(ChooseSettings(max_length=16)))
+    return {"encoder": str(find_bundled("vectors")), "chooser": chooser, **save_models(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +170,17 @@ def test_the_answer_is_marked_in_its_passage(page, client):
     ]
 
 
+def test_endings_have_bars(page, client):
+    choose(page, "chooser", "Choose")
+    result = ask(page, beginning="the cat", endings="saw a dog\nlost the hat")
+    path, body = asked(result)
+    found = client.post(f"/{path}", body).json["results"]["probabilities"]
+    assert rows(result) == [
+        ["saw a dog", percent(found[0])],
+        ["lost the hat", percent(found[1])],
+    ]
+
+
 def test_texts_are_ordered_by_a_query(page, client):
     choose(page, "reranker", "Order by a query")
     result = ask(page, query="the cat", texts="a dog\n\nthe cat saw a hat\nlost")
@@ -264,6 +280,7 @@ def test_everything_by_keyboard(page):
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="encoder")).to_be_focused()
     page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="words")).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Tab")
@@ -276,7 +293,7 @@ def test_everything_by_keyboard(page):
     page.keyboard.press("Enter")
     page.locator(".command").wait_for()
     assert asked(page.locator(".result"))[1] == {"inputs": "a [MASK] saw\nthe hat"}
-    assert page.locator(".result").get_attribute("aria-live") == "polite"
+    assert page.get_by_role("status").inner_text() == "The answer is below."
 
 
 def test_what_was_typed_stays_for_other_models_and_its_markup_is_text(page):
@@ -330,6 +347,42 @@ def test_a_key_is_asked_for_and_stays_in_memory(open_page, models, tmp_path):
         refused = [text for text in open_page.complaints if "401" in text]
         assert len(refused) == 2
         open_page.complaints[:] = [text for text in open_page.complaints if text not in refused]
+
+
+def test_models_are_listed_once_they_are_loaded(browser, client):
+    page = browser.new_page()
+    refusal = {"error": {"message": "words is being loaded; try again"}}
+    asked = []
+
+    def answer(route):
+        asked.append(route)
+        if len(asked) == 1:
+            headers = {"Retry-After": "1"}
+            route.fulfill(
+                status=503, headers=headers, content_type="application/json", json=refusal
+            )
+        else:
+            route.continue_()
+
+    page.route("**/v1/models", answer)
+    page.goto(address(client))
+    expect(page.get_by_role("alert")).to_have_text("words is being loaded; try again. Wait 1 s.")
+    page.get_by_role("button", name="words").wait_for()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.close()
+
+
+def test_a_slow_answer_is_given_up_for_a_later_one(page):
+    choose(page, "sentiment", "Classify")
+    held = []
+    page.route("**/classify", lambda route: held.append(route) if not held else route.continue_())
+    page.get_by_label("Text").first.fill("the cat")
+    page.keyboard.press("Enter")
+    expect(page.locator(".result")).to_have_attribute("aria-busy", "true")
+    result = ask(page, text="a dog saw")
+    assert asked(result)[1] == {"inputs": "a dog saw"}
+    assert result.get_attribute("aria-busy") is None
+    page.unroute_all()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

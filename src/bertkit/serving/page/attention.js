@@ -8,7 +8,6 @@ import { State } from "./state.js";
 
 /** The page of the heads, whose weights come from the server, a layer at a time. */
 class ServedPage extends Page {
-  /** @param {function(number): Promise<Object>} fetchLayer a layer's result. */
   constructor(shared, state, root, fetchLayer) {
     super(shared, null, state, { isShown: () => root.isConnected });
     this.root = root;
@@ -54,9 +53,7 @@ function describe({ tokens, segments, num_layers: layers, weights }, { text, sec
   };
 }
 
-/**
- * Lines from each token to those that it attends to, in the heads of a layer; as `draw` in `TASKS`.
- */
+/** Lines from each token to those that it attends to, in the heads of a layer. */
 export function drawAttention(answer, values, { model, theme, again }) {
   const first = only(answer);
   const shared = describe(first, values, model);

@@ -5,11 +5,7 @@ const MASK = "[MASK]";
 
 /** Fields for what is typed, and a button that asks. */
 export class Form {
-  /**
-   * @param {Object[]} fields as in `TASKS`.
-   * @param {Object<string, string>} typed what was typed before, by the name of the field; is kept.
-   * @param {function(Object<string, string>)} submit gets the values by the name of their field.
-   */
+  /** `typed`, what was typed before, and the values for `submit` are by the names of the fields. */
   constructor(fields, typed, submit) {
     this.typed = typed;
     this.boxes = fields.map((field) => this.buildBox(field));

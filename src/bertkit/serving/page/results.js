@@ -3,22 +3,16 @@ import { formatShare } from "./numbers.js";
 import { scrollBox } from "./scroll.js";
 
 const NUM_COLORS = 6;
+const MAX_ROWS = 50;
 
 /** The only result, whether one input or a list of one was sent. */
 export function only({ results }) {
   return Array.isArray(results) ? results[0] : results;
 }
 
-/**
- * Names with a bar and a number each.
- *
- * @param {string} title
- * @param {Array<{name: string, share: number, text: (string|undefined)}>} rows `share` is from 0 to
- *   1; `text` is written instead of it.
- * @returns {HTMLElement}
- */
+/** Names, each with a bar for its share of 1, which is written in percent, or as `text`. */
 export function barTable(title, rows) {
-  const lines = rows.map(({ name, share, text }) => {
+  const lines = rows.slice(0, MAX_ROWS).map(({ name, share, text }) => {
     const width = `${100 * Math.max(0, Math.min(1, share))}%`;
     return element(
       "tr", {},
@@ -28,17 +22,14 @@ export function barTable(title, rows) {
         element("div", { class: "bar", style: { width } })),
     );
   });
+  const head = rows.length > MAX_ROWS ? `${title}, the first ${MAX_ROWS} of ${rows.length}` : title;
   return element("table", { class: "bars" },
-    element("caption", {}, title), element("tbody", {}, lines));
+    element("caption", {}, head), element("tbody", {}, lines));
 }
 
 /**
- * A text with marked parts, and what their kinds are.
- *
- * @param {string} text
- * @param {Array<{start: number, stop: number, kind: string, note: string}>} parts in their order;
- *   places are those of characters, not of UTF-16 units.
- * @returns {HTMLElement}
+ * A text with marked parts {start, stop, kind, note}, whose places are those of characters, not of
+ * UTF-16 units.
  */
 export function markedText(text, parts) {
   const letters = [...text];
@@ -71,13 +62,7 @@ function kindClass(kinds, kind) {
   return `kind-${kinds.indexOf(kind) % NUM_COLORS}`;
 }
 
-/**
- * How similar texts are to each other: a square of numbers, whose shade is the similarity.
- *
- * @param {string[]} texts
- * @param {number[][]} cosines
- * @returns {HTMLElement}
- */
+/** How similar texts are to each other: a square of numbers, whose shade is the similarity. */
 export function similarityTable(texts, cosines) {
   const numbers = texts.map((_, index) => element("th", { scope: "col" }, index + 1));
   const rows = texts.map((text, row) => element(

@@ -13,14 +13,7 @@ export class Server {
     this.key = "";
   }
 
-  /**
-   * The JSON of an answer.
-   *
-   * @param {string} path
-   * @param {Object|null} body null for a GET.
-   * @param {AbortSignal|undefined} signal
-   * @throws {Refusal}
-   */
+  /** The JSON of an answer; without a body, of a GET. Throws a Refusal. */
   async ask(path, body = null, signal = undefined) {
     return (await this.send(path, body, signal)).json();
   }
@@ -47,10 +40,14 @@ export class Server {
   /** The same request as a line of a shell; a key is left to the reader. */
   writeCurl(path, body) {
     const key = this.key === "" ? "" : ' -H "Authorization: Bearer $KEY"';
-    const json = `'${JSON.stringify(body).replaceAll("'", String.raw`'\''`)}'`;
     const type = "-H 'Content-Type: application/json'";
-    return `curl '${location.origin}${path}'${key} ${type} -d ${json}`;
+    return `curl ${quote(location.origin + path)}${key} ${type} -d ${quote(JSON.stringify(body))}`;
   }
+}
+
+/** A word of a shell. */
+function quote(text) {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 async function readRefusal(response) {

@@ -18,11 +18,12 @@ class Tryout {
     this.typed = {}; // by the name of the field, for all models
     this.choices = element("div", { class: "choices" });
     this.place = element("div");
-    this.result = element("section", { class: "result", "aria-live": "polite", "aria-label": "Result" });
+    this.result = element("section", { class: "result", "aria-label": "Result" });
+    this.status = element("p", { class: "for-ears", role: "status" });
     this.keyForm = this.buildKeyForm();
     const top = element("div", { class: "top" }, document.querySelector("h1"),
       themeButton(this.theme, (theme) => this.theme.set({ theme })));
-    main.append(top, this.keyForm, this.choices, this.place, this.result);
+    main.append(top, this.keyForm, this.choices, this.place, this.status, this.result);
   }
 
   buildKeyForm() {
@@ -43,7 +44,7 @@ class Tryout {
     try {
       const { data } = await this.server.ask("/v1/models");
       this.keyForm.hidden = true;
-      this.result.replaceChildren();
+      this.show();
       this.offerModels(data.filter(({ tasks }) => listTasks(tasks).length > 0));
     } catch (error) {
       this.complain(error);
@@ -53,12 +54,17 @@ class Tryout {
     }
   }
 
+  show(...nodes) {
+    this.result.removeAttribute("aria-busy");
+    this.result.replaceChildren(...nodes);
+  }
+
   complain(error) {
     const isLocked = error.status === UNAUTHORIZED;
     const isFirst = isLocked && this.server.key === "";
-    const wait = error.seconds ? ` Try again in ${error.seconds} s.` : "";
+    const wait = error.seconds ? `. Wait ${error.seconds} s.` : "";
     this.keyForm.hidden = this.keyForm.hidden && !isLocked;
-    this.result.replaceChildren(isFirst ? "" : complaint(`${error.message}${wait}`));
+    this.show(isFirst ? "" : complaint(`${error.message}${wait}`));
     if (!(error instanceof Refusal)) {
       throw error;
     }
@@ -92,7 +98,7 @@ class Tryout {
 
   open(model, name) {
     this.asking?.abort();
-    this.result.replaceChildren();
+    this.show();
     const form = new Form(TASKS[name].fields, this.typed, (values) => this.ask(model, name, values));
     this.place.replaceChildren(form.root);
   }
@@ -107,17 +113,14 @@ class Tryout {
     const body = task.write(model, values);
     const again = (changes) => this.server.ask(path, { ...body, ...changes }, signal);
     this.result.setAttribute("aria-busy", "true");
+    this.status.textContent = "";
     try {
-      const answer = await again({});
-      const drawn = task.draw(answer, values, { model, theme: this.theme, again });
-      this.result.replaceChildren(...drawn.filter(Boolean), this.buildCommand(path, body));
+      const drawn = task.draw(await again({}), values, { model, theme: this.theme, again });
+      this.show(...drawn.filter(Boolean), this.buildCommand(path, body));
+      this.status.textContent = "The answer is below.";
     } catch (error) {
       if (!signal.aborted) {
         this.complain(error);
-      }
-    } finally {
-      if (!signal.aborted) {
-        this.result.removeAttribute("aria-busy");
       }
     }
   }

@@ -20,7 +20,7 @@ const LINES = {
  *
  * - title: of the task.
  * - fields: what is typed, {name, label, example, isLong}; a long one has several lines.
- * - path: where the model's name is MODEL.
+ * - path: of the route; null for the model's own.
  * - write: the body, of the model's name and the typed values.
  * - draw: nodes, of the answer, the values, and {model, theme, again}: `again` asks once more, with
  *   changes to the body.

@@ -25,6 +25,7 @@ WRITING = {
     "report",
     "convert",
     "export",
+    "serve",
     *(f"finetune {name}" for name in (*TASKS, *KINDS)),
     *(f"study {name}" for name in (*STUDIES, "skip-gram")),
 }
@@ -32,6 +33,7 @@ WRITING = {
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
     "benchmark pretrain": "benchmark pretrain --data none",
+    "benchmark serve": "benchmark serve none",
     "next-word": "next-word none a",
     "study skip-thought": "study skip-thought none a --file none.txt",
     "replay": "replay none",

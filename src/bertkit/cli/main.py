@@ -66,6 +66,7 @@ COMMANDS = {
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.cli.rewriting:translate",
     "serve": "bertkit.serving.command:serve",
+    "benchmark serve": "bertkit.serving.command:benchmark_serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("Pre-training", sort_key=1)
@@ -106,7 +107,7 @@ HELP = (
     "Pre-train, fine-tune and use BERT: classification, tagging, question answering, embeddings,"
     " search."
 )
-BENCHMARK_HELP = "Measure how fast this machine computes: `bertkit benchmark pretrain`."
+BENCHMARK_HELP = "Measure how fast this machine pre-trains, or a server answers."
 CONFIG_HELP = (
     "`--config FILE.toml` reads flags from a file with one table per command;"
     " flags on the command line take precedence."
@@ -130,9 +131,10 @@ def build_app() -> App:
     for order, (name, target) in enumerate(COMMANDS.items()):
         first, _, word = name.rpartition(" ")
         if first:
-            parent = App(name=first, help=BENCHMARK_HELP, sort_key=order, group=GROUPS[first])
-            parent.command(target, name=word)
-            app.command(parent)
+            if first not in app:
+                help_ = BENCHMARK_HELP
+                app.command(App(name=first, help=help_, sort_key=order, group=GROUPS[first]))
+            app[first].command(target, name=word)
         else:
             app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
     finetune = build_finetune()

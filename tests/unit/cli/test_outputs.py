@@ -70,6 +70,8 @@ PRINTING = {
     "nearest",
     "next-sentence",
     "score",
+    "serve",
+    "benchmark serve",
     "replay",
     "similarity",
     "summarize",

@@ -1,0 +1,250 @@
+"""Load for a server: clients that each send a request when the one before is answered."""
+
+import asyncio
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.output import open_output
+from bertkit.reports.figures.line_chart import LineChart, Series
+from bertkit.reports.report import Charts, Report, Table, write_report
+
+QUANTILES = (0.5, 0.95, 0.99)
+HEAD_END = b"\r\n\r\n"
+OK = 200
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where requests go.
+
+    Attributes:
+        host, port: of the server.
+        path: of the route.
+        key: that is sent with each request, or empty.
+    """
+
+    host: str
+    port: int
+    path: str
+    key: str = ""
+
+    @classmethod
+    def parse(cls, url: str, key: str = "") -> "Target":
+        """Read the URL of a route; it is a SettingsError if it isn't http."""
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise SettingsError(
+                f"{url!r:.80} isn't the URL of a route, such as http://host:8080/embed"
+            )
+        return cls(parts.hostname, parts.port or 80, parts.path or "/", key)
+
+    def write(self, body: bytes) -> bytes:
+        """Return the bytes of a POST."""
+        key = f"Authorization: Bearer {self.key}\r\n" if self.key else ""
+        head = (
+            f"POST {self.path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n{key}"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode() + body
+
+
+@dataclass
+class LoadResult:
+    """What a number of clients saw.
+
+    Attributes:
+        num_clients: that were there at once.
+        seconds: how long.
+        latencies: seconds of each request that was answered with 200, in order of their ends.
+        statuses: how many requests ended with each status; 0 for a broken connection.
+    """
+
+    num_clients: int
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def requests_per_second(self) -> float:
+        """Requests that were answered with 200."""
+        return len(self.latencies) / self.seconds
+
+    def quantile(self, share: float) -> float:
+        """Return the seconds that this share of requests took at most; NaN without a request."""
+        if not self.latencies:
+            return math.nan
+        return sorted(self.latencies)[
+            min(len(self.latencies) - 1, int(share * len(self.latencies)))
+        ]
+
+    def as_row(self) -> dict[str, Any]:
+        """Return figures of the result, latencies in milliseconds."""
+        quantiles = {f"p{100 * one:.0f}_ms": 1000 * self.quantile(one) for one in QUANTILES}
+        refused = {str(status): count for status, count in self.statuses.items() if status != OK}
+        return {
+            "clients": self.num_clients,
+            "requests_per_second": self.requests_per_second,
+            **quantiles,
+            "refused": refused,
+        }
+
+
+class Client(asyncio.Protocol):
+    """One client with one connection: it sends, waits for the answer, and sends again."""
+
+    def __init__(self, requests: Iterator[bytes], result: LoadResult, stop: float) -> None:
+        self.is_done = asyncio.get_running_loop().create_future()
+        self._requests = requests
+        self._result = result
+        self._stop = stop
+        self._received = bytearray()
+        self._sent = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first request."""
+        self._transport: Any = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Collect an answer; when it is whole, note it and send the next request."""
+        self._received += data
+        end = self._received.find(HEAD_END)
+        if end < 0:
+            return
+        head = self._received[:end].lower()
+        _, _, length = head.partition(b"content-length:")
+        size = int(length.split(b"\r\n", 1)[0])
+        if len(self._received) < end + len(HEAD_END) + size:
+            return
+        self._note(int(head.split(b" ", 2)[1]))
+        self._received.clear()
+        if time.monotonic() < self._stop:
+            self._send()
+        else:
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End; an answer that is missing counts as a status of 0."""
+        if time.monotonic() < self._stop:
+            self._result.statuses[0] += 1
+        if not self.is_done.done():
+            self.is_done.set_result(None)
+
+    def _send(self) -> None:
+        self._sent = time.monotonic()
+        self._transport.write(next(self._requests))
+
+    def _note(self, status: int) -> None:
+        self._result.statuses[status] += 1
+        if status == OK:
+            self._result.latencies.append(time.monotonic() - self._sent)
+
+
+async def drive(
+    target: Target, bodies: Sequence[bytes], num_clients: int, seconds: float
+) -> LoadResult:
+    """Let clients ask for some seconds, each with one request at a time.
+
+    Args:
+        target: where to.
+        bodies: of the requests, which are sent in turn.
+        num_clients: at once.
+        seconds: after which nothing new is sent.
+
+    Raises:
+        InputError: nobody listens there.
+    """
+    result, begun = LoadResult(num_clients), time.monotonic()
+    start = partial(Client, cycle(map(target.write, bodies)), result, begun + seconds)
+    loop, clients = asyncio.get_running_loop(), []
+    for _ in range(num_clients):
+        try:
+            _, client = await loop.create_connection(start, target.host, target.port)
+        except OSError as error:
+            place = f"{target.host}, port {target.port}"
+            raise InputError(f"nobody answers on {place}: {error.strerror}") from None
+        clients.append(client)
+    await asyncio.wait([client.is_done for client in clients], timeout=10 * seconds + 60)
+    result.seconds = time.monotonic() - begun
+    return result
+
+
+def drive_each(
+    target: Target,
+    bodies: Sequence[bytes],
+    nums_clients: Iterable[int],
+    seconds: float,
+    tell: Callable[[LoadResult], None] = lambda _: None,
+) -> list[LoadResult]:
+    """Return the result of each number of clients, one after the other; `tell` gets each, too."""
+    results = []
+    for num_clients in nums_clients:
+        results.append(asyncio.run(drive(target, bodies, num_clients, seconds)))
+        tell(results[-1])
+    return results
+
+
+SAMPLE = "it rained all day in the old town and the river rose until the bridge was under water"
+HEADS = ["clients", "requests/s", *(f"p{100 * one:.0f} ms" for one in QUANTILES), "refused"]
+NUM_TEXTS = 50  # different ones, which begin with another word each
+
+
+def make_bodies(path: str, body: str | None, num_words: int) -> list[bytes]:
+    """Return the bodies of requests: the one that was given, or texts for a route of vectors."""
+    if body is not None:
+        return [body.encode()]
+    name = "input" if path.endswith("embeddings") else "inputs"
+    if not path.endswith(("embeddings", "embed")):
+        raise SettingsError(f"{path} takes something else than texts; give a --body")
+    words = SAMPLE.split() * (NUM_TEXTS + num_words)
+    texts = (" ".join(words[start : start + num_words]) for start in range(NUM_TEXTS))
+    return [json.dumps({name: text}).encode() for text in texts]
+
+
+def tabulate(results: Sequence[LoadResult]) -> str:
+    """Return the figures as lines of a table."""
+    cells = [HEADS, *map(list_cells, results)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "".join("  ".join(map(str.rjust, row, widths)) + "\n" for row in cells)
+
+
+def list_cells(result: LoadResult) -> list[str]:
+    """Return the cells of a row."""
+    refused = {status: count for status, count in result.statuses.items() if status != OK}
+    return [
+        f"{result.num_clients:,}",
+        f"{result.requests_per_second:,.1f}",
+        *(f"{1000 * result.quantile(one):,.1f}" for one in QUANTILES),
+        ", ".join(f"{count:,} × {status}" for status, count in sorted(refused.items())) or "–",
+    ]
+
+
+def draw(url: str, results: Sequence[LoadResult], output: Path) -> None:
+    """Write a page with latency over throughput."""
+    series = [
+        Series(
+            f"{100 * share:.0f} % of the requests",
+            [(one.requests_per_second, 1000 * one.quantile(share)) for one in results],
+        )
+        for share in QUANTILES
+    ]
+    best = max(results, key=lambda one: one.requests_per_second)
+    chart = LineChart("latency over throughput", "requests a second", "milliseconds", series)
+    title = (
+        f"{best.requests_per_second:,.0f} requests a second with"
+        f" {pluralize(best.num_clients, 'client')}"
+    )
+    summary = f"Half of them were answered within {1000 * best.quantile(0.5):,.0f} ms."
+    table = Table(HEADS, list(map(list_cells, results)))
+    with open_output(output, "writing a page into") as place:
+        write_report(place, Report(title, summary, [Charts([chart]), table], url))

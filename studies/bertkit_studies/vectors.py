@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.output import open_output
+from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import check_standard_output, describe_next
+from bertkit.cli.output import describe_next
 from bertkit.cli.texts import Words, gather_texts, printable
 from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.next_word import describe_training

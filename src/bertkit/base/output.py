@@ -7,6 +7,7 @@ lock file blocks nobody.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
@@ -15,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bertkit.base import storage
-from bertkit.base.errors import ResumeError, SettingsError, storage_errors
+from bertkit.base.errors import ResumeError, SettingsError, StorageError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import announce
 from bertkit.base.remote import is_remote
@@ -165,3 +166,9 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             if any(folder.iterdir()):
                 return
             storage.remove_empty_folder(folder)
+
+
+def check_standard_output() -> None:
+    """Refuse a closed standard output before work whose result is only printed."""
+    if sys.stdout is None or sys.stdout.closed:
+        raise StorageError("standard output is closed; redirect it to a file")

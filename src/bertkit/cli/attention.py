@@ -12,10 +12,10 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.files import check_new_file
-from bertkit.base.output import open_output
+from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output, format_json
+from bertkit.cli.output import format_json
 from bertkit.cli.texts import Words, open_in_browser, printable, take_model
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.settings import AttentionSettings, MatrixSettings, ViewSettings

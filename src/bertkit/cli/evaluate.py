@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
-from bertkit.cli.output import check_standard_output, print_result, repeat_flags, suggest
+from bertkit.cli.output import print_result, repeat_flags, suggest
 from bertkit.cli.texts import describe_metrics, legible, open_result
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.output import check_standard_output
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output, print_result
+from bertkit.cli.output import print_result
 from bertkit.cli.texts import (
     NamedModel,
     Words,

@@ -10,7 +10,8 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.cli.output import check_standard_output, print_result, suggest
+from bertkit.base.output import check_standard_output
+from bertkit.cli.output import print_result, suggest
 from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
 from bertkit.reports.text import format_percent, show

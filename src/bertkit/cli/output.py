@@ -158,12 +158,6 @@ def announced_log() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def check_standard_output() -> None:
-    """Refuse a closed standard output before work whose result is only printed."""
-    if sys.stdout is None or sys.stdout.closed:
-        raise StorageError("standard output is closed; redirect it to a file")
-
-
 def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
     """Refuse flags that a process can't have beside others that share the output."""
     if overwrite:

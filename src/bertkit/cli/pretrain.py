@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
 from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.output import (
     check_share,
-    check_standard_output,
     describe_missing,
     describe_next,
     print_result,

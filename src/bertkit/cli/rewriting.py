@@ -12,9 +12,10 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output, format_json, print_result
+from bertkit.cli.output import format_json, print_result
 from bertkit.cli.texts import (
     NamedModel,
     Words,

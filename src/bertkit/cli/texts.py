@@ -15,10 +15,9 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 from bertkit.base.files import BYTE_ORDER_MARK
-from bertkit.base.output import open_output
+from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import check_standard_output
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.reports.text import format_number, format_percent
 

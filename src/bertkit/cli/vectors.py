@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
-from bertkit.base.output import open_output
+from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import (
-    check_standard_output,
-    describe_files,
-    format_json,
-    print_result,
-    repeat_flags,
-    suggest,
-)
+from bertkit.cli.output import describe_files, format_json, print_result, repeat_flags, suggest
 from bertkit.cli.texts import (
     NamedModel,
     Words,

@@ -1,6 +1,7 @@
 """The commands `bertkit serve` and `bertkit benchmark serve`."""
 
 import sys
+from contextlib import nullcontext
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.settings import replace_surrogates
 from bertkit.serving.settings import ServeSettings
 
@@ -48,7 +50,7 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
 def benchmark_serve(
     url: str,
     *,
-    body: str | None = None,
+    body: Path | None = None,
     words: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 12,
     clients: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative=())] = (1, 8, 64),
     seconds: float = 10.0,
@@ -68,11 +70,11 @@ def benchmark_serve(
 
         bertkit benchmark serve http://localhost:8080/embed --words 100 --output load.html
 
-        bertkit benchmark serve http://localhost:8080/predict --body '{"inputs": "A warm film."}'
+        bertkit benchmark serve http://localhost:8080/predict --body request.json --clients 16
 
     Args:
         url: The address of a route that takes a POST.
-        body: JSON of each request; by default texts for /embed and /v1/embeddings.
+        body: File with the JSON of each request; by default texts for /embed and /v1/embeddings.
         words: Words of each text, without a body.
         clients: How many are there at once.
         seconds: How long each number of them asks.
@@ -80,12 +82,15 @@ def benchmark_serve(
         output: A page with the figures.
         json: Print the figures as one JSON object.
     """
+    check_standard_output()
     from bertkit.serving.load import Target, draw, drive_each, make_bodies, tabulate
 
     target = Target.parse(url, key)
     bodies = make_bodies(target.path, body, words)
-    results = drive_each(target, bodies, clients, seconds)
-    if output is not None:
-        draw(url, results, output)
+    page = nullcontext() if output is None else open_output(output, "writing a page into")
+    with page as place:
+        results = drive_each(target, bodies, clients, seconds)
+        if place is not None:
+            draw(url, results, place)
     rows = [result.as_row() for result in results]
     sys.stdout.write(f"{dumps(rows, indent=2)}\n" if json else tabulate(results))

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
-from bertkit.base.output import open_output
+from bertkit.base.files import read_text
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Charts, Report, Table, write_report
 
@@ -199,10 +199,10 @@ HEADS = ["clients", "requests/s", *(f"p{100 * one:.0f} ms" for one in QUANTILES)
 NUM_TEXTS = 50  # different ones, which begin with another word each
 
 
-def make_bodies(path: str, body: str | None, num_words: int) -> list[bytes]:
-    """Return the bodies of requests: the one that was given, or texts for a route of vectors."""
+def make_bodies(path: str, body: Path | None, num_words: int) -> list[bytes]:
+    """Return the bodies of requests: that of a file, or texts for a route of vectors."""
     if body is not None:
-        return [body.encode()]
+        return [read_text(body).encode()]
     name = "input" if path.endswith("embeddings") else "inputs"
     if not path.endswith(("embeddings", "embed")):
         raise SettingsError(f"{path} takes something else than texts; give a --body")
@@ -246,5 +246,4 @@ def draw(url: str, results: Sequence[LoadResult], output: Path) -> None:
     )
     summary = f"Half of them were answered within {1000 * best.quantile(0.5):,.0f} ms."
     table = Table(HEADS, list(map(list_cells, results)))
-    with open_output(output, "writing a page into") as place:
-        write_report(place, Report(title, summary, [Charts([chart]), table], url))
+    write_report(output, Report(title, summary, [Charts([chart]), table], url))

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from bertkit.base.errors import InputError, StorageError, is_out_of_memory
+from bertkit.base.output import check_standard_output
 from bertkit.cli.main import main
 from bertkit.cli.output import (
     ReaderGoneError,
-    check_standard_output,
     describe_next,
     describe_shortage,
     hold_standard_output,

@@ -15,9 +15,9 @@ def test_clients_are_answered_in_turns(client):
     target = Target.parse(f"http://127.0.0.1:{client.server.port}/embed")
     bodies = make_bodies(target.path, None, 3)
     assert len(set(bodies)) > 10
-    one, four = drive_each(target, bodies, [1, 4], 0.3)
+    one, four = drive_each(target, bodies, [1, 4], 1.0)
     for result in (one, four):
-        assert len(result.latencies) == result.statuses[200] > 2 * result.num_clients
+        assert len(result.latencies) == result.statuses[200] > result.num_clients
         assert set(result.statuses) == {200}
         assert 0 < result.quantile(0.5) <= result.quantile(0.99) < 60
     assert four.as_row()["clients"] == 4

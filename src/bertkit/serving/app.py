@@ -20,8 +20,6 @@ from starlette.routing import Route
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.settings import describe_validation
-from bertkit.serving import hub_routes, openai_routes, task_routes, tei_routes
-from bertkit.serving.answers import Endpoint, Plain, write_json
 from bertkit.serving.errors import (
     EncodedBodyError,
     FailedError,
@@ -36,15 +34,17 @@ from bertkit.serving.errors import (
     find_style,
     write_error,
 )
+from bertkit.serving.routes import hub, openai, tasks, tei
+from bertkit.serving.routes.answers import Endpoint, Plain, write_json
 from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
 
 ENDPOINTS = (
-    *task_routes.ENDPOINTS,
-    *tei_routes.ENDPOINTS,
-    *openai_routes.ENDPOINTS,
-    *hub_routes.ENDPOINTS,  # last: /v1/models/{model} fits all other routes of a model
+    *tasks.ENDPOINTS,
+    *tei.ENDPOINTS,
+    *openai.ENDPOINTS,
+    *hub.ENDPOINTS,  # last: /v1/models/{model} fits all other routes of a model
 )
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
 MAX_NAME_CHARS = 80  # of a request

@@ -17,6 +17,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.files import read_text
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Charts, Report, Table, write_report
+from bertkit.reports.text import format_percent
 
 QUANTILES = (0.5, 0.95, 0.99)
 HEAD_END = b"\r\n\r\n"
@@ -99,7 +100,7 @@ class LoadResult:
         }
 
 
-class Client(asyncio.Protocol):
+class LoadClient(asyncio.Protocol):
     """One client with one connection: it sends, waits for the answer, and sends again."""
 
     def __init__(self, requests: Iterator[bytes], result: LoadResult, stop: float) -> None:
@@ -165,7 +166,7 @@ async def drive(
         InputError: nobody listens there.
     """
     result, begun = LoadResult(num_clients), time.monotonic()
-    start = partial(Client, cycle(map(target.write, bodies)), result, begun + seconds)
+    start = partial(LoadClient, cycle(map(target.write, bodies)), result, begun + seconds)
     loop, clients = asyncio.get_running_loop(), []
     for _ in range(num_clients):
         try:
@@ -233,7 +234,7 @@ def draw(url: str, results: Sequence[LoadResult], output: Path) -> None:
     """Write a page with latency over throughput."""
     series = [
         Series(
-            f"{100 * share:.0f} % of the requests",
+            f"{format_percent(share, 0)} of the requests",
             [(one.requests_per_second, 1000 * one.quantile(share)) for one in results],
         )
         for share in QUANTILES

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.serving.running import running
 
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.serving.task_routes import MAX_TOKENS_WITH_ATTENTION, build_page
+from bertkit.serving.routes.tasks import MAX_TOKENS_WITH_ATTENTION, build_page
 
 
 def test_the_page_is_open_and_may_only_ask_its_server(models, tmp_path):

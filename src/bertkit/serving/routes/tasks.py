@@ -7,10 +7,10 @@ from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.answers import Endpoint, Plain
 from bertkit.serving.errors import UnreadableError
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.requests import AttentionBody, TaskBody
+from bertkit.serving.routes.answers import Endpoint, Plain
+from bertkit.serving.routes.requests import AttentionBody, TaskBody
 from bertkit.serving.service import RequestContext
 
 MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, are a million numbers

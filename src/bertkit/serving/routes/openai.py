@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.base.errors import InputError
-from bertkit.serving.answers import Endpoint
 from bertkit.serving.errors import EmptyError, UnreadableError
-from bertkit.serving.requests import EmbeddingsBody, EmbedParameters, Input, RerankingBody
+from bertkit.serving.routes.answers import Endpoint
+from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, Input, RerankingBody
 from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 

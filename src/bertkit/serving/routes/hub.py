@@ -14,9 +14,9 @@ from bertkit.base.settings import describe_validation
 from bertkit.inference.fill_mask import MASK, FilledText
 from bertkit.inference.generation.generator import ContinuedText
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
-from bertkit.serving.answers import Endpoint
 from bertkit.serving.errors import UnreadableError
-from bertkit.serving.requests import (
+from bertkit.serving.routes.answers import Endpoint
+from bertkit.serving.routes.requests import (
     AnswerRequest,
     AnyBody,
     Body,
@@ -29,8 +29,8 @@ from bertkit.serving.requests import (
     TagRequest,
     WriteRequest,
 )
+from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
 from bertkit.serving.service import RequestContext
-from bertkit.serving.tei_routes import compare, embed_inputs, predict, rerank, score_labels
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging
 

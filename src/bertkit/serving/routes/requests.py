@@ -198,7 +198,13 @@ class AttentionOptions(OwnBody):
 
 
 class AttentionBody(OwnBody):
-    """A request of a model's attention: a text, or a list of texts and pairs of texts."""
+    """A request of a model's attention: a text, or a list of one text or pair of texts."""
 
-    inputs: Text | list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]]
+    inputs: (
+        Text
+        | Annotated[
+            list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]],
+            Field(min_length=1, max_length=1),
+        ]
+    )
     options: AttentionOptions = AttentionOptions()

@@ -37,7 +37,7 @@ async def compute_task(call: RequestContext, body: TaskBody) -> dict[str, Any]:
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> dict[str, Any]:
-    """Return the weights of a layer's heads on each input."""
+    """Return the weights of a layer's heads on a text or a pair."""
     loaded, layer = call.find(None), body.options.layer
     if loaded.opened.is_encoder_decoder:
         raise UnreadableError(f"{call.model} is an encoder-decoder; this needs a BERT")
@@ -84,22 +84,15 @@ def answer(
 
 async def show_page(call: RequestContext, _: None) -> Plain:
     """Return the page that lets people try the models; it asks the other routes."""
-    page = build_page()
-    headers = {
-        "content-security-policy": f"{page.policy}; frame-ancestors 'none'",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cache-control": "no-cache",
-    }
-    return Plain(page.render().encode(), "text/html; charset=utf-8", headers)
+    return build_page()
 
 
 @cache
-def build_page() -> InteractivePage:
+def build_page() -> Plain:
     """Build the page, with the view of heads as the pages of `bertkit view` have it."""
     own = resources.files("bertkit.serving").joinpath("page")
     views = resources.files("bertkit.interpret").joinpath("views")
-    return InteractivePage(
+    page = InteractivePage(
         title="Try the models of this server",
         modules={**page_modules(), **read_modules(views), **read_modules(own)},
         styles=[*read_styles(own).values(), read_styles(views)["heads.css"]],
@@ -107,6 +100,13 @@ def build_page() -> InteractivePage:
         arrays={},
         asks_server=True,
     )
+    headers = {
+        "content-security-policy": f"{page.policy}; frame-ancestors 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-cache",
+    }
+    return Plain(page.render().encode(), "text/html; charset=utf-8", headers)
 
 
 ENDPOINTS = (

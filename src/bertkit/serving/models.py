@@ -187,7 +187,7 @@ def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> 
     """Return a pipeline with other options."""
     if isinstance(pipeline, Embedder):
         rest = {**options}
-        kind = TokenEmbedder if rest.pop("by_token") else Embedder
+        kind = TokenEmbedder if rest.pop("by_token", False) else Embedder
         return copy_as(kind, pipeline.change(**rest))
     if isinstance(pipeline, Predictor) and options == RAW:
         return copy_as(LogitsOf, pipeline)

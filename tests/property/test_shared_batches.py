@@ -1,0 +1,151 @@
+"""The same text gives the same answer, whoever shares its batch, for every kind of pipeline."""
+
+import asyncio
+import dataclasses
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from tests.unit.inference.small import WORDS, save_small
+from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_rewriter import save_rewriter
+from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
+
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.serving.models import RAW, ServedModel
+from bertkit.serving.settings import ServeSettings
+from bertkit.serving.worker import Work, Worker
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.regress.task import Regress, RegressSettings
+
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+PAIRS = st.tuples(TEXTS, TEXTS)
+SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
+# The model, its task, options of requests, and what inputs are like.
+KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
+    "embed": ("encoder", "embed", {}, TEXTS),
+    "embed, not scaled": ("encoder", "embed", {"normalize": False}, TEXTS),
+    "embed, by token": ("encoder", "embed", {"by_token": True}, TEXTS),
+    "fill-mask": ("words", "fill-mask", {}, TEXTS.map("{} [MASK]".format)),
+    "fill-mask, two": ("words", "fill-mask", {"top_k": 2}, TEXTS.map("[MASK] {} [MASK]".format)),
+    "score": ("words", "score", {}, TEXTS),
+    "score, left to right": ("writer", "score", {}, TEXTS),
+    "generate": ("writer", "generate", {"max_tokens": 6}, TEXTS),
+    "generate, drawn": ("writer", "generate", SAMPLE, TEXTS),
+    "translate": ("translator", "translate", {}, TEXTS),
+    "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
+    "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
+    "classify, logits": ("sentiment", "classify", RAW, TEXTS),
+    "regress": ("reranker", "regress", {}, PAIRS),
+    "tag": ("entities", "tag", {}, TEXTS),
+    "answer": ("reader", "answer", {}, PAIRS),
+    "choose": ("chooser", "choose", {}, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),
+}
+Request = tuple[str, list[Any], str]  # kind, inputs, client
+
+
+@st.composite
+def requests(draw) -> Request:
+    kind = draw(st.sampled_from(list(KINDS)))
+    inputs = draw(st.lists(KINDS[kind][3], min_size=1, max_size=4))
+    return kind, inputs, draw(st.sampled_from("abc"))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    saves = {
+        "words": save_small,
+        "writer": save_causal,
+        "translator": save_rewriter,
+        "sentiment": save_classifier,
+        "entities": save_tagger,
+        "reader": save_answerer,
+        "reranker": lambda path: save_model(path, Regress(RegressSettings(max_length=16))),
+        "chooser": lambda path: save_model(path, Choose(ChooseSettings(max_length=16))),
+    }
+    for name, save in saves.items():
+        save(folder / name)
+    return {"encoder": str(find_bundled("vectors")), **{name: folder / name for name in saves}}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["joint", "deterministic"])
+def served(request, folders):
+    """Every kind's pipeline as a server has it."""
+    settings = ServeSettings(device="cpu", precision="fp32", deterministic=request.param)
+    ready = {name: ServedModel(name, str(path), settings).load() for name, path in folders.items()}
+    return request.param, {
+        kind: ready[name].choose(task, options) for kind, (name, task, options, _) in KINDS.items()
+    }
+
+
+async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool) -> list[list[Any]]:
+    """The answers to requests that wait for the same worker at once."""
+    options = ServeSettings(), threading.Event()
+    worker = Worker("m", options[0], batch_tokens=64, is_deterministic=is_deterministic)
+
+    def ask(compute: Any, inputs: list[Any], client: str) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        return asyncio.ensure_future(worker.compute(Work(compute, inputs, client, True, future)))
+
+    held = ask(lambda _: options[1].wait(60), [0], "a")
+    tasks = [ask(pipelines[kind], inputs, client) for kind, inputs, client in mix]
+    await asyncio.sleep(0)
+    options[1].set()
+    try:
+        await held
+        return await asyncio.gather(*tasks)
+    finally:
+        worker.close()
+
+
+def compute_alone(pipeline: Any, inputs: list[Any], number: int) -> Any:
+    """The answer to one input of a request, alone, under its number."""
+    encoded = pipeline.encode_window([list(pipeline.read(inputs))[number]])
+    (found,) = pipeline.decode_window(encoded, pipeline.compute_window(encoded))
+    return found
+
+
+def list_values(found: Any) -> list[Any]:
+    """All that an answer has, one after the other."""
+    if dataclasses.is_dataclass(found):
+        found = [getattr(found, one.name) for one in dataclasses.fields(found)]
+    if isinstance(found, dict):
+        found = [*found.keys(), *found.values()]
+    if hasattr(found, "tolist"):
+        found = found.tolist()
+    if isinstance(found, list | tuple):
+        return [value for one in found for value in list_values(one)]
+    return [found]
+
+
+def find_difference(found: Any, expected: Any) -> float:
+    """How far numbers are from each other; what isn't a number must be the same."""
+    pairs = list(zip(list_values(found), list_values(expected), strict=True))
+    is_number = [all(isinstance(one, float) for one in pair) for pair in pairs]
+    assert [pair for pair, is_one in zip(pairs, is_number, strict=True) if not is_one] == [
+        (other, other) for (_, other), is_one in zip(pairs, is_number, strict=True) if not is_one
+    ]
+    numbers = np.array([pair for pair, is_one in zip(pairs, is_number, strict=True) if is_one])
+    if not numbers.size:
+        return 0.0
+    return np.abs(numbers[:, 0] - numbers[:, 1]).max() / max(1.0, np.abs(numbers[:, 1]).max())
+
+
+@given(mix=st.lists(requests(), min_size=1, max_size=12))
+@settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+def test_who_shares_a_batch_changes_no_answer(served, mix):
+    is_deterministic, pipelines = served
+    found = asyncio.run(ask_together(pipelines, mix, is_deterministic=is_deterministic))
+    for (kind, inputs, _), answers in zip(mix, found, strict=True):
+        assert len(answers) == len(inputs)
+        for number, answer in enumerate(answers):
+            most = 0.0 if is_deterministic else 1e-6
+            difference = find_difference(answer, compute_alone(pipelines[kind], inputs, number))
+            assert difference <= most, kind
+        if is_deterministic:
+            assert find_difference(answers[0], pipelines[kind](inputs[0])) == 0.0

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bertkit.base.errors import BertkitError
@@ -35,7 +35,7 @@ from bertkit.serving.errors import (
     write_error,
 )
 from bertkit.serving.routes import hub, openai, tasks, tei
-from bertkit.serving.routes.answers import Endpoint, Plain, write_json
+from bertkit.serving.routes.answers import Endpoint, Events, Plain, write_json
 from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
@@ -187,6 +187,9 @@ class Responder:
         return task.result()
 
     def _accept(self, call: RequestContext, answer: Any) -> Response:
+        if isinstance(answer, Events):
+            headers = {"x-request-id": call.identity, "cache-control": "no-cache"}
+            return StreamingResponse(answer.write(), 200, headers, "text/event-stream")
         headers = {"x-request-id": call.identity, **call.describe_times()}
         if call.work is not None:
             call.note_answer()

@@ -20,14 +20,20 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.generation.settings import read_seq2seq_file
-from bertkit.inference.generation.summarizer import AbstractiveSummarizer
-from bertkit.inference.loading import find_max_length
-from bertkit.inference.pipeline import Pipeline, compute_in_batches
+from bertkit.inference.generation.summarizer import (
+    AbstractiveSummarizer,
+    TrainedSummarizer,
+    is_extractor,
+)
+from bertkit.inference.loading import LoadedModel, find_max_length
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.pipeline import Pipeline, compute_in_batches, start_engine
 from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.stream import EncodedTexts
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.serving.errors import LoadingError
@@ -55,13 +61,27 @@ def load_pipelines(opened: OpenModel, settings: ServeSettings) -> Pipelines:
     if opened.is_causal and "masked_lm" in opened.heads:
         generator = Generator.load(opened, take_whole(whole))
         return {"generate": generator, "score": TextScorer.load(opened, engine)}
+    if is_extractor(opened.folder):
+        return {"summarize": TrainedSummarizer.load(opened, engine)}
     if (opened.folder / TASK_FILE).exists() or opened.architecture in BY_ARCHITECTURE:
         predictor: Predictor[Any, Any, Any] = Predictor.load(opened, engine)
         return {predictor.task.name: predictor}
     if "masked_lm" in opened.heads:
-        fill = FillMask.load(opened, engine)
-        return {"fill-mask": fill, "score": TextScorer(fill.loaded, fill.engine)}
+        return load_pretrained(opened, engine)
     return {"embed": load_embedder(opened, settings)}
+
+
+def load_pretrained(opened: OpenModel, settings: EngineSettings) -> Pipelines:
+    """Load what the heads of pre-training do."""
+    reads_pairs = "next_sentence" in opened.heads and "pooler" in opened.heads
+    kind = BertForPreTraining if reads_pairs else BertForMaskedLM
+    loaded: LoadedModel[Any] = LoadedModel.load(kind, opened, settings.device)
+    engine = start_engine(loaded.model, settings)
+    found: Pipelines = {
+        "fill-mask": FillMask(loaded, engine),
+        "score": TextScorer(loaded, engine),
+    }
+    return found | ({"next-sentence": NextSentence(loaded, engine)} if reads_pairs else {})
 
 
 def load_embedder(opened: OpenModel, settings: ServeSettings) -> Embedder:

@@ -5,6 +5,10 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_rewriter import save_rewriter
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
 
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.extract import ExtractSettings
+from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 
@@ -21,5 +25,10 @@ def save_models(folder):
     }.items():
         save_task(folder / name)
     save_model(folder / "reranker", Regress(RegressSettings(max_length=16)))
-    names = "words", "writer", "translator", "sentiment", "entities", "reader", "reranker"
-    return {name: str(folder / name) for name in names}
+    save_model(folder / "extractor", Extract(ExtractSettings(max_length=16)))
+    save_model(folder / "chooser", Choose(ChooseSettings(max_length=16)))
+    return {
+        path.name: str(path)
+        for path in sorted(folder.iterdir())
+        if not path.name.endswith("-whole")
+    }

@@ -1,14 +1,21 @@
 """Each route gives what the pipeline gives alone, in the form that clients expect."""
 
 import base64
+import http.client
+import json
+import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
+from bertkit.serving.answers import write_json
 from bertkit.serving.app import ENDPOINTS
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
@@ -50,7 +57,7 @@ def test_fewer_dimensions_are_the_first_ones_scaled_to_length_1(client, vectors)
 def test_models_are_listed(client, models):
     listed = client.get("/v1/models").json["data"]
     assert [one["id"] for one in listed] == ["encoder", *models]
-    assert client.get("/v1/models/words").json["tasks"] == ["fill-mask", "score"]
+    assert client.get("/v1/models/words").json["tasks"] == ["fill-mask", "score", "next-sentence"]
     answer = client.get("/v1/models/none")
     assert answer.status == 404
     assert "there is no model 'none'" in answer.json["error"]["message"]
@@ -210,22 +217,131 @@ def test_a_task_gives_its_pipelines_results(client, models):
     assert [one["token"] for one in found["blanks"][0]] == [one.token for one in expected.blanks[0]]
 
 
+QUESTION = {"question": "the cat", "context": "a dog saw a hat"}
+CHOICES = {"context": "the cat", "choices": ["saw", "sat"]}
+
+
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "one"),
     [
-        ("/v1/models/entities/tag", {"inputs": ["the cat saw a dog", "a hat"]}),
-        ("/v1/models/reader/answer", {"inputs": {"question": "the cat", "context": "a dog saw"}}),
-        ("/v1/models/writer/generate", {"inputs": "the cat", "options": {"max_tokens": 4}}),
-        ("/v1/models/translator/translate", {"inputs": ["the cat", "a dog"]}),
-        ("/v1/models/words/score", {"inputs": ["the cat", "a dog"]}),
+        ("words/score", "the cat"),
+        ("words/next-sentence", ["the cat", "a dog"]),
+        ("sentiment/classify", "the cat"),
+        ("sentiment/classify", ["the cat", "a dog"]),
+        ("reranker/regress", ["the cat", "a dog"]),
+        ("entities/tag", "the cat saw a dog"),
+        ("entities/tag", ["the", "cat"]),
+        ("reader/answer", QUESTION),
+        ("reader/answer", ["the cat", "a dog saw a hat"]),
+        ("chooser/choose", CHOICES),
+        ("translator/translate", "the cat"),
+        ("extractor/summarize", "the cat saw a dog. a hat sat. the dog saw the cat."),
+        ("writer/generate", "the cat"),
     ],
 )
-def test_each_kind_of_model_answers(client, path, body):
-    answer = client.post(path, body)
+def test_each_task_gives_its_pipelines_result(client, models, path, one):
+    name, task = path.split("/")
+    loaded = client.server.service.models[name].loaded
+    given = tuple(one) if isinstance(one, list) else one
+    expected = json.loads(write_json(loaded.pipelines[task](given)))
+    answer = client.post(f"/v1/models/{path}", {"inputs": [one, one]})
     assert answer.status == 200, answer.content
-    is_several = isinstance(body["inputs"], list)
-    assert isinstance(answer.json["results"], list) == is_several
-    assert not is_several or len(answer.json["results"]) == len(body["inputs"])
+    assert answer.json["model"] == name
+    assert answer.json["usage"]["total_tokens"] > 0
+    for found in answer.json["results"]:
+        assert find_numbers(found) == pytest.approx(find_numbers(expected), abs=1e-5)
+        assert drop_numbers(found) == drop_numbers(expected)
+    if not isinstance(one, list):
+        (_, second) = answer.json["results"]
+        alone = client.post(f"/v1/models/{path}", {"inputs": one}).json["results"]
+        assert drop_numbers(alone) == drop_numbers(second)
+
+
+def find_numbers(value):
+    """The numbers in a value of JSON, in their order."""
+    if isinstance(value, float):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [number for part in parts for number in find_numbers(part)]
+
+
+def drop_numbers(value):
+    """A value of JSON with its numbers replaced."""
+    if isinstance(value, dict):
+        return {key: drop_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return list(map(drop_numbers, value))
+    return "number" if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("words/fill-mask", {"inputs": "the cat"}, "no [MASK]"),
+        ("words/fill-mask", {"inputs": 3}, "inputs: Input should be a valid string"),
+        ("words/fill-mask", {"inputs": []}, "inputs"),
+        (
+            "words/fill-mask",
+            {"inputs": "a [MASK]", "options": {"k": 2}},
+            "no setting k; it has top_k",
+        ),
+        ("words/fill-mask", {"inputs": "a [MASK]", "options": {"top_k": 0}}, "top_k"),
+        ("words/fill-mask", {"inputs": "a [MASK]", "top_k": 2}, "top_k"),
+        ("words/next-sentence", {"inputs": [["the cat"]]}, "inputs"),
+        ("words/classify", {"inputs": "the cat"}, "this needs a model for classify"),
+        ("sentiment/classify", {"inputs": [["a", "b", "c"]]}, "inputs"),
+        ("reader/answer", {"inputs": {"question": "the cat"}}, "context"),
+        ("chooser/choose", {"inputs": {"context": "a", "choices": ["b"]}}, "choices"),
+        ("translator/translate", {"inputs": "a", "options": {"beams": 0}}, "beams"),
+        ("extractor/summarize", {"inputs": "a", "options": {"beams": 2}}, "no setting beams"),
+        ("writer/generate", {"inputs": "the cat " * 100}, "tokens"),
+        ("writer/generate", {"inputs": ["the cat"], "stream": True}, "stream is for one text"),
+        (
+            "writer/generate",
+            {"inputs": "the cat", "stream": True, "options": {"beams": 3}},
+            "beams",
+        ),
+    ],
+)
+def test_what_a_task_does_not_take_is_refused(client, path, body, message):
+    answer = client.post(f"/v1/models/{path}", body)
+    assert answer.status in {400, 404}
+    assert message in answer.json["error"]["message"]
+
+
+def test_a_text_is_continued_word_by_word(client, models):
+    generate = Generator.load(models["writer"], device="cpu")
+    body = {"inputs": "the cat", "options": {"min_tokens": 8}, "stream": True}
+    answer = client.post("/v1/models/writer/generate", body)
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    *events, end = answer.content.decode().removesuffix("\n\n").split("\n\n")
+    assert end == "data: [DONE]"
+    words = [json.loads(event.removeprefix("data: "))["text"] for event in events]
+    assert len(words) > 1
+    assert "".join(words) == generate("the cat", min_tokens=8).answers[0].text
+
+
+def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch):
+    stopped = threading.Event()
+
+    def write_on(*_):
+        try:
+            while True:
+                yield "word "
+                stopped.wait(0.001)
+        finally:
+            stopped.set()
+
+    monkeypatch.setattr(Generator, "stream_words", write_on)
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
+    with closing(connection):
+        body = json.dumps({"inputs": "the cat", "stream": True})
+        headers = {"content-type": "application/json"}
+        connection.request("POST", "/v1/models/writer/generate", body, headers)
+        with connection.getresponse() as response:
+            assert response.read(8) == b'data: {"'
+    assert stopped.wait(TIMEOUT_SECONDS)
+    assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
 
 
 def test_paths_are_unique():

@@ -1,7 +1,7 @@
 """Extractive summaries and their statistics, independent of how sentences are scored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, Self, cast
 
@@ -68,6 +68,10 @@ class ExtractiveSummary(Tabular):
     def is_whole(self) -> bool:
         """Whether every candidate was selected."""
         return len(self.sentences) == self.num_candidates
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary and the other fields, with its sentences."""
+        return {"text": self.text, **asdict(self)}
 
     def as_row(self) -> Row:
         """Return the summary and the other fields."""

@@ -1,6 +1,6 @@
 """Extractive summaries with a model that was trained on reference summaries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
@@ -12,6 +12,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.engine import Engine
 from bertkit.inference.generation.extractive import (
     CentralSummarizer,
     ExtractiveSummarizer,
@@ -22,7 +23,7 @@ from bertkit.inference.generation.extractive import (
 )
 from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.generation.settings import KindName, SummarySettings
-from bertkit.inference.pipeline import NamedInput
+from bertkit.inference.pipeline import NamedInput, WindowSize
 from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.models.open_model import OpenModel
@@ -61,6 +62,11 @@ class TrainedSummarizer(ExtractiveSummarizer):
     extractor: Extractor
     options: SummarySettings = field(default_factory=SummarySettings)
 
+    @property
+    def engine(self) -> Engine:
+        """The runtime of the model's encoder."""
+        return self.extractor.engine
+
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load a folder of `bertkit finetune extract`."""
@@ -88,6 +94,16 @@ class TrainedSummarizer(ExtractiveSummarizer):
     ) -> Iterator[EncodedExamples[ExtractExample]]:
         """Divide a window as the extractor does."""
         return self.extractor.divide(encoded)
+
+    def join_windows(
+        self, windows: Sequence[EncodedExamples[ExtractExample]]
+    ) -> EncodedExamples[ExtractExample]:
+        """Join windows as the extractor does."""
+        return self.extractor.join_windows(windows)
+
+    def size(self, encoded: EncodedExamples[ExtractExample]) -> WindowSize:
+        """Return the size of a window."""
+        return self.extractor.size(encoded)
 
     def compute_window(self, encoded: EncodedExamples[ExtractExample]) -> SummaryWindow:
         """Select the sentences of each text."""

@@ -1,6 +1,6 @@
 """What handlers return, and how it becomes JSON."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
@@ -48,6 +48,19 @@ class Plain:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Events:
+    """An answer that is sent in parts, as server-sent events."""
+
+    parts: AsyncIterator[Any]
+
+    async def write(self) -> AsyncIterator[bytes]:
+        """Yield each part as an event, and at last one that tells the end."""
+        async for part in self.parts:
+            yield b"data: " + write_json(part) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+
 def write_json(content: Any) -> bytes:
     """Return an answer as JSON; arrays and dataclasses are written as lists and objects."""
     return orjson.dumps(
@@ -58,6 +71,8 @@ def write_json(content: Any) -> bytes:
 
 
 def _simplify(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, np.ndarray):  # not contiguous

@@ -1,6 +1,6 @@
 """What routes take, as pydantic models: they check requests, and the OpenAPI page shows them."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
@@ -9,6 +9,7 @@ QUICKLY = Field(fail_fast=True)  # else a list of a million wrong values has a m
 Ids = Annotated[list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]], QUICKLY]
 Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], QUICKLY]
+Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
 TextOrIds = Text | Ids
 Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
 
@@ -130,7 +131,10 @@ class RerankingBody(Body):
     return_documents: bool | None = None
 
 
-AnyBody = RootModel[dict[str, JsonValue]]  # the model decides what is in it
+class AnyBody(RootModel[dict[str, JsonValue]]):
+    """A request whose content depends on what the model does."""
+
+
 One = TypeVar("One")
 Parameters = TypeVar("Parameters")
 
@@ -140,6 +144,7 @@ class HubRequest(Body, Generic[One, Parameters]):
 
     inputs: One | Annotated[list[One], Field(min_length=1)]
     parameters: Parameters
+    stream: Literal[False] = False
 
 
 class ClassifyParameters(OwnBody):
@@ -163,6 +168,14 @@ class Question(Body):
     context: Text
 
 
+class Choices(Body):
+    """A beginning, perhaps with a question, and its endings."""
+
+    context: Text
+    choices: Texts
+    question: Text | None = None
+
+
 class AnswerParameters(OwnBody):
     """How many answers are wanted, and whether there may be none; None as the model says."""
 
@@ -183,12 +196,42 @@ AnswerRequest = HubRequest[Question, AnswerParameters]
 WriteRequest = HubRequest[Text, WriteParameters]
 
 
-class TaskBody(OwnBody):
+class TaskBody(OwnBody, Generic[One]):
     """A request of bertkit's own routes: one input or several, and options of the pipeline."""
 
-    inputs: Any
+    inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
     truncate: bool | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, JsonValue] = {}
+
+
+class TextsBody(TaskBody[Text]):
+    """A request with texts."""
+
+
+class PairsBody(TaskBody[Pair]):
+    """A request with pairs of texts."""
+
+
+class TextsOrPairsBody(TaskBody[Text | Pair]):
+    """A request with texts, or pairs of texts."""
+
+
+class WordsBody(TaskBody[Text | Texts]):
+    """A request with texts, or lists of words."""
+
+
+class QuestionsBody(TaskBody[Question | Pair]):
+    """A request with questions, each with its context."""
+
+
+class ChoicesBody(TaskBody[Choices]):
+    """A request with beginnings, each with its endings."""
+
+
+class GenerateBody(TextsBody):
+    """A request with texts to continue."""
+
+    stream: bool = False
 
 
 class AttentionOptions(OwnBody):
@@ -200,11 +243,5 @@ class AttentionOptions(OwnBody):
 class AttentionBody(OwnBody):
     """A request of a model's attention: a text, or a list of one text or pair of texts."""
 
-    inputs: (
-        Text
-        | Annotated[
-            list[Text | Annotated[list[Text], Field(min_length=2, max_length=2)]],
-            Field(min_length=1, max_length=1),
-        ]
-    )
+    inputs: Text | Annotated[list[Text | Pair], Field(min_length=1, max_length=1)]
     options: AttentionOptions = AttentionOptions()

@@ -1,39 +1,95 @@
 """bertkit's own routes: a pipeline's call and its JSON, for one input or several, and the page."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import BertkitError, InputError
+from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.errors import UnreadableError
+from bertkit.serving.errors import UnreadableError, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint, Plain
-from bertkit.serving.routes.requests import AttentionBody, TaskBody
+from bertkit.serving.routes.answers import Endpoint, Events, Plain
+from bertkit.serving.routes.requests import (
+    AttentionBody,
+    Body,
+    ChoicesBody,
+    GenerateBody,
+    PairsBody,
+    QuestionsBody,
+    TaskBody,
+    TextsBody,
+    TextsOrPairsBody,
+    WordsBody,
+)
 from bertkit.serving.service import RequestContext
 
 MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, are a million numbers
 
-TASKS = {
-    "fill-mask": "Predict the words for each [MASK].",
-    "score": "Score how likely texts are.",
-    "classify": "Classify texts, or pairs of texts.",
-    "regress": "Predict numbers.",
-    "tag": "Find entities, or other tags of words.",
-    "answer": "Answer questions with a part of a text.",
-    "choose": "Choose among endings.",
-    "translate": "Translate texts.",
-    "summarize": "Write summaries.",
-    "generate": "Continue texts.",
+TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
+    "fill-mask": (TextsBody, "Predict the words for each [MASK]."),
+    "next-sentence": (PairsBody, "Predict whether a text follows another."),
+    "score": (TextsBody, "Score how likely texts are."),
+    "classify": (TextsOrPairsBody, "Classify texts, or pairs of texts."),
+    "regress": (TextsOrPairsBody, "Predict numbers."),
+    "tag": (WordsBody, "Find entities, or other tags of words."),
+    "answer": (QuestionsBody, "Answer questions with a part of a text."),
+    "choose": (ChoicesBody, "Choose among endings."),
+    "translate": (TextsBody, "Translate texts."),
+    "summarize": (TextsBody, "Write or extract summaries."),
 }
 
 
-async def compute_task(call: RequestContext, body: TaskBody) -> dict[str, Any]:
+async def compute_task(call: RequestContext, body: TaskBody[Any]) -> dict[str, Any]:
     """Return the results of a model's pipeline."""
     task = call.route.rpartition("/")[2]
     found = await call.compute(None, task, list_inputs(body), body.options, truncate=body.truncate)
     return answer(call, body, found)
+
+
+async def generate(call: RequestContext, body: GenerateBody) -> Any:
+    """Continue texts; or one, word by word."""
+    if not body.stream:
+        return await compute_task(call, body)
+    if not isinstance(body.inputs, str):
+        raise UnreadableError("stream is for one text, and inputs is a list; give the text alone")
+    generator: Generator = call.find(None, "generate").choose("generate", body.options)
+    words, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
+
+    def write(prompt: str) -> None:
+        for word in generator.stream_words(prompt):
+            if call.work is None or call.work.future.done():  # the client has left
+                return
+            loop.call_soon_threadsafe(words.put_nowait, word)
+
+    writing = asyncio.create_task(call.run(write, [body.inputs]))
+    writing.add_done_callback(lambda _: words.put_nowait(None))
+    try:
+        first = await words.get()
+        if first is None:
+            await writing  # raises
+    except BaseException:
+        writing.cancel()
+        raise
+    return Events(send_words(call, writing, words, first))
+
+
+async def send_words(
+    call: RequestContext, writing: asyncio.Task[Any], words: asyncio.Queue[str | None], word: Any
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield an event for each word, and perhaps an error; stop writing when nobody reads."""
+    try:
+        while word is not None:
+            yield {"text": word}
+            word = await words.get()
+        await writing
+        call.note_answer()
+    except BertkitError as error:
+        yield write_error(describe_refusal(error), "openai")[1]
+    finally:
+        writing.cancel()
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> dict[str, Any]:
@@ -67,14 +123,17 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[
     }
 
 
-def list_inputs(body: TaskBody | AttentionBody) -> list[Any]:
+def list_inputs(body: TaskBody[Any] | AttentionBody) -> list[Any]:
     """Return one input, or several, as pipelines take them: a list among them is a pair."""
     given = body.inputs if isinstance(body.inputs, list) else [body.inputs]
-    return [tuple(one) if isinstance(one, list) else one for one in given]
+    return [
+        tuple(one) if isinstance(one, list) else dict(one) if isinstance(one, Body) else one
+        for one in given
+    ]
 
 
 def answer(
-    call: RequestContext, body: TaskBody | AttentionBody, found: Sequence[Any]
+    call: RequestContext, body: TaskBody[Any] | AttentionBody, found: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the results in the form of the request, with the model and its tokens."""
     results = found if isinstance(body.inputs, list) else found[0]
@@ -112,9 +171,10 @@ def build_page() -> Plain:
 ENDPOINTS = (
     Endpoint("/", show_page, None, "openai", "Try the models in a browser.", is_open=True),
     *(
-        Endpoint(f"/v1/models/{{model}}/{task}", compute_task, TaskBody, "openai", summary)
-        for task, summary in TASKS.items()
+        Endpoint(f"/v1/models/{{model}}/{task}", compute_task, body, "openai", summary)
+        for task, (body, summary) in TASKS.items()
     ),
+    Endpoint("/v1/models/{model}/generate", generate, GenerateBody, "openai", "Continue texts."),
     Endpoint(
         "/v1/models/{model}/attention",
         show_attention,

@@ -14,7 +14,7 @@ from bertkit.serving.server import check_certificate, read_keys
 from bertkit.serving.settings import ServeSettings
 
 KEY = "sk-1aB.c_d~e+f/g=="
-OPEN = {"/health", "/ping", "/ready"}
+OPEN = {("GET", path) for path in ("/", "/health", "/ping", "/ready")}
 SECRET = "the patient's name"
 
 
@@ -43,7 +43,7 @@ def test_every_route_needs_a_key_but_those_of_health(locked):
         body = b"{}" if method == "POST" else None
         json = {"content-type": "application/json"}
         answer = locked.ask(method, path, body, json)
-        assert (answer.status == 401) == (path not in OPEN), path
+        assert (answer.status == 401) == ((method, path) not in OPEN), path
         if answer.status == 401:
             assert answer.headers["www-authenticate"] == "Bearer"
             assert "Authorization: Bearer KEY" in answer.content.decode()

@@ -15,8 +15,8 @@ from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
-from bertkit.serving.answers import write_json
 from bertkit.serving.app import ENDPOINTS
+from bertkit.serving.routes.answers import write_json
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 

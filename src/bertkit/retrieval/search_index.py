@@ -21,7 +21,7 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.data.shards import MappedArray
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
-from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.embedder import Embedder, Vectors
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.reports.notebook import ResultList, Tabular
 from bertkit.retrieval.approximate_search import check_approximate
@@ -301,12 +301,16 @@ class SearchIndex:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise InputError(f"query {number} is empty; each must have at least one word")
-        scores, places = self.vectors.search(self.embedder(texts), top_k)
-        found: list[Any] = ResultList(
+        found = self.find(self.embedder(texts), top_k)
+        return found[0] if isinstance(queries, str) else found
+
+    def find(self, vectors: Vectors, top_k: int = 5) -> list[list[Hit]]:
+        """Find the texts whose vectors are most similar to each of several; errors as above."""
+        scores, places = self.vectors.search(vectors, top_k)
+        return ResultList(
             ResultList(self._find(score, place) for score, place in zip(*each, strict=True))
             for each in zip(scores.tolist(), places.tolist(), strict=True)
         )
-        return found[0] if isinstance(queries, str) else found
 
     def _find(self, score: float, place: int) -> Hit:
         """Return the hit of a vector."""

@@ -24,9 +24,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from bertkit.base.errors import SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
+from bertkit.base.settings import select
 from bertkit.base.signals import STOP_SIGNALS
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import Part, find_bundled
+from bertkit.retrieval.search_index import SearchIndex
+from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.app import build_app
 from bertkit.serving.errors import (
     CrowdedError,
@@ -61,8 +64,12 @@ KEY = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow Bearer; Source: RFC
 
 def serve(models: Sequence[str], settings: ServeSettings) -> None:
     """Serve models until a signal ends it; what is running is finished."""
+    named = name_models(models)
+    for name, corpus in name_corpora(settings.corpus, named).items():
+        # Here a signal stops the building of an index, and the next start goes on with it.
+        SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(ModelServer(name_models(models), settings).run())
+        runner.run(ModelServer(named, settings).run())
 
 
 def name_models(models: Sequence[str]) -> dict[str, str]:
@@ -76,6 +83,20 @@ def name_models(models: Sequence[str]) -> dict[str, str]:
             raise SettingsError(f"two models are named {name}; name one of them: NAME={path}")
         named[name] = path
     return named or {name: str(find_bundled(part)) for name, part in BUNDLED.items()}
+
+
+def name_corpora(corpora: Sequence[str], models: Mapping[str, str]) -> dict[str, str]:
+    """Return the corpora by the names of their models: `NAME=FILE`, or of the first model."""
+    named: dict[str, str] = {}
+    for one in corpora:
+        name, is_named, path = one.partition("=")
+        if not is_named or "/" in name:
+            name, path = next(iter(models)), one
+        if name not in models or name in named:
+            problem = "has two corpora" if name in named else "isn't served"
+            raise SettingsError(f"--corpus {one}: the model {name} {problem}; write NAME=FILE")
+        named[name] = path
+    return named
 
 
 class Connection(HttpToolsProtocol):
@@ -243,9 +264,11 @@ class ModelServer:
     """
 
     def __init__(self, models: Mapping[str, str], settings: ServeSettings) -> None:
-        self.service = Service(
-            [ServedModel(name, path, settings) for name, path in models.items()], settings
-        )
+        corpora = name_corpora(settings.corpus, models)
+        served = [
+            ServedModel(name, path, settings, corpora.get(name)) for name, path in models.items()
+        ]
+        self.service = Service(served, settings)
         self._settings = settings
         self._socket = bind(settings)
         self.port: int = self._socket.getsockname()[1]

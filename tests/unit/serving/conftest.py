@@ -1,5 +1,6 @@
 """A server of small models of all kinds."""
 
+
 import pytest
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
@@ -14,7 +15,19 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def client(models):
+def corpus(tmp_path_factory):
+    """Texts that the encoder searches."""
+    path = tmp_path_factory.mktemp("corpus") / "texts.jsonl"
+    texts = ("A cat sat on the mat.", "Rain fell all day.", "The dog chased a ball.")
+    path.write_text(
+        "".join(f'{{"id": "n{n}", "text": "{text}"}}\n' for n, text in enumerate(texts))
+    )
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def client(models, corpus):
     """A server of all of them, and of the encoder that comes with bertkit."""
-    with running({"encoder": str(find_bundled("vectors")), **models}) as client:
+    named = {"encoder": str(find_bundled("vectors")), **models}
+    with running(named, corpus=(f"encoder={corpus}",)) as client:
         yield client

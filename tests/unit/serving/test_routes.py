@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from tests.waiting import TIMEOUT_SECONDS
 
+from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
+from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
 from bertkit.serving.routes.answers import write_json
+from bertkit.serving.server import name_corpora
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 
@@ -307,6 +311,36 @@ def test_what_a_task_does_not_take_is_refused(client, path, body, message):
     answer = client.post(f"/v1/models/{path}", body)
     assert answer.status in {400, 404}
     assert message in answer.json["error"]["message"]
+
+
+def test_the_texts_of_a_corpus_are_found(client, corpus):
+    queries = ["a kitten", "the weather was wet"]
+    expected = SearchIndex.open(find_bundled("vectors"), corpus).search(queries, top_k=2)
+    path, options = "/v1/models/encoder/search", {"top_k": 2}
+    answer = client.post(path, {"inputs": queries, "options": options}).json
+    assert [[(hit["id"], hit["text"]) for hit in hits] for hits in answer["results"]] == [
+        [(hit.id, hit.text) for hit in hits] for hits in expected
+    ]
+    assert answer["results"][1][0]["score"] == pytest.approx(expected[1][0].score, abs=1e-6)
+    assert answer["usage"]["total_tokens"] > 0
+    one = client.post(path, {"inputs": queries[0], "options": options}).json["results"]
+    assert [hit["text"] for hit in one] == [hit.text for hit in expected[0]]
+    assert client.post(path, {"inputs": " "}).status == 400
+    assert client.post(path, {"inputs": "a", "options": {"top_k": 0}}).status == 400
+    assert client.post("/v1/models/words/search", {"inputs": "a"}).status == 404
+
+
+def test_a_corpus_belongs_to_a_model():
+    models = {"small": "small/", "large": "large/"}
+    assert name_corpora(["texts.txt"], models) == {"small": "texts.txt"}
+    assert name_corpora(["large=a.txt", "small=b=c.txt"], models) == {
+        "large": "a.txt",
+        "small": "b=c.txt",
+    }
+    with pytest.raises(SettingsError, match="the model other isn't served; write NAME=FILE"):
+        name_corpora(["other=a.txt"], models)
+    with pytest.raises(SettingsError, match="the model small has two corpora"):
+        name_corpora(["a.txt", "small=b.txt"], models)
 
 
 def test_a_text_is_continued_word_by_word(client, models):

@@ -31,6 +31,7 @@ MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, ar
 TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
     "fill-mask": (TextsBody, "Predict the words for each [MASK]."),
     "next-sentence": (PairsBody, "Predict whether a text follows another."),
+    "search": (TextsBody, "Find the texts of a corpus that are nearest in meaning."),
     "score": (TextsBody, "Score how likely texts are."),
     "classify": (TextsOrPairsBody, "Classify texts, or pairs of texts."),
     "regress": (TextsOrPairsBody, "Predict numbers."),

@@ -10,7 +10,8 @@ import numpy as np
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.errors import EmptyError, LoadingError, UnreadableError
-from bertkit.serving.models import RAW, ReadyModel
+from bertkit.serving.models import ReadyModel
+from bertkit.serving.pipelines import RAW
 from bertkit.serving.routes.answers import Endpoint, Plain
 from bertkit.serving.routes.openai import embed, list_inputs, rank, to_probability
 from bertkit.serving.routes.requests import (

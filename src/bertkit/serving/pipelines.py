@@ -1,0 +1,192 @@
+"""What a model of the server does: its pipelines, loaded, and changed as requests ask."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from bertkit.base.errors import InputError
+from bertkit.base.settings import Settings, select
+from bertkit.checkpoints.file_names import TASK_FILE
+from bertkit.inference.embeddings.embedder import Embedder, find_prompt
+from bertkit.inference.embeddings.features import as_array
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.seq2seq_generator import Translator
+from bertkit.inference.generation.settings import read_seq2seq_file
+from bertkit.inference.generation.summarizer import (
+    AbstractiveSummarizer,
+    TrainedSummarizer,
+    is_extractor,
+)
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.pipeline import (
+    NamedInput,
+    Pipeline,
+    WindowSize,
+    compute_in_batches,
+    start_engine,
+)
+from bertkit.inference.predictor import EncodedExamples, Predictor
+from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.inference.stream import EncodedTexts
+from bertkit.inference.text_scorer import TextScorer
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
+from bertkit.models.open_model import OpenModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.retrieval.search_index import Hit, SearchIndex
+from bertkit.retrieval.settings import SearchSettings
+from bertkit.serving.settings import ServeSettings
+from bertkit.tasks.saved import BY_ARCHITECTURE
+
+Pipelines = dict[str, Pipeline[Any, Any]]
+
+
+def load_pipelines(opened: OpenModel, settings: ServeSettings) -> Pipelines:
+    """Load the pipelines of a model, by the name of what each does; they share its weights."""
+    engine, whole = select(EngineSettings, settings), select(LoadingSettings, settings)
+    if opened.is_encoder_decoder:
+        kind = read_seq2seq_file(opened.folder).kind
+        writer = Translator if kind == "translate" else AbstractiveSummarizer
+        return {kind: writer.load(opened, take_whole(whole))}
+    if opened.is_sentence_encoder:
+        return {"embed": load_embedder(opened, settings)}
+    if opened.is_causal and "masked_lm" in opened.heads:
+        generator = Generator.load(opened, take_whole(whole))
+        return {"generate": generator, "score": TextScorer.load(opened, engine)}
+    if is_extractor(opened.folder):
+        return {"summarize": TrainedSummarizer.load(opened, engine)}
+    if (opened.folder / TASK_FILE).exists() or opened.architecture in BY_ARCHITECTURE:
+        predictor: Predictor[Any, Any, Any] = Predictor.load(opened, engine)
+        return {predictor.task.name: predictor}
+    if "masked_lm" in opened.heads:
+        return load_pretrained(opened, engine)
+    return {"embed": load_embedder(opened, settings)}
+
+
+def load_pretrained(opened: OpenModel, settings: EngineSettings) -> Pipelines:
+    """Load what the heads of pre-training do."""
+    reads_pairs = "next_sentence" in opened.heads and "pooler" in opened.heads
+    kind = BertForPreTraining if reads_pairs else BertForMaskedLM
+    loaded: LoadedModel[Any] = LoadedModel.load(kind, opened, settings.device)
+    engine = start_engine(loaded.model, settings)
+    found: Pipelines = {
+        "fill-mask": FillMask(loaded, engine),
+        "score": TextScorer(loaded, engine),
+    }
+    return found | ({"next-sentence": NextSentence(loaded, engine)} if reads_pairs else {})
+
+
+def load_embedder(opened: OpenModel, settings: ServeSettings) -> Embedder:
+    """Load an embedder."""
+    return Embedder.load(opened, select(EmbedderSettings, settings))
+
+
+def take_whole(settings: LoadingSettings) -> LoadingSettings:
+    """Return the settings of a model that no engine runs, for which int8 isn't meant."""
+    return settings.model_copy(update={"precision": "auto"} if settings.precision == "int8" else {})
+
+
+MAX_HITS = 1000
+
+
+class SearchOptions(Settings):
+    """What is told of each query."""
+
+    top_k: int = Field(default=5, ge=1, le=MAX_HITS, description="Number of texts.")
+
+
+@dataclass(frozen=True)
+class Searcher(Pipeline[str, list[Hit]]):
+    """Finds texts of a corpus by their meaning."""
+
+    index: SearchIndex
+    options: SearchOptions = field(default_factory=SearchOptions)
+
+    @classmethod
+    def build(cls, opened: OpenModel, loading: SearchSettings, corpus: str = "") -> Self:
+        """Open the index of a corpus, or build it."""
+        return cls(SearchIndex.open(opened.path, corpus, loading))
+
+    def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
+        """Encode queries."""
+        for named in inputs:
+            if not named.value.strip():
+                raise InputError(f"{named.name} is empty; a query needs a word")
+        return self.index.embedder.encode_window(inputs)
+
+    def join_windows(self, windows: Sequence[EncodedTexts]) -> EncodedTexts:
+        """Join encoded queries."""
+        return self.index.embedder.join_windows(windows)
+
+    def size(self, encoded: EncodedTexts) -> WindowSize:
+        """Return the size of encoded queries."""
+        return self.index.embedder.size(encoded)
+
+    def compute_window(self, encoded: EncodedTexts) -> list[list[Hit]]:
+        """Find the texts that are most similar to each query."""
+        vectors = self.index.embedder.compute_window(encoded)
+        return self.index.find(vectors, self.options.top_k)
+
+
+def load_search(opened: OpenModel, corpus: str, settings: ServeSettings) -> Pipelines:
+    """Load the index of a corpus, and the model of its vectors, which are shared."""
+    search = Searcher.build(opened, select(SearchSettings, settings), corpus)
+    embedder = search.index.embedder
+    prompt = find_prompt(embedder.opened.sentences, embedder.settings)
+    encoder = replace(embedder.text_encoder, prompt=prompt)
+    return {"embed": replace(embedder, text_encoder=encoder), "search": search}
+
+
+RAW = {"raw": True}  # the option of a predictor that gives logits
+
+
+class LogitsOf(Predictor[Any, Any, Any]):
+    """Gives the logits of each input, `[rows, labels]`, with a row for each of its windows."""
+
+    def decode_window(self, encoded: EncodedExamples[Any], computed: Sequence[Any]) -> Any:
+        """Return the logits as they are."""
+        return computed
+
+
+class TokenEmbedder(Embedder):
+    """Gives the last hidden states of each text's tokens, `[tokens, hidden]`."""
+
+    @torch.inference_mode()
+    def compute_window(self, encoded: EncodedTexts) -> Any:
+        """Compute the states of a window of texts, none of which is divided into parts."""
+        return compute_in_batches(
+            encoded.ids, list(map(len, encoded.ids)), self.engine.tokens_per_batch, self._compute
+        )
+
+    def _compute(self, batch: Sequence[list[int]]) -> list[Any]:
+        packed = PackedBatch.from_single(batch)
+        states = as_array(self.engine(packed)[-1])
+        return np.split(states, packed.first_tokens[1:].tolist())
+
+
+def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> Any:
+    """Return a pipeline with other options."""
+    if isinstance(pipeline, Embedder):
+        rest = {**options}
+        kind = TokenEmbedder if rest.pop("by_token", False) else Embedder
+        return copy_as(kind, pipeline.change(**rest))
+    if isinstance(pipeline, Predictor) and options == RAW:
+        return copy_as(LogitsOf, pipeline)
+    return pipeline.with_options(**options)
+
+
+def copy_as(kind: Any, pipeline: Any) -> Any:
+    """Return a pipeline as another class with the same fields."""
+    return kind(**{one.name: getattr(pipeline, one.name) for one in fields(pipeline)})
+
+
+def warm_up(pipeline: Pipeline[Any, Any]) -> None:
+    """Compute something, which starts the threads of an engine."""
+    if isinstance(pipeline, Embedder):
+        pipeline(["a", "b " * 100])

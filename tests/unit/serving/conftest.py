@@ -1,6 +1,5 @@
 """A server of small models of all kinds."""
 
-
 import pytest
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models

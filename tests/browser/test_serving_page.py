@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import subprocess
+from operator import mul
 
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +30,7 @@ TASKS = [
     ("chooser", "Choose"),
     ("reranker", "Predict a number"),
     ("reranker", "Order by a query"),
-    ("encoder", "Compare"),
+    ("encoder", "Find neighbors"),
     ("encoder", "Attention"),
 ]
 
@@ -124,6 +125,9 @@ def test_a_word_is_hidden_by_a_click_and_comes_back(page):
     expect(box).to_have_value("the [MASK] [MASK]")
     hidden.first.click()
     expect(box).to_have_value("the cat [MASK]")
+    choose(page, "words", "Attention")
+    choose(page, "words", "Fill in")
+    expect(box).to_have_value("the cat [MASK]")
     box.fill("a [MASK] lost")  # what was hidden before is forgotten
     expect(words.get_by_role("button")).to_have_text(["a", "lost"])
 
@@ -192,15 +196,13 @@ def test_texts_are_ordered_by_a_query(page, client):
     ]
 
 
-def test_neighbors_and_similarities_of_lines(page):
-    choose(page, "encoder", "Compare")
+def test_neighbors_of_the_first_line(page, client):
+    choose(page, "encoder", "Find neighbors")
     result = ask(page, texts="A cat sat.\nIt rains.\nThe cat was sitting.")
-    names, numbers = zip(*rows(result), strict=True)
-    assert names == ("The cat was sitting.", "It rains.")
-    assert float(numbers[0]) > 0.7 > float(numbers[1])
-    cells = result.locator(".similarity td.number").all_inner_texts()
-    assert [cells[index] for index in (0, 4, 8)] == ["1.00"] * 3
-    assert (cells[2], cells[1]) == numbers
+    path, body = asked(result)
+    first, *others = [one["embedding"] for one in client.post(f"/{path}", body).json["data"]]
+    cosines = [f"{sum(map(mul, first, other)):.3f}" for other in others]
+    assert rows(result) == [["The cat was sitting.", cosines[1]], ["It rains.", cosines[0]]]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_the_words_of_the_server_are_shown_where_it_refuses(page, open_page):
     expect(page.get_by_role("alert")).to_contain_text("has 602 tokens")
     assert page.locator(".command").count() == 0
     assert "400" in open_page.complaints.pop()
-    choose(page, "encoder", "Compare")
+    choose(page, "encoder", "Find neighbors")
     expect(page.get_by_role("alert")).to_have_count(0)
 
 

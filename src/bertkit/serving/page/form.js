@@ -18,7 +18,7 @@ export class Form {
       "form", { class: "ask", onsubmit: (event) => this.take(event) },
       fields.map((field, index) => [
         element("label", { for: `field-${field.name}` }, field.label), this.boxes[index],
-        field.isMasked ? new MaskableWords(this.boxes[index], () => this.submit()).root : null,
+        field.isMasked ? this.buildWords(field.name, this.boxes[index]) : null,
       ]),
       element("p", {}, element("button", { class: "chip go" }, "Ask"),
         element("span", { class: "quiet" }, ` ${hint}`)),
@@ -42,6 +42,13 @@ export class Form {
     return box;
   }
 
+  buildWords(name, box) {
+    return new MaskableWords(box, () => {
+      this.typed[name] = box.value;
+      this.submit();
+    }).root;
+  }
+
   take(event) {
     event.preventDefault();
     this.submit();
@@ -54,9 +61,7 @@ class MaskableWords {
     this.box = box;
     this.submit = submit;
     this.hidden = new Map(); // the words behind [MASK], by the number of their piece
-    this.words = element("span", { role: "group", dir: "auto", "aria-label": "Words to hide" });
-    this.root = element("div", { class: "maskable" },
-      element("span", { class: "quiet" }, "Choose a word to hide it: "), this.words);
+    this.root = element("div", { class: "maskable" });
     box.addEventListener("input", () => {
       this.hidden.clear();
       this.draw();
@@ -74,9 +79,12 @@ class MaskableWords {
       }, text) : text;
     });
     const buttons = nodes.filter((node) => node instanceof Node);
-    this.words.replaceChildren(...nodes);
+    const words = element("span",
+      { role: "group", dir: "auto", "aria-label": "Words to hide" }, nodes);
+    this.root.replaceChildren(
+      element("span", { class: "quiet" }, "Choose a word to hide it: "), words);
     if (buttons.length > 0) {
-      rove(this.words, buttons, 1, Math.max(0, buttons.indexOf(nodes[current])));
+      rove(words, buttons, 1, Math.max(0, buttons.indexOf(nodes[current])));
     }
     return nodes[current];
   }

@@ -1,6 +1,5 @@
 import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
-import { scrollBox } from "./scroll.js";
 
 const NUM_COLORS = 6;
 const MAX_ROWS = 50;
@@ -60,30 +59,6 @@ export function kindLegend(parts) {
 
 function kindClass(kinds, kind) {
   return `kind-${kinds.indexOf(kind) % NUM_COLORS}`;
-}
-
-/** How similar texts are to each other: a square of numbers, whose shade is the similarity. */
-export function similarityTable(texts, cosines) {
-  const numbers = texts.map((_, index) => element("th", { scope: "col" }, index + 1));
-  const rows = texts.map((text, row) => element(
-    "tr", {},
-    element("th", { scope: "row", dir: "auto" }, `${row + 1} ${text}`),
-    cosines[row].map((cosine) => element(
-      "td", { class: "number", style: { "--share": Math.max(0, Math.min(1, cosine)) } },
-      formatCosine(cosine),
-    )),
-  ));
-  return scrollBox(element(
-    "table", { class: "similarity" },
-    element("caption", {}, "Cosine of each line with each other"),
-    element("thead", {}, element("tr", {}, element("td"), numbers)),
-    element("tbody", {}, rows),
-  ));
-}
-
-/** A cosine with two digits, and never minus zero. */
-export function formatCosine(cosine) {
-  return (Math.round(100 * cosine) / 100 || 0).toFixed(2);
 }
 
 /** Text that a model wrote. */

@@ -18,6 +18,22 @@ export class Server {
     return (await this.send(path, body, signal)).json();
   }
 
+  // the parts of a text that comes as server-sent events; as `ask`
+  async *stream(path, body, signal) {
+    const { body: sent } = await this.send(path, body, signal);
+    const reader = sent.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read(); // oxlint-disable-line no-await-in-loop
+      if (done) {
+        return;
+      }
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      yield* events.map((event) => event.slice("data: ".length)).flatMap(readEvent);
+    }
+  }
+
   async send(path, body, signal) {
     const headers = this.key === "" ? {} : { Authorization: `Bearer ${this.key}` };
     const options = body === null ? { headers } : {
@@ -48,6 +64,15 @@ export class Server {
 /** A word of a shell. */
 function quote(text) {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** The text of an event, or none at the end. */
+function readEvent(data) {
+  const { text, error } = data === "[DONE]" ? {} : JSON.parse(data);
+  if (error !== undefined) {
+    throw new Refusal(0, error.message, null);
+  }
+  return text ?? [];
 }
 
 async function readRefusal(response) {

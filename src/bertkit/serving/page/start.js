@@ -6,8 +6,7 @@ import { State } from "./state.js";
 import { TASKS, listTasks } from "./tasks.js";
 import { followTheme, preferredTheme, themeButton } from "./theme.js";
 
-const UNAUTHORIZED = 401;
-const UNAVAILABLE = 503;
+const [UNAUTHORIZED, UNAVAILABLE] = [401, 503];
 
 /** The page: a model and a task are chosen, something is typed, and the answer is drawn. */
 class Tryout {
@@ -74,26 +73,14 @@ class Tryout {
   }
 
   offerModels(models) {
-    const options = models.map((model) => ({ value: model, text: model.id }));
-    const tasks = element("div");
-    const open = (model) => {
-      show(model);
-      this.offerTasks(tasks, model);
-    };
-    const { root, show } = choiceChips("Model", options, open);
-    this.choices.replaceChildren(root, tasks);
-    open(models[0]);
-  }
-
-  offerTasks(place, model) {
-    const options = listTasks(model.tasks).map((name) => ({ value: name, text: TASKS[name].title }));
-    const open = (name) => {
-      show(name);
-      this.open(model.id, name);
-    };
-    const { root, show } = choiceChips("Task", options, open);
-    place.replaceChildren(root);
-    open(options[0].value);
+    const place = element("div");
+    const root = offer("Model", models.map((model) => ({ value: model, text: model.id })), (model) => {
+      const names = listTasks(model.tasks);
+      place.replaceChildren(offer("Task",
+        names.map((name) => ({ value: name, text: TASKS[name].title })),
+        (name) => this.open(model.id, name)));
+    });
+    this.choices.replaceChildren(root, place);
   }
 
   open(model, name) {
@@ -115,7 +102,9 @@ class Tryout {
     this.result.setAttribute("aria-busy", "true");
     this.status.textContent = "";
     try {
-      const drawn = task.draw(await again({}), values, { model, theme: this.theme, again });
+      const answer = task.isStreamed ? this.server.stream(path, body, signal) : await again({});
+      const show = (node) => this.show(node);
+      const drawn = await task.draw(answer, values, { model, theme: this.theme, again, show });
       this.show(...drawn.filter(Boolean), this.buildCommand(path, body));
       this.status.textContent = "The answer is below.";
     } catch (error) {
@@ -135,6 +124,17 @@ class Tryout {
       element("h2", {}, "The same by curl"), element("pre", { tabindex: 0 }, code),
       element("button", { type: "button", class: "chip", onclick: copy }, "Copy"));
   }
+}
+
+/** Buttons of which one is chosen, at the beginning the first. */
+function offer(label, options, open) {
+  const choose = (value) => {
+    show(value);
+    open(value);
+  };
+  const { root, show } = choiceChips(label, options, choose);
+  choose(options[0].value);
+  return root;
 }
 
 new Tryout(document.getElementById("page")).load();

@@ -1,11 +1,7 @@
 import { drawAttention } from "./attention.js";
 import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
-import {
-  barTable, formatCosine, kindLegend, markedText, only, similarityTable, written,
-} from "./results.js";
-
-const MAX_COMPARED = 12; // lines whose similarities to each other are a readable table
+import { barTable, kindLegend, markedText, only, written } from "./results.js";
 
 const TEXT = { name: "text", label: "Text", example: "The cat sat on the mat because it was tired." };
 const SECOND = { name: "second", label: "Second text (optional)", example: "" };
@@ -22,8 +18,9 @@ const LINES = {
  * - fields: what is typed, {name, label, example, isLong}; a long one has several lines.
  * - path: of the route; null for the model's own.
  * - write: the body, of the model's name and the typed values.
- * - draw: nodes, of the answer, the values, and {model, theme, again}: `again` asks once more, with
- *   changes to the body.
+ * - isStreamed: whether the answer comes in parts.
+ * - draw: nodes, of the answer, the values, and {model, theme, again, show}: `again` asks once more,
+ *   with changes to the body, and `show` shows nodes that aren't finished.
  */
 export const TASKS = {
   "fill-mask": ownTask("Fill in", [{ ...TEXT, isMasked: true,
@@ -53,16 +50,25 @@ export const TASKS = {
       example: "the bread.\nthe moon.\na letter." },
   ], drawChoice, ({ context, endings }) => ({ context, choices: splitLines(endings) })),
   embed: {
-    title: "Compare",
-    fields: [LINES],
+    title: "Find neighbors",
+    fields: [{ ...LINES, label: "Texts, one a line: the neighbors of the first are found" }],
     path: "/v1/embeddings",
     write: (model, { lines }) => ({ model, input: splitLines(lines) }),
-    draw: drawSimilarities,
+    draw: drawNeighbors,
   },
+  "next-sentence": ownTask("Does it follow?", [TEXT, { ...SECOND, label: "Second text",
+    example: "It had been awake all night." }], drawFollows),
   score: ownTask("Score", [LINES], drawScores, ({ lines }) => splitLines(lines)),
   translate: ownTask("Translate", [{ ...TEXT, example: "The cat has seen the key." }], drawWritten),
   summarize: ownTask("Summarize", [{ ...TEXT, isLong: true }], drawWritten),
-  generate: ownTask("Continue", [{ ...TEXT, example: "The cat" }], drawContinuations),
+  generate: {
+    title: "Continue",
+    fields: [{ ...TEXT, example: "The cat" }],
+    path: null,
+    isStreamed: true,
+    write: (_, { text }) => ({ inputs: text, stream: true }),
+    draw: drawGrowing,
+  },
   attention: ownTask("Attention", [TEXT, SECOND], drawAttention),
 };
 
@@ -82,9 +88,9 @@ function splitLines(text) {
 
 /** The names of what a model of these tasks can be asked. */
 export function listTasks(tasks) {
-  const isEncoder = !tasks.includes("translate") && !tasks.includes("summarize");
-  const more = [...(tasks.includes("regress") ? ["rerank"] : []), ...(isEncoder ? ["attention"] : [])];
-  return [...tasks.filter((task) => task in TASKS), ...more];
+  const ranks = tasks.includes("regress") ? ["rerank"] : [];
+  const attends = tasks.includes("translate") ? [] : ["attention"];
+  return [...tasks.filter((task) => task in TASKS), ...ranks, ...attends];
 }
 
 function fillBlanks(answer) {
@@ -101,6 +107,11 @@ function drawClasses(answer) {
     .map(([name, share]) => ({ name, share }))
     .sort((first, second) => second.share - first.share);
   return [barTable("Labels", rows)];
+}
+
+function drawFollows(answer) {
+  return [barTable("The second text", [{ name: "follows", share: only(answer) },
+    { name: "doesn't follow", share: 1 - only(answer) }])];
 }
 
 function drawNumber(answer) {
@@ -143,21 +154,15 @@ function drawChoice(answer, { endings }) {
   return [barTable("Endings", texts.map((name, index) => ({ name, share: probabilities[index] })))];
 }
 
-function drawSimilarities({ data }, { lines }) {
-  const texts = splitLines(lines);
-  const vectors = data.map(({ embedding }) => embedding);
-  const cosine = (one, other) => one.reduce((sum, number, index) => sum + number * other[index], 0);
-  const near = texts.map((name, index) => {
-    const share = cosine(vectors[0], vectors[index]);
-    return { name, share, text: formatCosine(share) };
-  }).slice(1).sort((first, second) => second.share - first.share);
-  const compared = vectors.slice(0, MAX_COMPARED);
-  return [
-    element("p", { class: "quiet" }, `${texts.length} vectors of ${vectors[0].length} numbers.`),
-    near.length > 0 ? barTable(`Neighbors of “${texts[0]}”`, near) : null,
-    near.length > 0 ? similarityTable(texts.slice(0, MAX_COMPARED),
-      compared.map((one) => compared.map((other) => cosine(one, other)))) : null,
-  ];
+function drawNeighbors({ data }, { lines }) {
+  const [first, ...others] = splitLines(lines);
+  const [query, ...vectors] = data.map(({ embedding }) => embedding);
+  const rows = vectors.map((vector, index) => {
+    const share = vector.reduce((sum, number, place) => sum + number * query[place], 0);
+    return { name: others[index], share, text: share.toFixed(3) };
+  }).sort((one, other) => other.share - one.share);
+  return [barTable(`Cosine with “${first}”`, rows),
+    element("p", { class: "quiet" }, `${data.length} vectors of ${query.length} numbers.`)];
 }
 
 function drawScores({ results }) {
@@ -170,7 +175,12 @@ function drawWritten(answer) {
   return [written(only(answer).text)];
 }
 
-function drawContinuations(answer) {
-  const { prompt, answers } = only(answer);
-  return answers.map(({ text }) => written(text, prompt));
+async function drawGrowing(parts, { text }, { show }) {
+  const place = written(" …", text);
+  show(place);
+  place.lastChild.data = "";
+  for await (const part of parts) {
+    place.append(part);
+  }
+  return [place];
 }

@@ -9,14 +9,11 @@ from operator import mul
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE
-from tests.unit.inference.small_task import save_model
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.tasks.choose import ChooseSettings
-from bertkit.tasks.choose.task import Choose
 
 KEY = "a-key-of-this-server"
 TASKS = [
@@ -31,6 +28,7 @@ TASKS = [
     ("reranker", "Predict a number"),
     ("reranker", "Order by a query"),
     ("encoder", "Find neighbors"),
+    ("extractor", "Summarize"),
     ("encoder", "Attention"),
 ]
 
@@ -38,8 +36,7 @@ TASKS = [
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    chooser = save_model(folder / "chooser", Choose(ChooseSettings(max_length=16)))
-    return {"encoder": str(find_bundled("vectors")), "chooser": chooser, **save_models(folder)}
+    return {"encoder": str(find_bundled("vectors")), **save_models(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -206,16 +203,70 @@ def test_neighbors_of_the_first_line(page, client):
 
 
 @pytest.mark.parametrize(
-    ("model", "task", "key"),
-    [("translator", "Translate", "text"), ("writer", "Continue", "answers")],
+    ("model", "task"), [("translator", "Translate"), ("extractor", "Summarize")]
 )
-def test_what_is_written_is_shown(page, client, model, task, key):
+def test_what_is_written_is_shown(page, client, model, task):
     choose(page, model, task)
-    result = ask(page, text="the cat saw")
+    result = ask(page, text="the cat saw a hat . a dog lost")
     path, body = asked(result)
-    found = client.post(f"/{path}", body).json["results"][key]
-    text = found if isinstance(found, str) else found[0]["text"]
-    assert (text or "(nothing)") in result.locator(".written").inner_text()
+    text = client.post(f"/{path}", body).json["results"]["text"]
+    assert text
+    expect(result.locator(".written")).to_have_text(text)
+
+
+def test_a_text_is_continued(page, client):
+    choose(page, "writer", "Continue")
+    result = ask(page, text="the dog saw a hat .")
+    path, body = asked(result)
+    assert body == {"inputs": "the dog saw a hat .", "stream": True}
+    events = client.post(f"/{path}", body).content.decode().split("\n\n")
+    written = "".join(json.loads(one.removeprefix("data: "))["text"] for one in events[:-2])
+    assert written == " dog"
+    expect(result.locator(".written")).to_have_text("the dog saw a hat . dog")
+
+
+# a script: /generate answers with events byte by byte, the last ones when the page says so
+SLOW = """
+const ask = fetch;
+const failure = '{"error":{"message":"it failed"}}';
+const events = ['{"text":" früh"}', '{"text":" dog"}', "[DONE]", failure];
+const send = (sent, controller) => new TextEncoder()
+  .encode(sent.map((event) => `data: ${event}\\n\\n`).join(""))
+  .forEach((byte) => controller.enqueue(Uint8Array.of(byte)));
+window.fetch = async (path, options) => (path.endsWith("/generate")
+  ? new Response(new ReadableStream({ start(controller) {
+    send(events.slice(0, 2), controller);
+    window.end = (index) => { send([events[index]], controller); controller.close(); };
+  } }))
+  : ask(path, options));
+"""
+
+
+def test_what_is_written_is_shown_as_it_comes(open_page, client):
+    page = open_page(address(client), SLOW)
+    choose(page, "writer", "Continue")
+    for _ in range(2):
+        page.get_by_label("Text").fill("the")
+        page.keyboard.press("Enter")
+        expect(page.locator(".written")).to_have_text("the früh dog")
+        assert page.locator(".command").count() == 0
+        page.evaluate("end(2)")
+        page.locator(".command").wait_for()
+        expect(page.locator(".written")).to_have_text("the früh dog")
+    page.get_by_label("Text").fill("a")
+    page.keyboard.press("Enter")
+    expect(page.locator(".written")).to_have_text("a früh dog")
+    page.evaluate("end(3)")
+    expect(page.get_by_role("alert")).to_have_text("it failed")
+
+
+def test_whether_a_text_follows_is_told_in_two_bars(page, client):
+    choose(page, "words", "Does it follow?")
+    result = ask(page, text="the cat saw", second="a dog lost")
+    path, body = asked(result)
+    (share,) = client.post(f"/{path}", body).json["results"]
+    expected = [["follows", percent(share)], ["doesn't follow", percent(1 - share)]]
+    assert rows(result) == expected
 
 
 def test_probabilities_and_numbers(page, client):
@@ -281,8 +332,8 @@ def test_everything_by_keyboard(page):
     page.get_by_role("button", name="light / dark").focus()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="encoder")).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="words")).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Tab")

@@ -39,8 +39,7 @@ function packWeights({ weights }) {
   const roots = Float64Array.from(weights.flat(2), (weight) => 255 * Math.sqrt(weight));
   const bytes = Uint8Array.from(roots, Math.round);
   const residuals = Int8Array.from(roots, (root, index) => Math.round(254 * (root - bytes[index])));
-  const [{ length }] = weights;
-  return new Weights(bytes, length, length, new Uint8Array(residuals.buffer));
+  return new Weights(bytes, weights[0].length, weights[0].length, new Uint8Array(residuals.buffer));
 }
 
 /** What the views share, of a result and the typed texts. */

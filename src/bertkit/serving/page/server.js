@@ -35,15 +35,12 @@ export class Server {
   }
 
   async send(path, body, signal) {
-    const headers = this.key === "" ? {} : { Authorization: `Bearer ${this.key}` };
-    const options = body === null ? { headers } : {
-      method: "POST",
-      headers: { ...headers, "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    };
+    const key = this.key === "" ? {} : { Authorization: `Bearer ${this.key}` };
+    const headers = { "Content-Type": "application/json", ...key };
+    const sent = body === null ? {} : { method: "POST", body: JSON.stringify(body) };
     let response;
     try {
-      response = await fetch(path, { ...options, signal });
+      response = await fetch(path, { ...sent, headers, signal });
     } catch (error) {
       throw signal?.aborted ? error : new Refusal(0, "The server can't be reached.", null);
     }
@@ -76,14 +73,7 @@ function readEvent(data) {
 }
 
 async function readRefusal(response) {
-  const text = await response.text();
-  const seconds = Number(response.headers.get("Retry-After")) || null;
-  let message = `${response.status} ${response.statusText}`;
-  try {
-    const { error } = JSON.parse(text);
-    message = error.message ?? error;
-  } catch {
-    // a proxy's page: the status has to do
-  }
-  return new Refusal(response.status, message, seconds);
+  const { error } = await response.json().catch(() => ({})); // a proxy's answer isn't JSON
+  const message = error?.message ?? error ?? `${response.status} ${response.statusText}`;
+  return new Refusal(response.status, message, Number(response.headers.get("Retry-After")) || null);
 }

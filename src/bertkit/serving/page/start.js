@@ -44,7 +44,7 @@ class Tryout {
       const { data } = await this.server.ask("/v1/models");
       this.keyForm.hidden = true;
       this.show();
-      this.offerModels(data.filter(({ tasks }) => listTasks(tasks).length > 0));
+      this.offerModels(data);
     } catch (error) {
       this.complain(error);
       if (error.status === UNAVAILABLE) {
@@ -103,8 +103,8 @@ class Tryout {
     this.status.textContent = "";
     try {
       const answer = task.isStreamed ? this.server.stream(path, body, signal) : await again({});
-      const show = (node) => this.show(node);
-      const drawn = await task.draw(answer, values, { model, theme: this.theme, again, show });
+      const asked = { model, theme: this.theme, again, show: (node) => this.show(node) };
+      const drawn = await task.draw(answer, values, asked);
       this.show(...drawn.filter(Boolean), this.buildCommand(path, body));
       this.status.textContent = "The answer is below.";
     } catch (error) {

@@ -9,18 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.unit.inference.small import WORDS, save_small
-from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_rewriter import save_rewriter
-from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
+from tests.unit.inference.small import WORDS
+from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
-from bertkit.serving.models import RAW, ServedModel
+from bertkit.serving.models import ServedModel
+from bertkit.serving.pipelines import RAW
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import Work, Worker
-from bertkit.tasks.choose import ChooseSettings
-from bertkit.tasks.choose.task import Choose
-from bertkit.tasks.regress.task import Regress, RegressSettings
 
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
@@ -30,14 +26,17 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
     "embed": ("encoder", "embed", {}, TEXTS),
     "embed, not scaled": ("encoder", "embed", {"normalize": False}, TEXTS),
     "embed, by token": ("encoder", "embed", {"by_token": True}, TEXTS),
+    "embed, the end": ("encoder", "embed", {"keeps_end": True}, TEXTS),
     "fill-mask": ("words", "fill-mask", {}, TEXTS.map("{} [MASK]".format)),
     "fill-mask, two": ("words", "fill-mask", {"top_k": 2}, TEXTS.map("[MASK] {} [MASK]".format)),
+    "next-sentence": ("words", "next-sentence", {}, PAIRS),
     "score": ("words", "score", {}, TEXTS),
     "score, left to right": ("writer", "score", {}, TEXTS),
     "generate": ("writer", "generate", {"max_tokens": 6}, TEXTS),
     "generate, drawn": ("writer", "generate", SAMPLE, TEXTS),
     "translate": ("translator", "translate", {}, TEXTS),
     "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
+    "summarize, extracted": ("extractor", "summarize", {}, st.tuples(TEXTS, TEXTS).map(". ".join)),
     "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
     "classify, logits": ("sentiment", "classify", RAW, TEXTS),
     "regress": ("reranker", "regress", {}, PAIRS),
@@ -57,20 +56,8 @@ def requests(draw) -> Request:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    saves = {
-        "words": save_small,
-        "writer": save_causal,
-        "translator": save_rewriter,
-        "sentiment": save_classifier,
-        "entities": save_tagger,
-        "reader": save_answerer,
-        "reranker": lambda path: save_model(path, Regress(RegressSettings(max_length=16))),
-        "chooser": lambda path: save_model(path, Choose(ChooseSettings(max_length=16))),
-    }
-    for name, save in saves.items():
-        save(folder / name)
-    return {"encoder": str(find_bundled("vectors")), **{name: folder / name for name in saves}}
+    saved = save_models(tmp_path_factory.mktemp("models"))
+    return {"encoder": str(find_bundled("vectors")), **saved}
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["joint", "deterministic"])

@@ -29,6 +29,7 @@ TASKS = [
     ("reranker", "Order by a query"),
     ("encoder", "Find neighbors"),
     ("extractor", "Summarize"),
+    ("encoder", "Search"),
     ("encoder", "Attention"),
 ]
 
@@ -40,8 +41,10 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(models):
-    with running(models) as client:
+def client(models, tmp_path_factory):
+    corpus = tmp_path_factory.mktemp("corpus") / "texts.txt"
+    corpus.write_text("A cat sat.\nIt rains.\nThe dog saw a hat.\n")
+    with running(models, corpus=(f"encoder={corpus}",)) as client:
         yield client
 
 
@@ -200,6 +203,16 @@ def test_neighbors_of_the_first_line(page, client):
     first, *others = [one["embedding"] for one in client.post(f"/{path}", body).json["data"]]
     cosines = [f"{sum(map(mul, first, other)):.3f}" for other in others]
     assert rows(result) == [["The cat was sitting.", cosines[1]], ["It rains.", cosines[0]]]
+
+
+def test_texts_of_the_corpus_are_found(page, client):
+    choose(page, "encoder", "Search")
+    result = ask(page, query="the weather")
+    path, body = asked(result)
+    assert body == {"inputs": "the weather"}
+    hits = client.post(f"/{path}", body).json["results"]
+    assert rows(result) == [[hit["text"], f"{hit['score']:.3f}"] for hit in hits]
+    assert rows(result)[0][0] == "It rains."
 
 
 @pytest.mark.parametrize(

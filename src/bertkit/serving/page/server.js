@@ -53,13 +53,12 @@ export class Server {
   /** The same request as a line of a shell; a key is left to the reader. */
   writeCurl(path, body) {
     const key = this.key === "" ? "" : ' -H "Authorization: Bearer $KEY"';
-    const type = "-H 'Content-Type: application/json'";
-    return `curl ${quote(location.origin + path)}${key} ${type} -d ${quote(JSON.stringify(body))}`;
+    const [url, data] = [location.origin + path, JSON.stringify(body)].map(quoteForShell);
+    return `curl ${url}${key} -H 'Content-Type: application/json' -d ${data}`;
   }
 }
 
-/** A word of a shell. */
-function quote(text) {
+function quoteForShell(text) {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 

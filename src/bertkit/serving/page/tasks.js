@@ -5,6 +5,7 @@ import { barTable, kindLegend, markedText, only, written } from "./results.js";
 
 const TEXT = { name: "text", label: "Text", example: "The cat sat on the mat because it was tired." };
 const SECOND = { name: "second", label: "Second text (optional)", example: "" };
+const QUERY = { name: "query", label: "Query", example: "Where can I sell an old car?" };
 const LINES = {
   name: "lines", label: "Texts, one a line", isLong: true,
   example: "How do I sell my car?\nHow do I cook rice?\nWhat is the best way to sell a used car?\n"
@@ -12,9 +13,8 @@ const LINES = {
 };
 
 /**
- * What a model can be asked, by the name of its task.
+ * What a model can be asked, by the name of its task; each has a title, and
  *
- * - title: of the task.
  * - fields: what is typed, {name, label, example, isLong}; a long one has several lines.
  * - path: of the route; null for the model's own.
  * - write: the body, of the model's name and the typed values.
@@ -30,8 +30,7 @@ export const TASKS = {
   regress: ownTask("Predict a number", [TEXT, SECOND], drawNumber),
   rerank: {
     title: "Order by a query",
-    fields: [{ name: "query", label: "Query", example: "How do I sell my car?" },
-      { ...LINES, example: LINES.example.split("\n").slice(1).join("\n") }],
+    fields: [QUERY, LINES],
     path: "/v1/rerank",
     write: (model, { query, lines }) => ({ model, query, documents: splitLines(lines) }),
     draw: drawOrder,
@@ -58,16 +57,13 @@ export const TASKS = {
   },
   "next-sentence": ownTask("Does it follow?", [TEXT, { ...SECOND, label: "Second text",
     example: "It had been awake all night." }], drawFollows),
+  search: ownTask("Search", [QUERY], drawHits, ({ query }) => query),
   score: ownTask("Score", [LINES], drawScores, ({ lines }) => splitLines(lines)),
   translate: ownTask("Translate", [{ ...TEXT, example: "The cat has seen the key." }], drawWritten),
   summarize: ownTask("Summarize", [{ ...TEXT, isLong: true }], drawWritten),
   generate: {
-    title: "Continue",
-    fields: [{ ...TEXT, example: "The cat" }],
-    path: null,
-    isStreamed: true,
-    write: (_, { text }) => ({ inputs: text, stream: true }),
-    draw: drawGrowing,
+    ...ownTask("Continue", [{ ...TEXT, example: "The cat" }], drawGrowing),
+    isStreamed: true, write: (_, { text }) => ({ inputs: text, stream: true }),
   },
   attention: ownTask("Attention", [TEXT, SECOND], drawAttention),
 };
@@ -163,6 +159,11 @@ function drawNeighbors({ data }, { lines }) {
   }).sort((one, other) => other.share - one.share);
   return [barTable(`Cosine with “${first}”`, rows),
     element("p", { class: "quiet" }, `${data.length} vectors of ${query.length} numbers.`)];
+}
+
+function drawHits({ results }) {
+  return [barTable("Nearest in meaning", results.map(({ text, score }) =>
+    ({ name: text, share: score, text: score.toFixed(3) })))];
 }
 
 function drawScores({ results }) {

@@ -19,6 +19,8 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.predictor import Predictor
+from bertkit.serving.errors import OverloadError
+from bertkit.serving.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
 KEY = "a-key-of-the-tests"
@@ -99,6 +101,25 @@ def test_openai_raises_the_class_of_each_error(openai_client, server):
         pytest.raises(openai.AuthenticationError, match="send one of the server's keys"),
     ):
         stranger.models.list()
+
+
+def test_openai_comes_again_when_it_is_told_to(server, monkeypatch):
+    refusals = [OverloadError("too many requests wait", 1)] * 2
+    compute = Worker.compute
+
+    async def refuse(self, work):
+        if refusals:
+            raise refusals.pop()
+        return await compute(self, work)
+
+    monkeypatch.setattr(Worker, "compute", refuse)
+    with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=1) as client:
+        patient = client.with_options(max_retries=0)
+        with pytest.raises(openai.RateLimitError, match="too many requests wait") as refused:
+            embed_with_openai(patient, TEXTS)
+        assert refused.value.response.headers["retry-after"] == "1"
+        assert embed_with_openai(client, TEXTS).shape == (2, 384)
+    assert not refusals
 
 
 def test_an_empty_text_has_a_vector(openai_client):

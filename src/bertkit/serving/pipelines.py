@@ -14,7 +14,7 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.generation.settings import read_seq2seq_file
@@ -41,6 +41,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
+from bertkit.serving.errors import UnreadableError
 from bertkit.serving.settings import ServeSettings
 from bertkit.tasks.saved import BY_ARCHITECTURE
 
@@ -92,7 +93,9 @@ def take_whole(settings: LoadingSettings) -> LoadingSettings:
     return settings.model_copy(update={"precision": "auto"} if settings.precision == "int8" else {})
 
 
-MAX_HITS = 1000
+MAX_HITS = 1000  # of a query
+MAX_CANDIDATES = 100_000  # of the [MASK]s of a request
+MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
 class SearchOptions(Settings):
@@ -179,6 +182,24 @@ def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> 
     if isinstance(pipeline, Predictor) and options == RAW:
         return copy_as(LogitsOf, pipeline)
     return pipeline.with_options(**options)
+
+
+def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
+    """Refuse a request whose answer would take too much memory."""
+    options: Any = pipeline.options
+    num_rows = max(getattr(options, "beams", 1), getattr(options, "num_answers", 1))
+    if num_rows > MAX_ROWS:
+        raise UnreadableError(
+            f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
+            f" {num_rows:,}"
+        )
+    if isinstance(pipeline, FillMask):
+        num = options.top_k * sum(text.count(MASK) for text in inputs)
+        if num > MAX_CANDIDATES:
+            raise UnreadableError(
+                f"the request asks for {num:,} words in all, and {MAX_CANDIDATES:,} is the limit;"
+                " lower top_k or divide it"
+            )
 
 
 def copy_as(kind: Any, pipeline: Any) -> Any:

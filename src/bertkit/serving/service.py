@@ -11,12 +11,13 @@ from bertkit.base.errors import BertkitError
 from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, UnreadableError
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
+from bertkit.serving.pipelines import check_size
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 
 logger = logging.getLogger(__name__)
 
-WINDOWED = {"answer", "choose", "extract", "score", "tag"}  # read the whole of a long input
+WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 
 
@@ -147,6 +148,7 @@ class RequestContext:
         loaded = self.find(name, task)
         most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
         compute = loaded.choose(task, options or {})
+        check_size(compute, inputs)
         return await self.run(compute, inputs, truncate=truncate, most_tokens=most)
 
     async def run(

@@ -25,6 +25,7 @@ def save_models(folder):
     }.items():
         save_task(folder / name)
     save_model(folder / "reranker", Regress(RegressSettings(max_length=16)))
+    save_classifier(folder / "single", type_vocab_size=1)
     save_model(folder / "extractor", Extract(ExtractSettings(max_length=16)))
     save_model(folder / "chooser", Choose(ChooseSettings(max_length=16)))
     return {

@@ -210,8 +210,8 @@ def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -
         more["retry-after"] = str(error.retry_after)
     if isinstance(error, KeyRefusedError):
         more["www-authenticate"] = "Bearer"
-    if isinstance(error, LargeBodyError | SlowRequestError):
-        more["connection"] = "close"  # nobody reads the rest of the body
+    if isinstance(error, SlowRequestError):
+        more["connection"] = "close"
     status, content = write_error(error, style)
     return Response(
         orjson.dumps(content),

@@ -158,7 +158,8 @@ def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
         return error.status, {"error": str(error), "error_type": error.kind}
     if style == "cohere":  # Jina reads the detail
         return error.status, {"message": str(error), "detail": str(error)}
-    kind = "invalid_request_error" if error.status < 429 else "server_error"
+    is_fault = error.status < 500 and error.status != OverloadError.status
+    kind = "invalid_request_error" if is_fault else "server_error"
     content = {"message": str(error), "type": kind, "param": None, "code": error.kind}
     return 400 if error.status == 422 else error.status, {"error": content}
 

@@ -199,7 +199,7 @@ class Connection(HttpToolsProtocol):
             if self._is_in_head:
                 self._refuse(SlowRequestError("the request didn't arrive in time"))
             self.transport.close()
-        if not size or size < self._unsent:
+        if not size or size != self._unsent:
             self._unsent_since = now
         elif now - self._unsent_since > SEND_SECONDS:
             self.transport.abort()

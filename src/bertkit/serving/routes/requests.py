@@ -142,7 +142,7 @@ Parameters = TypeVar("Parameters")
 class HubRequest(Body, Generic[One, Parameters]):
     """A request of huggingface_hub's InferenceClient: one input or several, and parameters."""
 
-    inputs: One | Annotated[list[One], Field(min_length=1)]
+    inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
     parameters: Parameters
     stream: Literal[False] = False
 
@@ -158,7 +158,7 @@ class TagParameters(OwnBody):
     """What is wanted of a text's tags: entities, or words."""
 
     aggregation_strategy: Literal["none", "simple", "first"] = "simple"
-    ignore_labels: list[Text] = ["O"]
+    ignore_labels: Texts = ["O"]
 
 
 class Question(Body):

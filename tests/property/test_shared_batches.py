@@ -19,6 +19,7 @@ from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import Work, Worker
 
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+SHORT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
 SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
 # The model, its task, options of requests, and what inputs are like.
@@ -40,10 +41,21 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
     "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
     "classify, logits": ("sentiment", "classify", RAW, TEXTS),
     "regress": ("reranker", "regress", {}, PAIRS),
+    "summarize": ("extractor", "summarize", {}, TEXTS),
     "tag": ("entities", "tag", {}, TEXTS),
     "answer": ("reader", "answer", {}, PAIRS),
     "choose": ("chooser", "choose", {}, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),
 }
+
+
+class Served:
+    """Pipelines by kind; hypothesis can't print them."""
+
+    def __init__(self, pipelines: dict[str, Any], *, is_deterministic: bool) -> None:
+        self.pipelines = pipelines
+        self.is_deterministic = is_deterministic
+
+
 Request = tuple[str, list[Any], str]  # kind, inputs, client
 
 
@@ -54,20 +66,17 @@ def requests(draw) -> Request:
     return kind, inputs, draw(st.sampled_from("abc"))
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    saved = save_models(tmp_path_factory.mktemp("models"))
-    return {"encoder": str(find_bundled("vectors")), **saved}
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["joint", "deterministic"])
-def served(request, folders):
+def served(request, tmp_path_factory):
     """Every kind's pipeline as a server has it."""
     settings = ServeSettings(device="cpu", precision="fp32", deterministic=request.param)
+    folders = {"encoder": find_bundled("vectors")}
+    folders |= save_models(tmp_path_factory.mktemp("models"))
     ready = {name: ServedModel(name, str(path), settings).load() for name, path in folders.items()}
-    return request.param, {
+    pipelines = {
         kind: ready[name].choose(task, options) for kind, (name, task, options, _) in KINDS.items()
     }
+    return Served(pipelines, is_deterministic=request.param)
 
 
 async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool) -> list[list[Any]]:
@@ -87,7 +96,7 @@ async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool)
         await held
         return await asyncio.gather(*tasks)
     finally:
-        worker.close()
+        assert worker.close(60)
 
 
 def compute_alone(pipeline: Any, inputs: list[Any], number: int) -> Any:
@@ -126,7 +135,7 @@ def find_difference(found: Any, expected: Any) -> float:
 @given(mix=st.lists(requests(), min_size=1, max_size=12))
 @settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
 def test_who_shares_a_batch_changes_no_answer(served, mix):
-    is_deterministic, pipelines = served
+    is_deterministic, pipelines = served.is_deterministic, served.pipelines
     found = asyncio.run(ask_together(pipelines, mix, is_deterministic=is_deterministic))
     for (kind, inputs, _), answers in zip(mix, found, strict=True):
         assert len(answers) == len(inputs)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from contextvars import copy_context
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -19,6 +20,7 @@ def in_own_thread(function: Callable[Parameters, Result]) -> Callable[Parameters
     @wraps(function)
     def run(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
         with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(function, *arguments, **options).result()
+            call = partial(copy_context().run, function, *arguments, **options)
+            return thread.submit(call).result()
 
     return run

@@ -5,14 +5,17 @@ Tensors have the names of Hugging Face's `BertForPreTraining` and related classe
 
 Weight files are memory-mapped: pages are read on first use and are private to this process.
 Writing to a tensor over the mapping never changes the file. If another program changes the file
-in place, the change is visible; bertkit's own writers replace files and leave the old bytes alone.
+in place, the change is visible, and the system ends a process whose file was cut off; bertkit's own
+writers replace files and leave the old bytes alone. Whoever uses a model for long copies the files.
 """
 
 import math
 import mmap
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -89,6 +92,26 @@ def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
         memory.madvise(mmap.MADV_DONTNEED, begin, length)
 
 
+_copies: ContextVar[bool] = ContextVar("_copies", default=False)
+
+
+@contextmanager
+def copied_files() -> Iterator[None]:
+    """Copy files that are opened in the block to memory, so that no later change is visible."""
+    token = _copies.set(True)
+    try:
+        yield
+    finally:
+        _copies.reset(token)
+
+
+class CopiedMemory(mmap.mmap):
+    """Memory whose pages can't be read again."""
+
+    def madvise(self, *_: Any) -> None:
+        """Keep all pages."""
+
+
 @dataclass(frozen=True)
 class MappedFile:
     """A memory-mapped file of known size."""
@@ -103,9 +126,15 @@ class MappedFile:
         if not path.is_file():
             raise MissingFileError(f"{path} doesn't exist; a model folder has one")
         with storage_errors(path, "read"), path.open("rb") as stream:
-            if not stream.seek(0, os.SEEK_END):
+            if not (size := stream.seek(0, os.SEEK_END)):
                 raise DamagedFileError(f"{path} is empty; fetch it again")
-            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+            if not _copies.get():
+                memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+            else:
+                stream.seek(0)
+                memory = CopiedMemory(-1, size)
+                if stream.readinto(memory) != size:
+                    raise DamagedFileError(f"{path} was cut off while it was read; try again")
         return cls(path, len(memory), memory)
 
     def read(self, start: int, num_bytes: int) -> bytes:

@@ -23,6 +23,7 @@ from bertkit.base.settings import describe_validation
 from bertkit.serving.errors import (
     EncodedBodyError,
     FailedError,
+    ForbiddenError,
     KeyRefusedError,
     LargeBodyError,
     NoRouteError,
@@ -54,15 +55,19 @@ PATIENCE = 0.02  # seconds before it is watched whether a client left
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 
 
-def build_app(service: Service, keys: Sequence[str] = ()) -> Starlette:
+def build_app(
+    service: Service, keys: Sequence[str] = (), admin_key: str | None = None
+) -> Starlette:
     """Build the application; with keys, every endpoint but the open ones needs one.
 
-    Scripts of pages may use it whose origins the settings name.
+    Those that change the server need the key of whoever runs it. Scripts of pages may use it whose
+    origins the settings name.
     """
     digests = [sha256(key.encode()).digest() for key in keys]
+    admin = [] if admin_key is None else [sha256(admin_key.encode()).digest()]
     routes = []
     for endpoint in ENDPOINTS:
-        handler = Responder(service, endpoint, digests)
+        handler = Responder(service, endpoint, admin if endpoint.is_admin else digests)
         paths = [endpoint.path]
         if endpoint.style == "tei" and not endpoint.is_open:
             paths.append(MODEL_PATH + endpoint.path)
@@ -120,6 +125,8 @@ class Responder:
 
     def _check_key(self, request: Request) -> str:
         """Return the client: which key it has, or its address where there are no keys."""
+        if self.endpoint.is_admin and not self._digests:
+            raise ForbiddenError("only servers that have the variable BERTKIT_ADMIN_KEY do this")
         if not self._digests or self.endpoint.is_open:
             return request.client.host if request.client else "local"
         scheme, is_named, key = request.headers.get("authorization", "").partition(" ")

@@ -65,6 +65,13 @@ class KeyRefusedError(ServingError):
     kind = "Unauthorized"
 
 
+class ForbiddenError(ServingError):
+    """Nobody may use the route of this server."""
+
+    status = 403
+    kind = "Unauthorized"
+
+
 class MalformedError(ServingError):
     """What came isn't a request of HTTP, or could be read in two ways."""
 

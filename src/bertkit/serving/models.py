@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from bertkit.base.errors import storage_errors
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.loading import find_max_length
@@ -27,6 +28,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
+MAX_OPTION_CHARS = 100_000
 MAX_VARIANTS = 64  # pipelines with options of requests that are kept
 USUAL_BATCH_TOKENS = 2048  # of a model that no engine runs
 
@@ -105,6 +107,8 @@ class ReadyModel:
         if not options:
             return pipeline
         key = json.dumps([task, options], sort_keys=True, default=str)
+        if len(key) > MAX_OPTION_CHARS:
+            raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
         found = self._variants.get(key)
         if found is None:
             if len(self._variants) >= MAX_VARIANTS:
@@ -152,22 +156,22 @@ class ServedModel:
             raise LoadingError(f"{self.name} is being loaded; try again")
         return self._worker
 
-    def close(self) -> None:
-        """End its thread when what waits is done."""
-        if self._worker is not None:
-            self._worker.close()
+    def close(self, seconds: float) -> bool:
+        """End its thread when what waits is done; return whether that was in time."""
+        return self._worker is None or self._worker.close(seconds)
 
     def load(self) -> ReadyModel:
         """Load the model and compute something with it, so that the first request is fast."""
-        opened = OpenModel.open(self._path, revision=self._settings.revision)
-        if self._corpus is None:
-            pipelines = load_pipelines(opened, self._settings)
-        else:
-            pipelines = load_search(opened, self._corpus, self._settings)
-        loaded = ReadyModel(opened, pipelines)
+        with copied_files():  # whoever replaces a model may write over the files of this one
+            opened = OpenModel.open(self._path, revision=self._settings.revision)
+            if self._corpus is None:
+                pipelines = load_pipelines(opened, self._settings)
+            else:
+                pipelines = load_search(opened, self._corpus, self._settings)
+            loaded = ReadyModel(opened, pipelines)
         loaded.limit_batches(self._settings.max_batch_tokens)
-        for pipeline in loaded.pipelines.values():
-            warm_up(pipeline)
+        for task, pipeline in loaded.pipelines.items():
+            warm_up(task, pipeline)
         return loaded
 
     def start(self, loaded: ReadyModel, note: Callable[[ComputedBatch], None]) -> None:
@@ -177,7 +181,8 @@ class ServedModel:
             self._worker = Worker(
                 self.name,
                 self._settings,
-                batch_tokens=loaded.batch_tokens,
                 is_deterministic=self._settings.deterministic,
                 note=note,
             )
+        self._worker.batch_tokens = self._settings.max_batch_tokens or loaded.batch_tokens
+        self._worker.num_failures = 0

@@ -207,7 +207,20 @@ def copy_as(kind: Any, pipeline: Any) -> Any:
     return kind(**{one.name: getattr(pipeline, one.name) for one in fields(pipeline)})
 
 
-def warm_up(pipeline: Pipeline[Any, Any]) -> None:
-    """Compute something, which starts the threads of an engine."""
-    if isinstance(pipeline, Embedder):
-        pipeline(["a", "b " * 100])
+PAIRS, TEXTS = [("a", "b"), ("a b", "b")], ["a", "a b"]
+# Inputs of different lengths, which start all threads of an engine.
+SAMPLES: Mapping[str, list[Any]] = {
+    "answer": [("a", "a b"), ("a", "a b a b")],
+    "choose": [("a", ("a", "b")), ("a b", ("a b", "b"))],
+    "fill-mask": ["a [MASK]", "a b [MASK]"],
+    "next-sentence": PAIRS,
+}
+
+
+def warm_up(task: str, pipeline: Pipeline[Any, Any]) -> None:
+    """Compute something, so that the first request is fast and a model that can't isn't served."""
+    samples = SAMPLES.get(task, TEXTS)
+    options = {"max_tokens": 2} if hasattr(pipeline.options, "max_tokens") else {}
+    if isinstance(pipeline, Predictor) and getattr(pipeline.task.settings, "pairs", False):
+        samples = PAIRS
+    pipeline(samples, **options)

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.settings import select
-from bertkit.base.signals import STOP_SIGNALS
+from bertkit.base.signals import HANGUPS, STOP_SIGNALS
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import Part, find_bundled
 from bertkit.retrieval.search_index import SearchIndex
@@ -34,6 +35,7 @@ from bertkit.serving.app import build_app
 from bertkit.serving.errors import (
     CrowdedError,
     LargeHeadError,
+    LoadingError,
     MalformedError,
     ServingError,
     SlowRequestError,
@@ -46,10 +48,12 @@ from bertkit.serving.settings import ServeSettings
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-KEYS_VARIABLE = "BERTKIT_KEYS"
+KEYS_VARIABLE, ADMIN_VARIABLE = "BERTKIT_KEYS", "BERTKIT_ADMIN_KEY"
 # What is served if no model is named.
 BUNDLED: Mapping[str, Part] = {"all-MiniLM-L6-v2": "vectors", "all-MiniLM-L6-v2-words": "words"}
 KEEP_ALIVE_SECONDS = 30
+PATIENCE = 1.0  # seconds for what models compute for clients that have left
+BACKLOG = 2048  # connections that wait until they are accepted
 HEAD_SECONDS = 10.0  # in which a request's line and headers must arrive
 SEND_SECONDS = 30.0  # in which a client must read something of its answer
 MAX_HEAD_BYTES, MAX_HEADERS = 32 << 10, 100  # of a request's line and headers
@@ -58,6 +62,7 @@ LARGE_HEAD = (
 )
 MAX_PIPELINED = 16  # requests that were sent before the answer to an earlier one
 UPGRADES = b"upgrade", b"connection", b"http2-settings"
+KEY_FORM = "letters, digits and ._~+/-, then any ="
 MAX_KEY_BYTES = 1 << 20  # of a file of keys
 KEY = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow Bearer; Source: RFC 6750, 2.1
 
@@ -68,8 +73,13 @@ def serve(models: Sequence[str], settings: ServeSettings) -> None:
     for name, corpus in name_corpora(settings.corpus, named).items():
         # Here a signal stops the building of an index, and the next start goes on with it.
         SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
+    server = ModelServer(named, settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(ModelServer(named, settings).run())
+        runner.run(server.run())
+        if not server.service.close(PATIENCE):  # a thread that works for nobody can't be stopped
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 def name_models(models: Sequence[str]) -> dict[str, str]:
@@ -205,6 +215,12 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
         self._unsent = size
 
+    def shutdown(self) -> None:
+        """End when what was received whole is answered."""
+        if self._is_answering and self.cycle.more_body:
+            self._refuse(LoadingError("the server is stopping"))
+        super().shutdown()
+
     def _refuse(self, error: ServingError) -> None:
         """Answer what can't be read, and close the connection when answers before it are sent."""
         self._is_refused = True
@@ -276,7 +292,7 @@ class ModelServer:
         self._is_open = not keys and not ip_address(self._socket.getsockname()[0]).is_loopback
         check_certificate(settings)
         config = uvicorn.Config(
-            build_app(self.service, keys),
+            build_app(self.service, keys, read_admin_key()),
             http=Connection,
             ws="none",
             limit_concurrency=settings.max_connections,
@@ -301,21 +317,28 @@ class ModelServer:
         with self._socket:
             handle_signals(self)
             serving = asyncio.create_task(self._listener.serve(sockets=[self._socket]))
+            loading = asyncio.create_task(self._load(tell))
             try:
-                await self.service.load()
-                while not (self._listener.started or serving.done()):
-                    await asyncio.sleep(0.01)
-                names = ", ".join(self.service.models)
-                if self._is_open:
-                    announce("warning: without --keys whoever reaches the server can use it")
-                scheme = "https" if self._settings.ssl_certfile else "http"
-                tell(f"serving {names} on {scheme}://{self._settings.host}:{self.port}")
+                await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+                if loading.done():
+                    await loading
             except BaseException:
                 self.stop()
-                await serving
                 raise
-            await serving
-        self.service.close()
+            finally:
+                await serving
+                loading.cancel()
+
+    async def _load(self, tell: Callable[[str], None]) -> None:
+        await self.service.load()
+        while not self._listener.started:
+            await asyncio.sleep(0.01)
+        names = ", ".join(self.service.models)
+        if self._is_open:
+            announce("warning: without --keys whoever reaches the server can use it")
+        scheme = "https" if self._settings.ssl_certfile else "http"
+        host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
+        tell(f"serving {names} on {scheme}://{host}:{self.port}")
 
     def stop(self) -> None:
         """Take no new requests, and end when the running ones are answered."""
@@ -330,11 +353,13 @@ def bind(settings: ServeSettings) -> socket.socket:
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((settings.host, settings.port))
-    except OSError as error:
+        place.listen(BACKLOG)
+    except (OSError, UnicodeError) as error:
         place.close()
+        cause = getattr(error, "strerror", None) or "this can't be a host"
         raise SettingsError(
-            f"can't listen on {settings.host}, port {settings.port}: {error.strerror}; choose"
-            " another --port or --host"
+            f"can't listen on {settings.host!r}, port {settings.port}: {cause}; choose another"
+            " --port or --host"
         ) from None
     return place
 
@@ -363,10 +388,32 @@ def handle_signals(server: ModelServer) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, server.stop)
+    numbers = [one for one in STOP_SIGNALS if one not in HANGUPS or not is_ignored(one)]
+
+    def stop() -> None:
+        """End at the next signal at once; a terminal that closes often hangs up twice."""
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN if number in HANGUPS else signal.SIG_DFL)
+        server.stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
     if hasattr(signal, "SIGUSR1"):
-        loop.add_signal_handler(signal.SIGUSR1, server.service.reload)
+        loop.add_signal_handler(signal.SIGUSR1, server.service.reload_soon)
+
+
+def is_ignored(number: signal.Signals) -> bool:
+    """Whether a signal is ignored, as SIGHUP is under `nohup`."""
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+def read_admin_key() -> str | None:
+    """Return the key of whoever runs the server, from the environment."""
+    key = os.environ.get(ADMIN_VARIABLE)
+    if key is not None and not KEY.fullmatch(key):
+        raise SettingsError(f"{ADMIN_VARIABLE} isn't a key: {KEY_FORM}; or leave it out")
+    return key
 
 
 def read_keys(path: Path | None) -> list[str]:
@@ -382,9 +429,7 @@ def read_keys(path: Path | None) -> list[str]:
     keys = [(number, line) for number, line in lines if line and not line.startswith("#")]
     for number, key in keys:
         if not KEY.fullmatch(key):
-            raise SettingsError(
-                f"line {number} of {source} isn't a key: letters, digits and ._~+/-, then any ="
-            )
+            raise SettingsError(f"line {number} of {source} isn't a key: {KEY_FORM}")
     if not keys:
         raise SettingsError(f"{source} has no key; write one a line, or leave it out")
     return [key for _, key in keys]

@@ -3,12 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit.base.errors import BertkitError
-from bertkit.serving.errors import LateError, LoadingError, UnknownModelError, UnreadableError
+from bertkit.serving.errors import (
+    FailedError,
+    LateError,
+    LoadingError,
+    UnknownModelError,
+    UnreadableError,
+)
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.pipelines import check_size
@@ -18,7 +23,9 @@ from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 logger = logging.getLogger(__name__)
 
 WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
+MAX_FAILURES = 3  # batches in a row of which nothing could be computed
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
+MAX_RELOADS = 2  # that were asked for by a signal: one that runs, and one that waits
 
 
 class Service:
@@ -27,6 +34,7 @@ class Service:
     Attributes:
         models: in the order of the command line; the first that does a task is the usual one.
         is_stopping: whether no new requests are taken.
+        num_loading: models that are being loaded, each in a thread that can't be stopped.
     """
 
     def __init__(self, models: Sequence[ServedModel], settings: ServeSettings) -> None:
@@ -34,9 +42,10 @@ class Service:
         self.settings = settings
         self.metrics = ServerMetrics()
         self.is_stopping = False
-        self._loaded_at: dict[str, float] = {}
-        self._reloading = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.num_loading = 0
+        self._tried_at: dict[str, float] = {}
+        self._loading = asyncio.Lock()
+        self._reloads: set[asyncio.Task[dict[str, str]]] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -44,40 +53,59 @@ class Service:
         return not self.is_stopping and all(one.is_loaded for one in self.models.values())
 
     async def load(self) -> None:
-        """Load all models, one after the other; each then serves what it loaded.
+        """Load all models, one after the other; it is a BertkitError if one can't be loaded."""
+        for model in self.models.values():
+            await self._load(model)
+
+    async def reload(self, names: Iterable[str]) -> dict[str, str]:
+        """Load models again; return why some couldn't be, which stay as they are.
 
         A model that is replaced finishes what waits for it.
-
-        Raises:
-            BertkitError: a model can't be loaded; those before it are.
         """
-        async with self._reloading:
-            for model in self.models.values():
-                await self._load(model)
+        problems = {}
+        for name in names:
+            try:
+                await self._load(self.models[name])
+            except Exception as error:  # noqa: BLE001 - nothing that is in a folder ends the server
+                problems[name] = f"{name} stays as it was: {error}"
+                logger.warning("%s", problems[name])
+            else:
+                logger.info("%s was loaded again", name)
+        return problems
 
-    def reload(self) -> None:
-        """Load all models again, in the background; what can't be loaded stays as it is."""
-        task = asyncio.get_running_loop().create_task(self._try_loading())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def reload_soon(self, *names: str) -> None:
+        """Load models again in the background, by default all."""
+        if len(self._reloads) < MAX_RELOADS:
+            task = asyncio.get_running_loop().create_task(self.reload(names or self.models))
+            self._reloads.add(task)
+            task.add_done_callback(self._reloads.discard)
 
-    def close(self) -> None:
-        """End the threads of the models."""
-        for model in self.models.values():
-            model.close()
+    def note_failure(self, name: str) -> None:
+        """Load a model again that has failed several times, but not soon after it was loaded."""
+        waited = time.monotonic() - self._tried_at[name]
+        num_failures = self.models[name].worker.num_failures
+        if num_failures >= MAX_FAILURES and waited > LEAST_SECONDS_BETWEEN_LOADS:
+            self._tried_at[name] = time.monotonic()
+            logger.warning("%s failed %d times in a row, and is loaded again", name, num_failures)
+            self.reload_soon(name)
 
-    async def _try_loading(self) -> None:
-        try:
-            await self.load()
-        except BertkitError as error:
-            logger.warning("models weren't loaded again: %s", error)
-        else:
-            logger.info("models were loaded again")
+    def close(self, seconds: float) -> bool:
+        """End the threads of the models; return whether they, and loading, ended in time."""
+        ended = [model.close(seconds) for model in self.models.values()]
+        return all(ended) and not self.num_loading
 
     async def _load(self, model: ServedModel) -> None:
-        loaded = await asyncio.to_thread(model.load)
+        def load() -> ReadyModel:
+            self.num_loading += 1
+            try:
+                return model.load()
+            finally:
+                self.num_loading -= 1
+
+        async with self._loading:
+            self._tried_at[model.name] = time.monotonic()
+            loaded = await asyncio.to_thread(load)
         model.start(loaded, lambda batch: self.metrics.note_batch(model.name, batch))
-        self._loaded_at[model.name] = time.monotonic()
 
     def find(self, name: str | None, *tasks: str) -> ServedModel:
         """Return the model of a name, or the first, that does one of some tasks, or any.
@@ -177,6 +205,9 @@ class RequestContext:
         try:
             async with asyncio.timeout(settings.timeout):
                 return await self.service.models[self.model].worker.compute(self.work)
+        except FailedError:
+            self.service.note_failure(self.model)
+            raise
         except TimeoutError:
             raise LateError(
                 f"the answer took longer than {settings.timeout:g} s; send fewer texts"

@@ -62,6 +62,7 @@ class ServeSettings(EngineSettings, LimitSettings):
 
     host: str = Field(
         default="127.0.0.1",
+        min_length=1,
         description="Address to listen on; 0.0.0.0 lets other machines connect.",
     )
     port: int = Field(

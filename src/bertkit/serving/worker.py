@@ -162,7 +162,7 @@ class Worker:
         name: str,
         limits: LimitSettings,
         *,
-        batch_tokens: int,
+        batch_tokens: int = PIECE_TOKENS,
         is_deterministic: bool = False,
         note: Callable[[ComputedBatch], None] = lambda _: None,
     ) -> None:
@@ -207,14 +207,11 @@ class Worker:
         finally:
             self.num_works -= 1
 
-    def close(self) -> None:
-        """End the thread when nothing waits any longer."""
+    def close(self, seconds: float) -> bool:
+        """End the thread when nothing waits any longer; return whether it ended in time."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
-
-    def join(self, seconds: float) -> bool:
-        """Wait for the end of the closed thread; return whether it came."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

@@ -9,6 +9,7 @@ from tests.hostile.whole import join
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError, UnsafeFileError
 from bertkit.checkpoints import safetensors_file
+from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.checkpoints.safetensors_file import (
     DTYPES,
     open_safetensors,
@@ -42,6 +43,17 @@ def test_writing_to_a_tensor_leaves_the_file_alone(tmp_path):
     write_safetensors(tmp_path / "file", TENSORS)
     read_safetensors(tmp_path / "file")["t1"].fill_(9)
     assert_equal(read_safetensors(tmp_path / "file"))
+
+
+def test_a_file_that_is_copied_may_be_written_over(tmp_path):
+    path = tmp_path / "file"
+    write_safetensors(path, TENSORS)
+    with copied_files():
+        tensors = open_safetensors(path)
+    path.write_bytes(b"")
+    for tensor in tensors.values():
+        tensor.release()
+    assert_equal({name: tensor.read() for name, tensor in tensors.items()})
 
 
 def test_an_odd_address_is_copied(tmp_path):

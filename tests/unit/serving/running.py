@@ -68,6 +68,7 @@ def running(models: Mapping[str, str], **settings: Any) -> Iterator[Client]:
     def serve() -> None:
         try:
             asyncio.run(server.run(lambda _: is_ready.set()))
+            assert server.service.close(TIMEOUT_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised in the test's own thread
             problems.append(error)
         finally:

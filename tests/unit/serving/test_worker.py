@@ -71,7 +71,7 @@ def use(test, **limits):
         try:
             await asyncio.wait_for(test(worker), 60)
         finally:
-            worker.close()
+            assert worker.close(60)
 
     asyncio.run(run())
 
@@ -298,13 +298,12 @@ def test_a_loop_that_is_closed_ends_the_thread():
     async def leave():
         worker = Worker("m", LimitSettings(), batch_tokens=10)
         await hold(worker, upper)
-        worker.close()
         return worker
 
     worker = asyncio.run(leave())
-    assert not worker.join(0.01)
+    assert not worker.close(0.01)
     upper.may_go_on.set()
-    assert worker.join(60)
+    assert worker.close(60)
 
 
 def test_a_thread_that_waits_holds_no_pipeline():

@@ -20,10 +20,11 @@ class Endpoint:
     Attributes:
         path: its template; `{model}` is the name of a model.
         handle: answers a call with its checked body, or None where there is none.
-        body: the class of its body; None for a GET.
+        body: the class of its body, or None.
         style: whose form its errors have: openai, tei or cohere.
         summary: one sentence for the OpenAPI page.
         is_open: whether it needs no key.
+        is_admin: whether it needs the key of whoever runs the server; it is a POST.
     """
 
     path: str
@@ -32,11 +33,12 @@ class Endpoint:
     style: str
     summary: str
     is_open: bool = False
+    is_admin: bool = False
 
     @property
     def method(self) -> str:
-        """GET, or POST where it has a body."""
-        return "GET" if self.body is None else "POST"
+        """POST where it has a body or changes something, else GET."""
+        return "GET" if self.body is None and not self.is_admin else "POST"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.errors import UnreadableError, describe_refusal, write_error
+from bertkit.serving.errors import FailedError, UnreadableError, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import Endpoint, Events, Plain
 from bertkit.serving.routes.requests import (
@@ -169,6 +169,16 @@ def build_page() -> Plain:
     return Plain(page.render().encode(), "text/html; charset=utf-8", headers)
 
 
+async def reload_models(call: RequestContext, _: None) -> dict[str, Any]:
+    """Load the model of the path again, or all models."""
+    names = list(call.service.models) if call.named is None else [call.named]
+    for name in names:
+        call.find(name)
+    if problems := await call.service.reload(names):
+        raise FailedError("; ".join(problems.values()))
+    return {"loaded": names}
+
+
 ENDPOINTS = (
     Endpoint("/", show_page, None, "openai", "Try the models in a browser.", is_open=True),
     *(
@@ -182,5 +192,12 @@ ENDPOINTS = (
         AttentionBody,
         "openai",
         "Show what tokens attend to.",
+    ),
+    *(
+        Endpoint(path, reload_models, None, "openai", summary, is_admin=True)
+        for path, summary in {
+            "/v1/models/{model}/reload": "Load a model again from its folder.",
+            "/v1/reload": "Load all models again from their folders.",
+        }.items()
     ),
 )

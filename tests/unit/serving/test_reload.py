@@ -1,0 +1,190 @@
+"""Models are replaced while they are asked: no request is lost, and no answer is a mixture."""
+
+import gc
+import shutil
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_task import save_classifier
+from tests.unit.serving.running import running
+
+from bertkit.base.errors import BertkitError, SettingsError
+from bertkit.inference.predictor import Predictor
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.serving import service
+from bertkit.serving.models import MAX_OPTION_CHARS, ServedModel
+from bertkit.serving.server import read_admin_key
+from bertkit.serving.settings import ServeSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+KEY = {"authorization": "Bearer of-the-admin"}
+TEXT = "the cat saw a dog"
+CLASSIFY, RELOAD = "/v1/models/sentiment/classify", "/v1/models/sentiment/reload"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A classifier's folder, and beside it that of another one."""
+    save_classifier(tmp_path / "sentiment")
+    save_classifier(tmp_path / "newer", num_hidden_layers=1)
+    save_small(tmp_path / "words")
+    return tmp_path
+
+
+@pytest.fixture
+def server(folder, monkeypatch):
+    monkeypatch.setenv("BERTKIT_ADMIN_KEY", "of-the-admin")
+    models = {name: str(folder / name) for name in ("sentiment", "words")}
+    with running(models) as client:
+        yield client
+
+
+def replace_files(folder):
+    shutil.copytree(folder / "newer", folder / "sentiment", dirs_exist_ok=True)
+
+
+def classify(client):
+    answer = client.post(CLASSIFY, {"inputs": TEXT})
+    assert answer.status == 200, answer.content
+    return answer.json["results"]["probabilities"]
+
+
+def classify_alone(path):
+    return pytest.approx(Predictor.load(str(path), device="cpu")(TEXT).probabilities, abs=1e-6)
+
+
+def wait_until(is_so, client):
+    """Ask the server something again and again until it is so."""
+    assert any(is_so() or client.get("/health").status != 200 for _ in range(30_000))
+    assert is_so()
+
+
+def test_reloading_needs_a_key_of_its_own(client, server):
+    refused = client.post(RELOAD, {}, **KEY)
+    assert refused.status == 403
+    assert "BERTKIT_ADMIN_KEY" in refused.json["error"]["message"]
+    assert server.post(RELOAD, {}).status == 401
+    assert server.post(RELOAD, {}, authorization="Bearer other").status == 401
+    assert server.post(RELOAD, {}, **KEY).json == {"loaded": ["sentiment"]}
+    assert server.post("/v1/reload", {}, **KEY).json == {"loaded": ["sentiment", "words"]}
+    assert server.post("/v1/models/none/reload", {}, **KEY).status == 404
+    assert classify(server)
+
+
+def test_the_key_must_be_one(monkeypatch):
+    monkeypatch.setenv("BERTKIT_ADMIN_KEY", "two words")
+    with pytest.raises(SettingsError, match="BERTKIT_ADMIN_KEY isn't a key"):
+        read_admin_key()
+
+
+def test_a_model_is_replaced_while_it_is_asked(server, folder):
+    old, new = classify_alone(folder / "sentiment"), classify_alone(folder / "newer")
+    model = server.server.service.models["sentiment"]
+    kept = weakref.ref(model.loaded.pipelines["classify"].loaded.model)
+    assert classify(server) == old
+    is_over = threading.Event()
+
+    def ask():
+        found = []
+        while not is_over.is_set():
+            found.append(classify(server))
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask) for _ in range(4)]
+        try:
+            replace_files(folder)
+            assert server.post(RELOAD, {}, **KEY).status == 200
+            assert classify(server) == new
+        finally:
+            is_over.set()
+        found = [one for each in asking for one in each.result()]
+    assert all(one in (old, new) for one in found)
+    assert not all(one == new for one in found)
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_damaged_folder_changes_nothing(server, folder, caplog):
+    old = classify_alone(folder / "sentiment")
+    before = server.server.service.models["words"].loaded
+    weights = folder / "sentiment" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    answer = server.post("/v1/reload", {}, **KEY)
+    assert answer.status == 424
+    assert "sentiment stays as it was: " in answer.json["error"]["message"]
+    assert "sentiment stays as it was: " in caplog.text
+    assert classify(server) == old
+    assert server.server.service.models["words"].loaded is not before
+    assert server.get("/ready").status == 200
+
+
+def test_signals_that_come_together_load_once_more(server):
+    service_of_it, loop = server.server.service, []
+    loaded = service_of_it.models["words"].loaded
+
+    def send():
+        for _ in range(10):
+            service_of_it.reload_soon()
+        loop.append(len(service_of_it._reloads))
+
+    service_of_it.models["words"].worker._loop.call_soon_threadsafe(send)
+    wait_until(lambda: loop and not service_of_it._reloads, server)
+    assert loop == [2]
+    assert service_of_it.models["words"].loaded is not loaded
+
+
+def break_model(server):
+    """Let a model fail from now on."""
+    pipeline = server.server.service.models["sentiment"].loaded.pipelines["classify"]
+    object.__setattr__(pipeline, "engine", None)
+
+
+def test_a_model_that_fails_is_loaded_again(server, monkeypatch, caplog):
+    monkeypatch.setattr(service, "LEAST_SECONDS_BETWEEN_LOADS", 0.0)
+    before = classify(server)
+    break_model(server)
+    for _ in range(service.MAX_FAILURES):
+        assert server.post(CLASSIFY, {"inputs": TEXT}).status == 424
+        filled = server.post("/v1/models/words/fill-mask", {"inputs": "the [MASK] saw"})
+        assert filled.status == 200
+    wait_until(lambda: server.post(CLASSIFY, {"inputs": TEXT}).status == 200, server)
+    assert classify(server) == pytest.approx(before)
+    assert "sentiment failed 3 times in a row, and is loaded again" in caplog.text
+
+
+def test_a_model_that_fails_soon_after_it_was_loaded_is_not_loaded_again(server):
+    model = server.server.service.models["sentiment"]
+    loaded = model.loaded
+    break_model(server)
+    for _ in range(service.MAX_FAILURES + 3):
+        assert server.post(CLASSIFY, {"inputs": TEXT}).status == 424
+    assert model.loaded is loaded
+    assert not server.server.service._reloads
+
+
+def test_a_model_whose_numbers_are_not_finite_is_not_served(folder):
+    model = BertForSequenceClassification.from_pretrained(folder / "sentiment")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(3e38)
+    model.save_pretrained(folder / "newer")
+    Tokenizer.load(folder / "sentiment").save(folder / "newer")
+    with pytest.raises(BertkitError, match="aren't finite"):
+        ServedModel("m", str(folder / "newer"), ServeSettings(device="cpu")).load()
+
+
+def test_batch_tokens_bound_models_without_an_engine_too(folder):
+    with running({"words": str(folder / "words")}, max_batch_tokens=64) as client:
+        assert client.server.service.models["words"].worker.batch_tokens == 64
+
+
+def test_options_are_bounded(client):
+    options = {"targets": ["cat" * MAX_OPTION_CHARS]}
+    answer = client.post("/v1/models/words/fill-mask", {"inputs": "the [MASK]", "options": options})
+    assert answer.status == 400
+    assert "give fewer" in answer.json["error"]["message"]

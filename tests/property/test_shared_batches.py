@@ -19,7 +19,6 @@ from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import Work, Worker
 
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
-SHORT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
 SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
 # The model, its task, options of requests, and what inputs are like.
@@ -41,7 +40,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
     "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
     "classify, logits": ("sentiment", "classify", RAW, TEXTS),
     "regress": ("reranker", "regress", {}, PAIRS),
-    "summarize": ("extractor", "summarize", {}, TEXTS),
     "tag": ("entities", "tag", {}, TEXTS),
     "answer": ("reader", "answer", {}, PAIRS),
     "choose": ("chooser", "choose", {}, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),

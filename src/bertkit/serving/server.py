@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,8 +76,6 @@ def serve(models: Sequence[str], settings: ServeSettings) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.run())
         if not server.service.close(PATIENCE):  # a thread that works for nobody can't be stopped
-            sys.stdout.flush()
-            sys.stderr.flush()
             os._exit(0)
 
 

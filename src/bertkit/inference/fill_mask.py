@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
+from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.inference.settings import FillOptions
 from bertkit.models.bert.heads import BertForMaskedLM
@@ -120,6 +121,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         target_ids, found = self._target_ids(), []
         for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
             scores = model.score_words(masked)
+            check_finite(scores, "the model's scores")
             # A model's vocab_size may exceed the number of entries in its vocabulary.
             shares = scores.softmax(dim=-1)[:, : self.loaded.tokenizer.vocab_size]
             if target_ids is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertkit.base.errors import InputError
+from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
 from bertkit.nn.packing import PackedBatch
@@ -54,6 +55,7 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         (tokens,) = self.engine(packed)
         model = self.loaded.model
         scores = model.next_sentence(model.pooler(tokens, packed))
+        check_finite(scores, "the model's scores")
         probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
         return probabilities
 

@@ -117,6 +117,8 @@ def test_the_start_or_the_end_of_a_long_text_is_cut_off(client):
         ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}, 400, "no sentences"),
         ("/tokenize", {"inputs": []}, 400, "give at least one"),
         ("/decode", {"ids": []}, 400, "give at least one"),
+        ("/similarity", {"inputs": {"source_sentence": "", "sentences": ["a"]}}, 400, "empty"),
+        ("/predict", {"inputs": [["a"], ["", ""]]}, 400, "each needs a word"),
         ("/predict", {"inputs": ["a", "b", "c"]}, 422, "inputs"),
     ],
 )
@@ -388,6 +390,23 @@ def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch):
             assert response.read(8) == b'data: {"'
     assert stopped.wait(TIMEOUT_SECONDS)
     assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "body"),
+    [
+        ("encoder", "/embed", {"inputs": "A cat."}),
+        ("words", "/fill-mask", {"inputs": "the [MASK]"}),
+        ("words", "/next-sentence", {"inputs": [["the cat", "a dog"]]}),
+    ],
+)
+def test_numbers_that_are_not_finite_are_an_error(client, monkeypatch, name, path, body):
+    engine = type(client.server.service.models[name].loaded.usual[1].engine)
+    compute = engine.__call__
+    monkeypatch.setattr(engine, "__call__", lambda *given: [x * np.nan for x in compute(*given)])
+    answer = client.post(f"/v1/models/{name}{path}", body)
+    assert answer.status == 424
+    assert "the model failed" in str(answer.json["error"])
 
 
 def test_paths_are_unique():

@@ -26,7 +26,7 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.choice import find_device
-from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import (
     NamedInput,
@@ -305,6 +305,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
             vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
         else:
             vectors = self.head.finish(vectors)
+        check_finite(vectors, "the model's vectors")
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
 

@@ -105,9 +105,9 @@ async def embed(
             f"dimensions is {dimensions}, and a vector of {call.model} has {len(vectors[0])}"
         )
     vectors = [one[:dimensions] for one in vectors]
-    return (
-        [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors] if normalize else vectors
-    )
+    if not normalize:
+        return vectors
+    return [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors]
 
 
 async def rank(

@@ -56,9 +56,14 @@ async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> Any:
 def list_texts(body: EmbedTokensBody) -> list[str | list[int]]:
     """Return the inputs of a request; EmptyError if there are none, or one is empty."""
     inputs = list_inputs(body.inputs)
-    if not all(inputs):
-        raise EmptyError("an input is empty; each needs a word")
+    refuse_empty(inputs)
     return inputs
+
+
+def refuse_empty(inputs: Sequence[Any]) -> None:
+    """Raise EmptyError if an input is empty, or both texts of a pair."""
+    if not all(any(one) if isinstance(one, tuple) else one for one in inputs):
+        raise EmptyError("an input is empty; each needs a word")
 
 
 async def predict(call: RequestContext, body: PredictBody) -> Any:
@@ -67,6 +72,7 @@ async def predict(call: RequestContext, body: PredictBody) -> Any:
     is_one = isinstance(given, str) or isinstance(given[0], str)
     parts: Any = [[given] if isinstance(given, str) else given] if is_one else given
     inputs = [one[0] if len(one) == 1 else tuple(one) for one in parts]
+    refuse_empty(inputs)
     found = await score_labels(
         call, call.named, inputs, is_raw=body.raw_scores, truncate=body.truncate
     )
@@ -126,6 +132,7 @@ async def compare(call: RequestContext, body: SimilarityBody) -> Any:
     if not sentences:
         raise EmptyError("there are no sentences; give at least one")
     texts = [body.inputs.source_sentence, *sentences]
+    refuse_empty(texts)
     source, *others = await embed(call, call.named, texts, body.parameters or EmbedParameters())
     return np.stack(others) @ source
 

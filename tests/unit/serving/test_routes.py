@@ -153,6 +153,12 @@ def test_info_describes_a_model(client, name, kind):
     assert found["model_type"] == kind
     assert found["model_id"] == found["served_model_name"] == name
     assert (found["sha"], found["docker_label"]) == (None, None)
+    assert list(found) == [
+        *("model_id", "model_sha", "model_dtype", "served_model_name", "model_type"),
+        *("max_concurrent_requests", "max_input_length", "max_batch_tokens", "max_batch_requests"),
+        *("max_client_batch_size", "auto_truncate", "tokenization_workers"),
+        *("version", "sha", "docker_label"),
+    ]
 
 
 def test_a_models_own_address_does_what_it_is_for(client, vectors):
@@ -164,6 +170,12 @@ def test_a_models_own_address_does_what_it_is_for(client, vectors):
     assert client.post("/v1/models/sentiment/invocations", {"inputs": "the cat"}).json == predicted
     scored = client.post("/v1/models/reranker", {"inputs": "a dog", "parameters": {}}).json
     assert [one["label"] for one in scored[0]] == ["LABEL_0"]
+    (best, *_) = client.post("/v1/models/words", {"inputs": "the [MASK]"}).json
+    assert best["sequence"] == f"the {best['token_str'].removeprefix('##')}"
+    streamed = client.post("/v1/models/writer", {"inputs": "the cat", "stream": True})
+    assert streamed.status == 422
+    refused = client.post("/v1/models/chooser", {"inputs": "the cat"})
+    assert "POST to /v1/models/chooser/choose" in refused.json["error"]
 
 
 def test_predict_takes_a_text_a_pair_and_several(client, models):

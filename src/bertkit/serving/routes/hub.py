@@ -4,7 +4,7 @@ So it is with huggingface_hub's InferenceClient, whose requests have `parameters
 text-embeddings-inference. Answers have the Hub's forms.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,14 +139,19 @@ def shape_blanks(filled: FilledText, _: object) -> list[Any]:
 
 def shape_tags(tagging: Tagging, parameters: Any) -> list[dict[str, Any]]:
     """Return entities; or each word with its tag, if they aren't wanted or the model has none."""
-    if tagging.entities and parameters.aggregation_strategy != "none":
-        rows = [("entity_group", one.type, *one[1:2], *one[4:]) for one in tagging.entities]
-    else:
-        rows = [("entity", one.tag, one.text, *one[2:]) for one in tagging.words]
+    are_joined = tagging.entities and parameters.aggregation_strategy != "none"
+    found: Sequence[Any] = tagging.entities if are_joined else tagging.words
+    key, name = ("entity_group", "type") if are_joined else ("entity", "tag")
     return [
-        {key: tag, "word": word, "score": probability, "start": start, "end": stop}
-        for key, tag, word, probability, start, stop in rows
-        if tag not in parameters.ignore_labels
+        {
+            key: getattr(one, name),
+            "score": one.probability,
+            "word": one.text,
+            "start": one.start,
+            "end": one.stop,
+        }
+        for one in found
+        if getattr(one, name) not in parameters.ignore_labels
     ]
 
 

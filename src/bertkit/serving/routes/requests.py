@@ -143,7 +143,7 @@ class HubRequest(Body, Generic[One, Parameters]):
     """A request of huggingface_hub's InferenceClient: one input or several, and parameters."""
 
     inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
-    parameters: Parameters
+    parameters: Parameters = Field(default_factory=dict, validate_default=True)
     stream: Literal[False] = False
 
 

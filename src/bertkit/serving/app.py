@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.settings import describe_validation
@@ -35,6 +36,7 @@ from bertkit.serving.errors import (
     find_style,
     write_error,
 )
+from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes import hub, openai, tasks, tei
 from bertkit.serving.routes.answers import Endpoint, Events, Plain, write_json
 from bertkit.serving.service import RequestContext, Service
@@ -45,7 +47,7 @@ ENDPOINTS = (
     *tasks.ENDPOINTS,
     *tei.ENDPOINTS,
     *openai.ENDPOINTS,
-    *hub.ENDPOINTS,  # last: /v1/models/{model} fits all other routes of a model
+    *hub.ENDPOINTS,
 )
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
 MAX_NAME_CHARS = 80  # of a request
@@ -66,14 +68,10 @@ def build_app(
     digests = [sha256(key.encode()).digest() for key in keys]
     admin = [] if admin_key is None else [sha256(admin_key.encode()).digest()]
     routes = []
-    for endpoint in ENDPOINTS:
+    for path, endpoint in list_paths(has_keys=bool(keys)):
+        pattern = path.replace("{model}", "{model:path}")
         handler = Responder(service, endpoint, admin if endpoint.is_admin else digests)
-        paths = [endpoint.path]
-        if endpoint.style == "tei" and not endpoint.is_open:
-            paths.append(MODEL_PATH + endpoint.path)
-        for path in paths:
-            pattern = path.rstrip("/").replace("{model}", "{model:path}") or "/"
-            routes.append(Route(pattern, handler, methods=[endpoint.method]))
+        routes.append(Route(pattern, handler, methods=[endpoint.method]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
     app.router.redirect_slashes = False  # to an address that the request names
     if service.settings.cors_allow_origin:
@@ -85,6 +83,30 @@ def build_app(
             expose_headers=["retry-after", "x-request-id"],
         )
     return app
+
+
+def list_paths(*, has_keys: bool) -> list[tuple[str, Endpoint]]:
+    """List each path with its endpoint, and one that describes them.
+
+    That is open, since it tells nothing but the version.
+    """
+
+    async def show(call: RequestContext, _: None) -> Plain:
+        return Plain(write_api(has_keys), "application/json")
+
+    api = Endpoint("/openapi.json", show, None, "tei", "Describe the routes.", is_open=True)
+    paths = []
+    for endpoint in (*ENDPOINTS, api):
+        paths.append((endpoint.path, endpoint))
+        if endpoint.style == "tei" and not endpoint.is_open:
+            paths.append(((MODEL_PATH + endpoint.path).rstrip("/"), endpoint))
+    return sorted(paths, key=lambda one: one[0].endswith("{model}"))  # they fit others' paths
+
+
+@cache
+def write_api(has_keys: bool) -> bytes:
+    """Return the description of all paths."""
+    return write_json(describe_api(list_paths(has_keys=has_keys), has_keys=has_keys))
 
 
 class Responder:
@@ -230,14 +252,15 @@ def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -
 
 async def refuse_path(request: Request, error: Exception) -> Response:
     """Answer a request that no endpoint takes."""
-    allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
-    if allowed:
-        message = f"the route doesn't take {request.method}; it takes {allowed}"
-        refusal: ServingError = WrongMethodError(message)
-    else:
+    fitting = [one for one in request.app.routes if one.matches(request.scope)[0] != Match.NONE]
+    if not fitting:
         refusal = NoRouteError("there is no such route; GET /openapi.json lists all")
-    headers = {"allow": allowed} if allowed else {}
-    return write_refusal(refusal, find_style(request.url.path), headers)
+        return write_refusal(refusal, find_style(request.url.path), {})
+    methods = {name for one in fitting if one.path == fitting[0].path for name in one.methods}
+    allowed = ", ".join(sorted(methods))
+    message = f"the route doesn't take {request.method}; it takes {allowed}"
+    wrong = WrongMethodError(message)
+    return write_refusal(wrong, find_style(request.url.path), {"allow": allowed})
 
 
 def name_request(request: Request) -> str:

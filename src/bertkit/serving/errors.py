@@ -157,10 +157,7 @@ def describe_refusal(error: BertkitError) -> ServingError:
 
 
 def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
-    """Return the status and the body of an error, as clients of a route expect them.
-
-    OpenAI's have no 422; the others are those of text-embeddings-inference.
-    """
+    """Return the status and the body of an error, as clients of a route expect them."""
     if style == "tei":
         return error.status, {"error": str(error), "error_type": error.kind}
     if style == "cohere":  # Jina reads the detail
@@ -168,7 +165,12 @@ def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
     is_fault = error.status < 500 and error.status != OverloadError.status
     kind = "invalid_request_error" if is_fault else "server_error"
     content = {"message": str(error), "type": kind, "param": None, "code": error.kind}
-    return 400 if error.status == 422 else error.status, {"error": content}
+    return find_status(type(error), style), {"error": content}
+
+
+def find_status(kind: type[ServingError], style: str) -> int:
+    """Return the status of an error; OpenAI's have no 422."""
+    return 400 if style == "openai" and kind.status == UnreadableError.status else kind.status
 
 
 def find_style(path: str) -> str:

@@ -14,7 +14,7 @@ from bertkit.serving.server import check_certificate, read_keys
 from bertkit.serving.settings import ServeSettings
 
 KEY = "sk-1aB.c_d~e+f/g=="
-OPEN = {("GET", path) for path in ("/", "/health", "/ping", "/ready")}
+OPEN = {("GET", path) for path in ("/", "/health", "/openapi.json", "/ping", "/ready")}
 SECRET = "the patient's name"
 
 

@@ -17,13 +17,13 @@ Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
 class Body(BaseModel):
     """Base of bodies that other servers define: unknown keys are left alone, as they do."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class OwnBody(BaseModel):
     """Base of bodies that only bertkit defines: an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class TruncatingBody(Body):

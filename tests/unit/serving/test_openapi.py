@@ -1,0 +1,76 @@
+"""The description of the routes is OpenAPI 3.1, complete, and what the server answers."""
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate
+
+from bertkit.serving.app import build_app, list_paths
+from bertkit.serving.openapi import ANSWERS, describe_api
+
+
+@pytest.fixture(scope="module")
+def api(client):
+    """The description, as the server gives it."""
+    return client.get("/openapi.json").json
+
+
+def test_the_description_is_valid_and_has_each_route(client, api):
+    validate(api)
+    routes = build_app(client.server.service).routes
+    described = {(method.upper(), path) for path, one in api["paths"].items() for method in one}
+    assert described == {
+        (method, route.path.replace(":path}", "}"))
+        for route in routes
+        for method in route.methods - {"HEAD"}
+    }
+
+
+def test_keys_are_described_where_there_are_any(api):
+    secured = [path for path, one in api["paths"].items() if "security" in str(one)]
+    assert secured == ["/v1/models/{model}/reload", "/v1/reload"]
+    paths = list_paths(has_keys=True)
+    described = describe_api(paths, has_keys=True)
+    for path, endpoint in paths:
+        operation = described["paths"][path][endpoint.method.lower()]
+        assert ("security" in operation) == ("401" in operation["responses"]) != endpoint.is_open
+
+
+REQUESTS = {
+    "/v1/embeddings": {"input": ["a", "b"], "model": "encoder"},
+    "/embeddings": {"input": "a", "model": "encoder", "encoding_format": "base64"},
+    "/v1/models": None,
+    "/v1/models/{model}": None,
+    "/v1/rerank": {"model": "reranker", "query": "a", "documents": ["b"]},
+    "/v2/rerank": {"query": "a", "documents": ["b"], "return_documents": True},
+    "/embed": {"inputs": "a"},
+    "/embed_all": {"inputs": ["a", "b"]},
+    "/predict": {"inputs": [["a"], ["b", "c"]]},
+    "/rerank": {"query": "a", "texts": ["b"], "return_text": True},
+    "/similarity": {"inputs": {"source_sentence": "a", "sentences": ["b"]}},
+    "/tokenize": {"inputs": "a"},
+    "/decode": {"ids": [1, 2]},
+    "/info": None,
+    "/": {"inputs": "a"},
+    "/invocations": {"inputs": ["a"]},
+    "/openapi.json": None,
+    "/v1/reload": {},
+    "/v1/models/{model}/reload": {},
+    "/v1/models/{model}/tokenize": {"inputs": ["a"], "add_special_tokens": False},
+    "/v1/models/{model}/embed": {"inputs": 5},
+    "/v1/models/{model}/tag": {"inputs": "a"},
+}
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+def test_answers_are_as_described(client, api, path):
+    body = REQUESTS[path]
+    named = path.replace("{model}", "encoder")
+    answer = client.get(named) if body is None else client.post(named, body)
+    operation = api["paths"][path]["get" if body is None else "post"]
+    described = operation["responses"][str(answer.status)]
+    content = described["content"][answer.headers["content-type"]]
+    jsonschema.validate(answer.json, {**content["schema"], "components": api["components"]})
+
+
+def test_each_typed_answer_is_tried():
+    assert ANSWERS.keys() <= REQUESTS.keys()

@@ -18,7 +18,8 @@ from bertkit.serving.pipelines import RAW
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import Work, Worker
 
-TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+# Each word is a token, so that two texts fit into the 24 of the small models.
+TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
 SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
 # The model, its task, options of requests, and what inputs are like.

@@ -51,6 +51,7 @@ KEYS_VARIABLE, ADMIN_VARIABLE = "BERTKIT_KEYS", "BERTKIT_ADMIN_KEY"
 # What is served if no model is named.
 BUNDLED: Mapping[str, Part] = {"all-MiniLM-L6-v2": "vectors", "all-MiniLM-L6-v2-words": "words"}
 KEEP_ALIVE_SECONDS = 30
+RELOAD_SIGNALS = (signal.SIGUSR1,) if hasattr(signal, "SIGUSR1") else ()
 PATIENCE = 1.0  # seconds for what models compute for clients that have left
 BACKLOG = 2048  # connections that wait until they are accepted
 HEAD_SECONDS = 10.0  # in which a request's line and headers must arrive
@@ -311,8 +312,7 @@ class ModelServer:
         Args:
             tell: is called when all are loaded, with a line that says where the server is.
         """
-        with self._socket:
-            handle_signals(self)
+        with self._socket, handled_signals(self):
             serving = asyncio.create_task(self._listener.serve(sockets=[self._socket]))
             loading = asyncio.create_task(self._load(tell))
             try:
@@ -351,7 +351,7 @@ def bind(settings: ServeSettings) -> socket.socket:
     try:
         place.bind((settings.host, settings.port))
         place.listen(BACKLOG)
-    except (OSError, UnicodeError) as error:
+    except (OSError, TypeError) as error:  # a TypeError for a host that no name can be
         place.close()
         cause = getattr(error, "strerror", None) or "this can't be a host"
         raise SettingsError(
@@ -377,27 +377,35 @@ def check_certificate(settings: ServeSettings) -> None:
         ) from None
 
 
-def handle_signals(server: ModelServer) -> None:
+@contextmanager
+def handled_signals(server: ModelServer) -> Iterator[None]:
     """End a server when it is told to, and load its models again at SIGUSR1.
 
-    Outside the main thread signals can't be caught, so nothing happens.
+    The next signal ends it at once. Outside the main thread signals can't be caught, so nothing
+    happens.
     """
     if threading.current_thread() is not threading.main_thread():
+        yield
         return
     loop = asyncio.get_running_loop()
     numbers = [one for one in STOP_SIGNALS if one not in HANGUPS or not is_ignored(one)]
+    before = {one: signal.getsignal(one) for one in (*numbers, *RELOAD_SIGNALS)}
 
     def stop() -> None:
-        """End at the next signal at once; a terminal that closes often hangs up twice."""
-        for number in numbers:
+        for number in numbers:  # a terminal that closes often hangs up twice
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN if number in HANGUPS else signal.SIG_DFL)
         server.stop()
 
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
-    if hasattr(signal, "SIGUSR1"):
-        loop.add_signal_handler(signal.SIGUSR1, server.service.reload_soon)
+    for number in before:
+        is_reload = number in RELOAD_SIGNALS
+        loop.add_signal_handler(number, server.service.reload_soon if is_reload else stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
 
 
 def is_ignored(number: signal.Signals) -> bool:

@@ -106,6 +106,7 @@ class Service:
             self._tried_at[model.name] = time.monotonic()
             loaded = await asyncio.to_thread(load)
         model.start(loaded, lambda batch: self.metrics.note_batch(model.name, batch))
+        self.metrics.queue.labels(model.name).set_function(lambda: model.worker.num_works)
 
     def find(self, name: str | None, *tasks: str) -> ServedModel:
         """Return the model of a name, or the first, that does one of some tasks, or any.

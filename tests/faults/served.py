@@ -1,0 +1,133 @@
+"""A server in a child process, which runs the real command."""
+
+import http.client
+import json
+import multiprocessing.connection
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from tests.faults.children import PROCESSES, one_at_a_time
+from tests.faults.watch import put_messages
+from tests.waiting import TIMEOUT_SECONDS
+
+from bertkit.base.progress import announce
+
+READY = re.compile(r"serving .* on http://[^ ]*:(\d+)")
+
+
+STUCK = re.compile("this takes for ever")
+
+
+def load_for_ever(model: object) -> None:
+    """Load a model whose files never come."""
+    announce("this takes for ever")
+    Event().wait()
+
+
+def run_command(
+    words: Sequence[str], writing: Any, ignored: Sequence[int], *, is_stuck: bool
+) -> None:
+    """Run the command in this process, which was forked for that, and end as it ends."""
+    from bertkit.cli.main import main
+    from bertkit.serving.models import ServedModel
+
+    if is_stuck:
+        ServedModel.load = load_for_ever  # type: ignore[assignment]
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+    put_messages(writing.fileno())
+    sys.exit(main(words))
+
+
+@dataclass
+class ServerProcess:
+    """A running server.
+
+    Attributes:
+        process: the child.
+        messages: what it has written.
+        port: where it listens; 0 before it is ready.
+    """
+
+    process: Any
+    reading: int
+    messages: str = ""
+    port: int = 0
+
+    def read_until(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Read its messages until one has a pattern."""
+        while not (found := pattern.search(self.messages)):
+            content = os.read(self.reading, 1 << 16)
+            assert content, self.messages
+            self.messages += content.decode()
+        return found
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.process.pid, number)
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code."""
+        assert multiprocessing.connection.wait([self.process.sentinel], TIMEOUT_SECONDS)
+        with one_at_a_time:
+            self.process.join()
+        while content := os.read(self.reading, 1 << 16):
+            self.messages += content.decode()
+        return int(self.process.exitcode)
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a new connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
+
+    def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
+        """Return the status and the body of an answer on a connection of its own."""
+        connection = self.connect()
+        try:
+            if body is None:
+                connection.request("GET", path)
+            else:
+                headers = {"content-type": "application/json"}
+                connection.request("POST", path, json.dumps(body), headers)
+            answer = connection.getresponse()
+            content = answer.read().decode()
+            is_json = answer.headers.get_content_type() == "application/json"
+            return answer.status, json.loads(content) if is_json else content
+        finally:
+            connection.close()
+
+    def count_works(self) -> float:
+        """Return the number of requests that wait or run."""
+        return sum(map(float, re.findall(r"te_queue_size\{.*\} (.*)", self.ask("/metrics")[1])))
+
+
+@contextmanager
+def serving(
+    *words: str, ignored: Sequence[int] = (), is_stuck: bool = False
+) -> Iterator[ServerProcess]:
+    """A server, which is killed at the end of the block if it is still there."""
+    reading, writing = multiprocessing.Pipe(duplex=False)
+    command = ["serve", *words, "--port", "0", "--device", "cpu"]
+    process = PROCESSES.Process(
+        target=run_command, args=(command, writing, ignored), kwargs={"is_stuck": is_stuck}
+    )
+    with one_at_a_time:
+        process.start()
+    writing.close()
+    server = ServerProcess(process, reading.fileno())
+    try:
+        if not is_stuck:
+            server.port = int(server.read_until(READY)[1])
+        yield server
+    finally:
+        process.kill()
+        with one_at_a_time:
+            process.join()
+        process.close()
+        reading.close()

@@ -1,0 +1,106 @@
+"""Signals to a real server: it ends when it should, and answers what it promised."""
+
+import http.client
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.faults.served import READY, STUCK, serving
+from tests.hostile.raw_http import wait_until
+from tests.unit.inference.small import save_small
+
+from bertkit.checkpoints.hub import find_bundled
+
+LONG = {"inputs": ["word " * 200] * 40}  # about a second
+HALF = b"POST /embed HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served") / "words"
+    save_small(folder)
+    return f"encoder={find_bundled('vectors')}", str(folder)
+
+
+@pytest.fixture
+def asker():
+    with ThreadPoolExecutor(4) as pool:
+        yield pool.submit
+
+
+def begin_long(server, asker):
+    """A request that is computed when this returns."""
+    asking = asker(server.ask, "/embed", LONG)
+    wait_until(lambda: server.count_works() == 1)
+    return asking
+
+
+def test_sigterm_answers_what_runs_and_waits_for_nobody_else(models, asker):
+    with serving(*models) as server:
+        idle = server.connect()
+        idle.request("GET", "/health")
+        assert idle.getresponse().read() == b""
+        half = socket.create_connection(("127.0.0.1", server.port))
+        half.sendall(HALF + b'content-length: 20\r\n\r\n{"inputs"')
+        head = socket.create_connection(("127.0.0.1", server.port))
+        head.sendall(HALF)
+        running = begin_long(server, asker)
+        server.send(signal.SIGTERM)
+        assert half.recv(1000).startswith(b"HTTP/1.1 503 ")
+        assert head.recv(1000) == b""
+        status, vectors = running.result()
+        assert (status, len(vectors)) == (200, 40)
+        assert server.wait() == 0
+        assert idle.sock.recv(1) == b""
+        for one in (idle, half, head):
+            one.close()
+        with pytest.raises(OSError, match="refused"):
+            server.ask("/health")
+        assert "Traceback" not in server.messages
+
+
+def test_a_terminal_that_closes_ends_it_too_and_may_hang_up_twice(models, asker):
+    with serving(*models) as server:
+        running = begin_long(server, asker)
+        server.send(signal.SIGHUP)
+        server.send(signal.SIGHUP)
+        assert running.result()[0] == 200
+        assert server.wait() == 0
+
+
+def test_nohup_a_reload_and_an_interrupt(models):
+    with serving(*models, ignored=[signal.SIGHUP]) as server:
+        server.send(signal.SIGHUP)
+        expected = server.ask("/embed", {"inputs": "a cat"})
+        server.send(signal.SIGUSR1)
+        assert server.ask("/embed", {"inputs": "a cat"}) == expected
+        server.send(signal.SIGINT)
+        assert server.wait() == 0
+
+
+def test_the_second_signal_ends_it_at_once(models, asker):
+    with serving(*models) as server:
+        running = begin_long(server, asker)
+        server.send(signal.SIGTERM)
+        wait_until(lambda: is_refused(server))
+        server.send(signal.SIGTERM)
+        with pytest.raises((OSError, http.client.HTTPException)):
+            running.result()
+        assert server.wait() == -signal.SIGTERM
+
+
+def is_refused(server):
+    try:
+        return server.ask("/ready")[0] == 503
+    except (OSError, http.client.HTTPException):
+        return True
+
+
+def test_a_signal_while_models_are_loaded_ends_it(models):
+    with serving(*models, is_stuck=True) as server:
+        server.read_until(STUCK)
+        server.send(signal.SIGTERM)
+        assert server.wait() == 0
+        assert "Traceback" not in server.messages
+        assert not READY.search(server.messages)

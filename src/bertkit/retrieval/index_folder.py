@@ -1,11 +1,13 @@
 """An index: its plan, and its folder of memory-mapped arrays, texts, and a record, written last."""
 
 import re
+import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.checksums import FileRecord
+from bertkit.base.checksums import CHUNK_BYTES, FileRecord, damaged_part
 from bertkit.base.errors import (
     BertkitError,
     DamagedFileError,
@@ -260,32 +262,55 @@ def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
     return matrix
 
 
-class StoredTexts:
-    """The texts of a corpus on disk, with random access by row.
+def map_numbers(path: Path, record: FileRecord, length: int) -> NDArray[np.unsignedinteger]:
+    """Map a `.npy` file with a row of unsigned numbers."""
+    mapped = map_matrix(path, record)
+    if mapped.shape != (length,) or mapped.dtype.kind != "u":
+        raise DamagedFileError(
+            f"{path} holds {mapped.dtype} of the shape {mapped.shape}, and must hold {length:,}"
+            f" unsigned numbers; {ADVICE}"
+        )
+    return mapped
 
-    They are UTF-8, concatenated; `ends` are the byte offsets where each ends.
+
+class StoredTexts:
+    """The texts of a corpus on disk, with random access by row; each MiB is verified once.
+
+    They are UTF-8, concatenated; `ends` are the byte offsets where each ends. They stay those that
+    were opened if the index is built again meanwhile, since files are replaced as a whole.
     """
 
-    def __init__(self, path: Path, record: FileRecord, ends: MappedArray) -> None:
-        self._path, self._size_bytes = path, record.size_bytes
-        self._content = MappedArray(path, record, 0)
-        self._ends = ends
+    def __init__(self, path: Path, record: FileRecord, ends: NDArray[np.unsignedinteger]) -> None:
+        MappedArray(path, record, 0)  # checks the size, and that there are checksums
+        self._path, self._record, self._ends = path, record, ends
+        with storage_errors(path, "read"), path.open("rb") as stream:
+            self._content = (
+                mmap(stream.fileno(), 0, access=ACCESS_READ) if record.size_bytes else b""
+            )
+        self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
 
     def __getitem__(self, row: int) -> str:
         """Return the text of a row."""
+        ends = self._ends[max(0, row - 1) : row + 1].tolist()
+        start, stop = (0, *ends)[-2:]
+        if not start <= stop <= len(self._content):
+            raise DamagedFileError(f"{self._path} has no text of row {row:,}; {ADVICE}")
         with advising():
-            ends = self._ends.read(max(0, row - 1), row + 1).tolist()
-            start, stop = (0, *ends)[-2:]
-            if not start <= stop <= self._size_bytes:
-                raise DamagedFileError(f"{self._path} has no text of row {row:,}")
-            self._content.verify(start, stop)
-            with storage_errors(self._path, "read"), self._path.open("rb") as stream:
-                stream.seek(start)
-                content = stream.read(stop - start)
-            try:
-                return content.decode("utf-8")
-            except UnicodeDecodeError:
-                raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}") from None
+            self._verify(start, stop)
+        try:
+            return self._content[start:stop].decode("utf-8")
+        except UnicodeDecodeError:
+            raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}; {ADVICE}") from None
+
+    def _verify(self, start: int, stop: int) -> None:
+        """Verify the chunks of a byte range, unless they already were."""
+        for index in range(start // CHUNK_BYTES, -(-stop // CHUNK_BYTES)):
+            if not self._is_verified[index]:
+                begin = index * CHUNK_BYTES
+                found = zlib.crc32(self._content[begin : begin + CHUNK_BYTES])
+                if found != self._record.chunk_crc32[index]:
+                    raise damaged_part(self._path, begin, CHUNK_BYTES)
+                self._is_verified[index] = True
 
 
 class _TextWriter:

@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import (
     DamagedFileError,
@@ -18,7 +21,6 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
 from bertkit.base.progress import announce, show_progress
-from bertkit.data.shards import MappedArray
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder, Vectors
@@ -42,6 +44,7 @@ from bertkit.retrieval.index_folder import (
     StoredTexts,
     advising,
     make_plan,
+    map_numbers,
     open_vectors,
     write_texts,
 )
@@ -212,7 +215,7 @@ class SearchIndex:
     embedder: Embedder
     vectors: VectorIndex
     texts: StoredTexts
-    rows: MappedArray
+    rows: NDArray[np.unsignedinteger]
     ids: StoredTexts | None = None
 
     @classmethod
@@ -273,7 +276,7 @@ class SearchIndex:
             texts = _open_texts(folder, record, TEXTS_FILE, TEXT_ENDS_FILE)
             has_ids = IDS_FILE in record.files
             ids = _open_texts(folder, record, IDS_FILE, ID_ENDS_FILE) if has_ids else None
-            rows = MappedArray(folder / ROWS_FILE, record.files[ROWS_FILE], record.num_rows)
+            rows = map_numbers(folder / ROWS_FILE, record.files[ROWS_FILE], record.num_rows)
         return cls(record, embedder, vectors, texts, rows, ids)
 
     @overload
@@ -314,12 +317,11 @@ class SearchIndex:
 
     def _find(self, score: float, place: int) -> Hit:
         """Return the hit of a vector."""
-        with advising():
-            row = int(self.rows.read(place, place + 1)[0])
+        row = int(self.rows[place])
         return Hit(score, row, self.texts[place], None if self.ids is None else self.ids[place])
 
 
 def _open_texts(folder: Path, record: IndexRecord, name: str, ends: str) -> StoredTexts:
     """Open texts, or ids."""
-    offsets = MappedArray(folder / ends, record.files[ends], record.num_rows)
+    offsets = map_numbers(folder / ends, record.files[ends], record.num_rows)
     return StoredTexts(folder / name, record.files[name], offsets)

@@ -343,6 +343,14 @@ def test_what_was_altered_is_noticed(model, corpus, name):
         open_index(model, corpus, index="approximate").search("a hat", 6)
 
 
+def test_an_open_index_stays_as_it_is_while_it_is_built_again(model, corpus):
+    opened, unread = open_index(model, corpus), open_index(model, corpus)
+    found = opened.search("a hat", 6)
+    corpus.write_text("".join(json.dumps({"text": f"new {text}"}) + "\n" for text in TEXTS[::-1]))
+    assert open_index(model, corpus).search("a hat", 1)[0].text.startswith("new")
+    assert opened.search("a hat", 6) == unread.search("a hat", 6) == found
+
+
 @pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
 def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_path, name):
     other = tmp_path / "other.jsonl"

@@ -43,8 +43,8 @@ from bertkit.tasks.objectives.objective import batch_tensors
 from bertkit.training.device import measure_peak
 from devices import Place, show_memory
 from pretraining_sides import prepare_documentation
-from program import build_parser, write_figures
-from sides import Answer, Sides
+from program import Answer, build_parser, write_figures
+from sides import Sides
 from turns import begin_table, format_row, show_ratio, spread
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}

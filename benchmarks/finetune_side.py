@@ -32,8 +32,7 @@ from bertkit.training.run import Run, RunState
 from devices import Place
 from finetune_peers import build_collator, build_peer_task, inputs_of, load_peer_model
 from peer_trainer import Recipe, build_arguments
-from program import be_quiet
-from sides import answer
+from program import answer, be_quiet
 from task_sets import TaskSet, prepare_set, read_part
 
 MANY_EPOCHS = 1000

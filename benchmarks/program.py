@@ -6,11 +6,12 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+Answer = dict[str, Any]  # of a side to what it was told to do
 FOLDER = Path(__file__).parent
 DATA = Path("../shared/data")
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}  # a side's idle threads take nothing from the others
@@ -91,3 +92,12 @@ def be_quiet() -> None:
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+
+
+def answer(content: Answer) -> None:
+    print(json.dumps(content), flush=True)
+
+
+def obey(do: Callable[[str], Answer]) -> None:
+    for line in sys.stdin:
+        answer(do(line))

@@ -26,7 +26,8 @@ from bertkit.training.optimizer import build_optimizer
 from bertkit.training.step import derive_seed, evaluate_batches
 from devices import Place
 from pretraining_sides import import_side
-from sides import Stepper, answer, obey
+from program import answer, obey
+from sides import Stepper
 
 CPU = torch.device("cpu")
 SCHEDULE_STEPS = 100_000  # the schedule follows the share of the time that is spent

@@ -20,8 +20,8 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
 from bertkit.training.device import prepare_memory
 from devices import Place
-from program import be_quiet
-from sides import Answer, Stepper, answer, obey
+from program import Answer, answer, be_quiet, obey
+from sides import Stepper
 
 NUM_CHECKED = 64  # pairs whose loss is compared
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}

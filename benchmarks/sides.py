@@ -12,16 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from devices import Place, show_memory
-from program import FOLDER, PASSIVE
+from program import FOLDER, PASSIVE, Answer
 from turns import format_row, order_turn, show_ratio, spread
 
-Answer = dict[str, Any]
 Answers = dict[str, list[Answer]]
 
 
@@ -103,15 +102,6 @@ class Sides:
         losses = {name: told["loss"] for name, told in self.told.items()}
         place.check_losses(what, losses)
         return losses
-
-
-def answer(content: Answer) -> None:
-    print(json.dumps(content), flush=True)
-
-
-def obey(do: Callable[[str], Answer]) -> None:
-    for line in sys.stdin:
-        answer(do(line))
 
 
 class Stepper:

@@ -23,7 +23,8 @@ from bertkit.training.device import prepare_memory
 from devices import Place
 from minilm import read_config
 from pretraining_sides import Side, import_side
-from sides import Stepper, answer, obey
+from program import answer, obey
+from sides import Stepper
 
 CPU = torch.device("cpu")
 

@@ -45,6 +45,8 @@ SMALLEST = {
     "bench_search": "--rows 1000 --rounds 1",
     "bench_seq2seq_step": "--data {data}/parallel/multi30k --layers 1 --hidden-size 32 --steps 1"
     " --sides bertkit transformers",
+    "bench_serve": "--data {data} --rounds 1 --sides bertkit --sets 16 --clients 1 --seconds 0.2"
+    " --texts 20",
     "bench_small_data": "--data {data} --sets sst2 --counts 8 --ways default regression --seeds 1",
     "bench_step": "--data {shards} --models tiny --cases 128 --batch-size 2 --rounds 1"
     " --sides bertkit transformers",

@@ -161,6 +161,7 @@ LEFT_OUT = {
     "bench_ranks": "needs a GPU for each rank",
     "bench_score": "compares the precisions of a processor with a loop on it",
     "bench_search": "vectors are searched on the processor",
+    "bench_serve": "measures a server on one core of a CPU",
     "bench_small_data": "its runs are of seconds, most of them loading",
     "bench_stream_memory": "measures the machine's memory around a tiny model",
     "bench_training_precision": "compares the precisions of a processor",

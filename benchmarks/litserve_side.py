@@ -11,7 +11,7 @@ BATCH_SECONDS = 0.01  # that requests are gathered for
 MOST_TOGETHER = 64
 
 
-class LitEmbeddings(litserve.LitAPI):
+class LitEmbeddings(litserve.LitAPI):  # type: ignore[misc]  # it has no types
     """Texts to vectors."""
 
     folder: Path

@@ -15,7 +15,7 @@ from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.serving import server as server_module
+from bertkit.serving import connection
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +29,8 @@ REFUSALS = {200, 400, 404, 405, 408, 413, 415, 422, 431}
 def client(tmp_path_factory):
     """A server whose patience is short, with one model."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_module, "HEAD_SECONDS", 1.0)
-        patch.setattr(server_module, "SEND_SECONDS", 1.0)
+        patch.setattr(connection, "HEAD_SECONDS", 1.0)
+        patch.setattr(connection, "SEND_SECONDS", 1.0)
         folder = tmp_path_factory.mktemp("model") / "words"
         save_small(folder)
         limits = {"timeout": 2.0, "payload_limit": 100_000, "max_connections": MAX_CONNECTIONS}

@@ -34,6 +34,7 @@ from bertkit.serving.errors import (
     WrongMethodError,
     describe_refusal,
     find_style,
+    locate_failure,
     write_error,
 )
 from bertkit.serving.openapi import describe_api
@@ -140,8 +141,8 @@ class Responder:
             return Response(status_code=LEFT)
         except BertkitError as error:
             return self._refuse(call, describe_refusal(error))
-        except Exception:
-            logger.exception("request %s failed", call.identity)
+        except Exception as error:  # noqa: BLE001 - whatever fails, the client gets an answer
+            logger.error("request %s failed: %s", call.identity, locate_failure(error))
             return self._refuse(call, FailedError("the server failed; its log has the cause"))
         return self._accept(call, answer)
 

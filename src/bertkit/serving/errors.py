@@ -1,8 +1,12 @@
 """What a server answers when it refuses or fails: a status, a kind, and a message."""
 
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any, ClassVar
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
+
+MAX_FRAMES = 8  # of a failure, in the log
 
 
 class ServingError(BertkitError):
@@ -154,6 +158,13 @@ def describe_refusal(error: BertkitError) -> ServingError:
     if isinstance(error, InputError | SettingsError):
         return UnreadableError(str(error))
     return FailedError("the model failed on this request; the server's log has the cause")
+
+
+def locate_failure(error: BaseException) -> str:
+    """Return what failed and where, innermost first; its message may hold texts of a request."""
+    frames = list(walk_tb(error.__traceback__))[-MAX_FRAMES:]
+    places = [f"{Path(one.f_code.co_filename).name}:{line}" for one, line in reversed(frames)]
+    return f"{type(error).__name__} at {' < '.join(places)}"
 
 
 def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:

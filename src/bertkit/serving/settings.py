@@ -27,6 +27,11 @@ class LimitSettings(Settings):
         description="Requests that may wait or be computed at once; further ones are answered with"
         " 429 and a Retry-After.",
     )
+    max_requests_per_client: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="The same of one client, by its key or else its address; by default as many as"
+        " of all.",
+    )
     max_connections: int = Field(
         default=1000,
         ge=1,

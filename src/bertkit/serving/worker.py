@@ -9,6 +9,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from bertkit.serving.errors import (
     LongTextError,
     OverloadError,
     describe_refusal,
+    locate_failure,
 )
 from bertkit.serving.fair_queue import FairQueue
 from bertkit.serving.settings import LimitSettings
@@ -153,6 +155,7 @@ class Worker:
     Attributes:
         batch_tokens: about how many tokens are computed at once.
         num_works: requests that wait or are computed.
+        num_by_client: the same by client, of those that have any.
         num_failures: batches in a row of which nothing could be computed.
         tokens_per_second: what each kind of pipeline computes, as of its last batches.
     """
@@ -168,6 +171,7 @@ class Worker:
     ) -> None:
         self.batch_tokens = batch_tokens
         self.num_works = self.num_failures = 0
+        self.num_by_client = Counter[str]()
         self.tokens_per_second: dict[type, float] = {}
         self._is_deterministic = is_deterministic  # each input is computed alone
         self._limits = limits
@@ -195,6 +199,7 @@ class Worker:
         pieces = list(work.cut(1 if self._is_deterministic else PIECE_TOKENS))
         self._check(pieces)
         self.num_works += 1
+        self.num_by_client[work.client] += 1
         try:
             work.queued = time.monotonic()
             with self._changed:
@@ -206,6 +211,7 @@ class Worker:
             return await work.future
         finally:
             self.num_works -= 1
+            self.num_by_client -= Counter([work.client])  # those with none are left out
 
     def close(self, seconds: float) -> bool:
         """End the thread when nothing waits any longer; return whether it ended in time."""
@@ -230,6 +236,9 @@ class Worker:
         limits, seconds = self._limits, self.waiting_seconds
         if self.num_works >= limits.max_concurrent_requests:
             raise OverloadError(f"{self.num_works} requests wait already", max(1, seconds))
+        num_own, most = self.num_by_client[pieces[0].client], limits.max_requests_per_client
+        if most is not None and num_own >= most:
+            raise OverloadError(f"{num_own} requests of yours wait already", max(1, seconds))
         if seconds > limits.max_wait:
             raise OverloadError(
                 f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
@@ -305,7 +314,7 @@ def compute_or_divide(pieces: Sequence[WorkPiece]) -> list[Found]:
     try:
         return compute_pieces(pieces)
     except BaseException as error:  # noqa: BLE001 - a library may raise anything; others go on
-        cause = f"{type(error).__name__}: {error}"
+        cause = locate_failure(error)
     if len(pieces) > 1:  # only here, the error no longer holds the memory of the batch
         half = len(pieces) // 2
         return compute_or_divide(pieces[:half]) + compute_or_divide(pieces[half:])

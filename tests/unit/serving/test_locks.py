@@ -177,6 +177,20 @@ def test_errors_repeat_no_texts(locked, path, body):
     assert SECRET not in answer.content.decode()
 
 
+def test_a_fault_of_the_server_shows_nothing(locked, monkeypatch, caplog):
+    def fail(metrics):
+        raise RuntimeError(f"{SECRET} in /srv/models")
+
+    monkeypatch.setattr(type(locked.server.service.metrics), "write", fail)
+    answer = locked.get("/metrics", authorization=f"Bearer {KEY}", x_request_id="mine")
+    assert answer.status == 424
+    for text in (answer.content.decode(), caplog.text):
+        assert SECRET not in text
+        assert "/srv" not in text
+        assert KEY not in text
+    assert "request mine failed: RuntimeError at test_locks.py:" in caplog.text
+
+
 def test_a_million_wrong_values_are_refused_at_once(client):
     few = b'{"inputs": [' + b",".join([b"{}"] * (MAX_VALUES // 2 - 1)) + b"]}"
     answer = client.post("/embed", few)

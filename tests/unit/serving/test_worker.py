@@ -192,6 +192,33 @@ def test_too_many_requests_are_refused_at_the_door():
     use(check, max_concurrent_requests=2)
 
 
+def test_one_client_may_be_limited_alone():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        with pytest.raises(OverloadError, match="1 requests of yours wait already"):
+            await ask(worker, upper, ["second"])[1]
+        _, other = ask(worker, upper, ["other"], "b")
+        upper.may_go_on.set()
+        assert [await first, await other] == [["FIRST"], ["OTHER"]]
+        assert await ask(worker, upper, ["third"])[1] == ["THIRD"]
+        assert not worker.num_by_client
+
+    use(check, max_requests_per_client=1)
+
+
+def test_the_log_says_what_failed_and_where_but_not_the_text(caplog):
+    async def check(worker):
+        upper = Upper(problem=RuntimeError("can't compute 'poison'"))
+        upper.may_go_on.set()
+        with pytest.raises(FailedError):
+            await ask(worker, upper, ["poison"])[1]
+
+    use(check)
+    assert "a request failed: RuntimeError at test_worker.py:" in caplog.text
+    assert "poison" not in caplog.text
+
+
 def test_what_would_wait_too_long_is_refused_at_the_door():
     async def check(worker):
         upper = Upper()

@@ -8,7 +8,8 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """What handlers return, and how it becomes JSON."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,18 +65,10 @@ class Events:
 
 def write_json(content: Any) -> bytes:
     """Return an answer as JSON; arrays and dataclasses are written as lists and objects."""
-    return orjson.dumps(
-        content,
-        default=_simplify,
-        option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS,
-    )
+    return orjson.dumps(content, default=_simplify, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _simplify(value: Any) -> Any:
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
     if isinstance(value, np.ndarray):  # not contiguous
         return np.ascontiguousarray(value)
     if hasattr(value, "_asdict"):

@@ -137,7 +137,8 @@ def answer(
     call: RequestContext, body: TaskBody[Any] | AttentionBody, found: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the results in the form of the request, with the model and its tokens."""
-    results = found if isinstance(body.inputs, list) else found[0]
+    rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
+    results = rows if isinstance(body.inputs, list) else rows[0]
     usage = {"total_tokens": call.work.num_tokens if call.work else 0}
     return {"model": call.model, "results": results, "usage": usage}
 

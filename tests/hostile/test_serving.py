@@ -208,6 +208,22 @@ def test_a_slow_body_ends_the_connection(client, framing):
     assert answers.is_closed
 
 
+def test_bodies_that_are_too_large_together_are_refused(client):
+    head = POST + b"Content-Length: 100000\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(MAX_CONNECTIONS - 5):
+            place = stack.enter_context(
+                socket.create_connection(("127.0.0.1", client.server.port), TIMEOUT_SECONDS)
+            )
+            place.sendall(head + b" " * 99_000)
+        wait_until(lambda: client.server.service.num_bytes > 3_000_000)
+        assert client.server.service.num_bytes <= 33 * 100_000
+        answers = send(client.server.port, head + b" " * 99_000, patience=TIMEOUT_SECONDS)
+        assert answers.statuses[:1] == [429]
+        assert b"retry-after: 1" in answers.content
+    wait_until(lambda: client.server.service.num_bytes == 0)
+
+
 def test_a_body_that_nobody_waits_for_may_not_last(client):
     head = b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", client.server.port), TIMEOUT_SECONDS) as place:

@@ -28,6 +28,7 @@ from bertkit.serving.errors import (
     KeyRefusedError,
     LargeBodyError,
     NoRouteError,
+    OverloadError,
     ServingError,
     SlowRequestError,
     UnreadableError,
@@ -54,6 +55,7 @@ MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no mo
 MAX_NAME_CHARS = 80  # of a request
 # Each value of JSON takes far more memory and time than its text, and meanwhile nobody is answered.
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
+MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 
@@ -135,7 +137,7 @@ class Responder:
         )
         try:
             call.client = self._check_key(request)
-            body = await self._read(request)
+            body = await self._read(request, call)
             answer = await self._handle(request, call, body)
         except ClientDisconnect:
             return Response(status_code=LEFT)
@@ -144,6 +146,8 @@ class Responder:
         except Exception as error:  # noqa: BLE001 - whatever fails, the client gets an answer
             logger.error("request %s failed: %s", call.identity, locate_failure(error))
             return self._refuse(call, FailedError("the server failed; its log has the cause"))
+        finally:
+            self.service.num_bytes -= call.num_bytes
         return self._accept(call, answer)
 
     def _check_key(self, request: Request) -> str:
@@ -161,7 +165,7 @@ class Responder:
             raise KeyRefusedError("send one of the server's keys: Authorization: Bearer KEY")
         return f"key {matches.index(True) + 1}"
 
-    async def _read(self, request: Request) -> BaseModel | None:
+    async def _read(self, request: Request, call: RequestContext) -> BaseModel | None:
         """Read and check the body."""
         kind = self.endpoint.body
         if kind is None:
@@ -178,7 +182,7 @@ class Responder:
             raise EncodedBodyError("the body is compressed; send it as it is")
         try:
             async with asyncio.timeout(self.service.settings.timeout):
-                content = await self._receive(request)
+                content = await self._receive(request, call)
         except TimeoutError:
             raise SlowRequestError("the body didn't arrive in time") from None
         if sum(map(content.count, SEPARATORS)) > MAX_VALUES:
@@ -189,7 +193,7 @@ class Responder:
             problems = describe_validation(error, kind, shows_input=False)
             raise UnreadableError(problems) from None
 
-    async def _receive(self, request: Request) -> bytes:
+    async def _receive(self, request: Request, call: RequestContext) -> bytes:
         limit, parts, size = self.service.settings.payload_limit, [], 0
         stated = request.headers.get("content-length", "0")
         if stated.isdecimal() and len(stated) < 20 and int(stated) > limit:
@@ -198,6 +202,10 @@ class Responder:
             size += len(part)
             if size > limit:
                 raise LargeBodyError(f"the body has more than {limit:,} bytes")
+            call.num_bytes += len(part)
+            self.service.num_bytes += len(part)
+            if self.service.num_bytes > MAX_BODIES * limit:
+                raise OverloadError("the server reads and answers too large requests already", 1)
             parts.append(part)
         return b"".join(parts)
 

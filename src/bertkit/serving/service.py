@@ -34,6 +34,7 @@ class Service:
     Attributes:
         models: in the order of the command line; the first that does a task is the usual one.
         is_stopping: whether no new requests are taken.
+        num_bytes: of the bodies of requests that are read and answered.
         num_loading: models that are being loaded, each in a thread that can't be stopped.
     """
 
@@ -42,6 +43,7 @@ class Service:
         self.settings = settings
         self.metrics = ServerMetrics()
         self.is_stopping = False
+        self.num_bytes = 0
         self.num_loading = 0
         self._tried_at: dict[str, float] = {}
         self._loading = asyncio.Lock()
@@ -139,6 +141,7 @@ class RequestContext:
         route: the path's template, for metrics.
         model: the name of the model that it asked, or empty.
         work: what it asked of a model last; None if it didn't.
+        num_bytes: of its body, as far as it was read.
     """
 
     service: Service
@@ -149,6 +152,7 @@ class RequestContext:
     begun: float = field(default_factory=time.monotonic)
     model: str = ""
     work: Work | None = None
+    num_bytes: int = 0
 
     def find(self, name: str | None, *tasks: str) -> ReadyModel:
         """Return what is loaded of a model, and remember its name; errors as in `Service.find`."""

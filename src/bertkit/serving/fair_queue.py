@@ -1,8 +1,9 @@
 """A queue that is fair between clients, and in which short requests pass long ones."""
 
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Generic, Protocol, TypeVar
+
+MAX_CLIENTS = 1000  # whose times are kept, apart from those that have had more than others
 
 
 class QueuedPiece(Protocol):
@@ -19,29 +20,46 @@ class QueuedPiece(Protocol):
 AnyPiece = TypeVar("AnyPiece", bound=QueuedPiece)
 
 
-@dataclass
-class Client(Generic[AnyPiece]):
-    """A client with pieces that wait; `time` grows by the cost of each piece that is taken."""
+class FairClock:
+    """How much each client has had, in tokens; the queues of one model share it.
 
-    time: float
-    waiting: list[tuple[float, int, AnyPiece]] = field(default_factory=list)
+    Attributes:
+        now: how much a client has had that always waited for something.
+        num_waiting: clients that wait, in each queue.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.num_waiting = 0
+        self._times: dict[str, float] = {}
+
+    def find(self, client: str) -> float:
+        """Return what a client has had since it was counted."""
+        return self._times.get(client, 0.0)
+
+    def serve(self, client: str, time: float, cost: int) -> None:
+        """Note that a client has had something at its time; others may come anew, for ever."""
+        self.now = max(time, self.now + cost / self.num_waiting)
+        self._times[client] = time + cost
+        if len(self._times) > MAX_CLIENTS:
+            self._times = {name: time for name, time in self._times.items() if time > self.now}
 
 
 class FairQueue(Generic[AnyPiece]):
     """Pieces of requests, of which the client comes first that has had the least.
 
-    A client that comes anew begins at the time of the client that was served last, so that it
-    neither waits for others' long requests nor catches up on what it didn't ask for. Among the
+    A client that comes anew begins at the time of the clock, so that it neither waits for others'
+    long requests nor catches up on what it didn't ask for. Among the
     pieces of one client that comes first which has the least of its own request before it. It isn't
     safe for threads.
 
     Source: Goyal, Vin and Cheng 1996, "Start-time Fair Queueing".
     """
 
-    def __init__(self) -> None:
-        self._clients: dict[str, Client[AnyPiece]] = {}
+    def __init__(self, clock: FairClock | None = None) -> None:
+        self._clock = FairClock() if clock is None else clock
+        self._waiting: dict[str, list[tuple[float, int, AnyPiece]]] = {}
         self._turns: list[tuple[float, int, str]] = []
-        self._time = 0.0
         self._count = 0
         self._num_waiting = 0
         self.cost = 0  # of all that waits
@@ -52,25 +70,34 @@ class FairQueue(Generic[AnyPiece]):
     def push(self, piece: AnyPiece) -> None:
         """Let a piece wait."""
         self._count += 1
-        client = self._clients.get(piece.client)
-        if client is None:
-            client = self._clients[piece.client] = Client(self._time)
-            heappush(self._turns, (client.time, self._count, piece.client))
-        heappush(client.waiting, (client.time + piece.cost_so_far, self._count, piece))
+        client, time = piece.client, max(self._clock.now, self._clock.find(piece.client))
+        if client not in self._waiting:
+            self._clock.num_waiting += 1
+            self._waiting[client] = []
+            heappush(self._turns, (time, self._count, client))
+        heappush(self._waiting[client], (time + piece.cost_so_far, self._count, piece))
         self.cost += piece.cost
         self._num_waiting += 1
 
+    def find_time(self) -> float:
+        """Return the time of the client that comes first; there must be one."""
+        while (time := self._clock.find(self._turns[0][2])) > self._turns[0][0]:
+            _, count, client = self._turns[0]
+            heapreplace(self._turns, (time, count, client))  # it was served in another queue
+        return self._turns[0][0]
+
     def pop(self) -> AnyPiece:
         """Take the next piece; there must be one."""
-        self._time, _, name = heappop(self._turns)
-        client = self._clients[name]
-        _, _, piece = heappop(client.waiting)
-        client.time += piece.cost
-        if client.waiting:
+        time = self.find_time()
+        client = heappop(self._turns)[2]
+        _, _, piece = heappop(self._waiting[client])
+        self._clock.serve(client, time, piece.cost)
+        if self._waiting[client]:
             self._count += 1
-            heappush(self._turns, (client.time, self._count, name))
+            heappush(self._turns, (self._clock.find(client), self._count, client))
         else:
-            del self._clients[name]
+            del self._waiting[client]
+            self._clock.num_waiting -= 1
         self.cost -= piece.cost
         self._num_waiting -= 1
         return piece

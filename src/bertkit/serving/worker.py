@@ -26,7 +26,7 @@ from bertkit.serving.errors import (
     describe_refusal,
     locate_failure,
 )
-from bertkit.serving.fair_queue import FairQueue
+from bertkit.serving.fair_queue import FairClock, FairQueue
 from bertkit.serving.settings import LimitSettings
 
 logger = logging.getLogger(__name__)
@@ -177,6 +177,7 @@ class Worker:
         self._limits = limits
         self._note = note
         self._queues: dict[int, tuple[type, FairQueue[WorkPiece]]] = {}  # by id of what computes
+        self._clock = FairClock()
         self._changed = threading.Condition()
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
@@ -203,7 +204,7 @@ class Worker:
         try:
             work.queued = time.monotonic()
             with self._changed:
-                new = type(work.compute), FairQueue[WorkPiece]()
+                new = type(work.compute), FairQueue[WorkPiece](self._clock)
                 _, queue = self._queues.setdefault(id(work.compute), new)
                 for piece in pieces:
                     queue.push(piece)
@@ -269,7 +270,7 @@ class Worker:
 
     def _pop_pieces(self) -> list[WorkPiece]:
         """Take pieces of one queue for which somebody still waits."""
-        key = next(iter(self._queues))
+        key = min(self._queues, key=lambda one: self._queues[one][1].find_time())
         kind, queue = self._queues.pop(key)
         pieces, cost = [], 0
         while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
@@ -278,7 +279,7 @@ class Worker:
                 pieces.append(piece)
                 cost += piece.cost
         if queue:
-            self._queues[key] = kind, queue  # behind the others
+            self._queues[key] = kind, queue  # behind others of the same time
         return pieces
 
     def _answer(self, pieces: Sequence[WorkPiece]) -> None:

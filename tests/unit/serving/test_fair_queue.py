@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertkit.serving.fair_queue import FairQueue
+from bertkit.serving.fair_queue import MAX_CLIENTS, FairClock, FairQueue
 
 
 @dataclass
@@ -61,3 +61,34 @@ def test_many_short_requests_of_a_client_dont_stop_its_long_one_forever():
         queue.push(Waiting("a", 10, 10, f"short{number}"))
         taken.append(queue.pop().name)
     assert "a1" in taken
+
+
+def test_queues_that_share_a_clock_are_fair_together():
+    clock = FairClock()
+    queues = [FairQueue(clock) for _ in range(4)]
+    for queue in queues[:3]:
+        push_long(queue, "a", 2)
+    push_long(queues[3], "b", 3)
+    taken = []
+    while waiting := [queue for queue in queues if queue]:
+        taken.append(min(waiting, key=FairQueue.find_time).pop().name)
+    assert [name[0] for name in taken] == ["a", "b", "a", "b", "a", "b", "a", "a", "a"]
+
+
+def test_times_of_clients_that_left_are_forgotten():
+    clock = FairClock()
+    queue = FairQueue(clock)
+    for number in range(3 * MAX_CLIENTS):
+        queue.push(Waiting(f"client {number}", 1, 1))
+        queue.pop()
+    assert len(clock._times) <= MAX_CLIENTS + 1
+
+
+def test_clients_that_come_anew_do_not_keep_others_from_their_turn():
+    queue, taken = FairQueue(), []
+    push_long(queue, "a", 2)
+    for number in range(20):
+        queue.push(Waiting(f"new {number}", 100, 100, f"new{number}"))
+        queue.push(Waiting(f"newer {number}", 100, 100, f"newer{number}"))
+        taken.append(queue.pop().name)
+    assert "a2" in taken

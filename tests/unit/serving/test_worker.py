@@ -420,3 +420,24 @@ def test_what_can_not_be_computed_in_time_is_refused_at_the_door():
 )
 def test_tokens_are_estimated_by_letters_and_bytes(value, num_tokens):
     assert estimate_tokens(value) == num_tokens
+
+
+def test_who_asks_with_many_options_gets_no_more_than_others():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        order = []
+
+        class Ordered(Upper):
+            def compute_window(self, encoded):
+                order.extend(encoded)
+                return encoded
+
+        many = [ask(worker, Ordered(), [f"many {n}"], "a")[1] for n in range(20)]
+        few = ask(worker, Ordered(), ["few"], "b")[1]
+        await asyncio.sleep(0)
+        upper.may_go_on.set()
+        await asyncio.gather(first, few, *many)
+        assert order.index("few") <= 1
+
+    use(check)

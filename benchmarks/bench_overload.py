@@ -252,9 +252,9 @@ async def recover(server: Server, questions: Sequence[Question], usual: float) -
 
 async def overload(server: Server, questions: Sequence[Question], seconds: float) -> dict[str, Any]:
     """Measure what the server can do, and send five times that."""
-    calm = await drive(server, questions, 1, 2.0)
-    able = await drive(server, questions, FEW, max(2.0, seconds / 10))
-    rate = FACTOR * able.statuses[200] / max(2.0, seconds / 10)
+    calm = await drive(server, questions, 1, max(1.0, seconds / 10))
+    able = await drive(server, questions, FEW, max(1.0, seconds / 10))
+    rate = FACTOR * able.statuses[200] / max(1.0, seconds / 10)
     before, begun = server.rss_bytes, time.monotonic()
     tally = await drive(server, questions, MANY, seconds, rate)
     took = time.monotonic() - begun

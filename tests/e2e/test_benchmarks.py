@@ -32,7 +32,7 @@ SMALLEST = {
     "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
-    "bench_overload": "--seconds 2 --soak-minutes 0.05",
+    "bench_overload": "--seconds 2 --soak-minutes 0.03",
     "bench_page": "--models tiny --lengths 16 --rounds 1",
     "bench_parts": "--megabytes 0.1 --texts 20 --files 2",
     "bench_precision": "--data {data}",

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -58,6 +58,7 @@ MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
 LEFT = 499  # the status of a request whose client left, as nginx logs it
+DROPPED = "dropped"  # the kind of its error in metrics and logs
 
 
 def build_app(
@@ -140,6 +141,8 @@ class Responder:
             body = await self._read(request, call)
             answer = await self._handle(request, call, body)
         except ClientDisconnect:
+            call.failure = DROPPED
+            self._note(call, LEFT)
             return Response(status_code=LEFT)
         except BertkitError as error:
             return self._refuse(call, describe_refusal(error))
@@ -227,18 +230,33 @@ class Responder:
     def _accept(self, call: RequestContext, answer: Any) -> Response:
         if isinstance(answer, Events):
             headers = {"x-request-id": call.identity, "cache-control": "no-cache"}
-            return StreamingResponse(answer.write(), 200, headers, "text/event-stream")
+            return StreamingResponse(self._send(call, answer), 200, headers, "text/event-stream")
         headers = {"x-request-id": call.identity, **call.describe_times()}
-        if call.work is not None:
-            call.note_answer()
+        self._note(call, 200)
         if isinstance(answer, Plain):
             headers |= answer.headers
             return Response(answer.content, media_type=answer.media_type, headers=headers)
         return Response(write_json(answer), media_type="application/json", headers=headers)
 
+    async def _send(self, call: RequestContext, answer: Events) -> AsyncIterator[bytes]:
+        status = LEFT
+        try:
+            async for part in answer.write():
+                yield part
+            status = 200
+        finally:
+            call.failure = call.failure or (DROPPED if status == LEFT else "")
+            self._note(call, status)
+
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
-        self.service.metrics.note_refusal(call.model, error.kind)
-        return write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})
+        response = write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})
+        call.failure = error.kind
+        self._note(call, response.status_code)
+        return response
+
+    def _note(self, call: RequestContext, status: int) -> None:
+        if not self.endpoint.is_open:  # as probes are
+            call.note_end(status)
 
 
 def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -> Response:

@@ -1,34 +1,42 @@
 """What a server counts, in Prometheus's form, under text-embeddings-inference's names.
 
-Each process has a registry of its own, so that servers in one process, as in tests, don't mix.
+Each server has a registry of its own, so that servers in one process, as in tests, don't mix.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPEN_METRICS
+import re
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from bertkit.serving.worker import ComputedBatch, Work
 
 SECONDS = [1e-4 * 2**power for power in range(18)]  # 0.1 ms to 13 s
 SIZES = [2**power for power in range(13)]
 TOKENS = [2**power for power in range(21)]
-
-__all__ = ["OPEN_METRICS", "ServerMetrics"]
+REASONS = {"backend": "inference", "empty": "validation", "unknownmodel": "model_type"}
+COUNTER = re.compile(rb"^((?:# HELP |# TYPE )?te_\w+)_total\b", re.MULTILINE)
+WAITS = "Seconds that a request waited."
+COMPUTES = "Seconds from its first batch to its end, tokenizing included."
 
 
 class ServerMetrics:
-    """The metrics of one server; those of requests are labeled by model."""
+    """The metrics of one server, labeled by model; the label is empty where none was found."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each other one
         self.registry = CollectorRegistry()
-        self.requests = self._count("te_request", "Requests that were answered.", "model", "route")
-        self.refusals = self._count("te_request_failure", "Requests that weren't.", "model", "err")
+        self.requests = self._count("te_request_count", "Requests that ended.", "route")
+        self.successes = self._count("te_request_success", "Requests that were answered.", "route")
+        self.failures = self._count("te_request_failure", "Requests that weren't.", "err")
         self.duration = self._measure("te_request_duration", "Seconds of a request.", SECONDS)
-        self.queue_duration = self._measure(
-            "te_request_queue_duration", "Seconds that a request waited.", SECONDS
-        )
-        self.inference_duration = self._measure(
-            "te_request_inference_duration", "Seconds from its first batch to its end.", SECONDS
-        )
+        self.queue_duration = self._measure("te_request_queue_duration", WAITS, SECONDS)
+        self.inference_duration = self._measure("te_request_inference_duration", COMPUTES, SECONDS)
         self.input_length = self._measure("te_request_input_length", "Tokens of a request.", TOKENS)
         self.batch_size = self._measure("te_batch_next_size", "Requests of a batch.", SIZES)
         self.batch_tokens = self._measure("te_batch_next_tokens", "Tokens of a batch.", TOKENS)
@@ -41,24 +49,28 @@ class ServerMetrics:
         self.batch_size.labels(model).observe(batch.num_requests)
         self.batch_tokens.labels(model).observe(batch.num_tokens)
 
-    def note_answer(self, model: str, route: str, work: Work, seconds: float) -> None:
-        """Count a request that was answered."""
+    def note_request(self, model: str, route: str, failure: str) -> None:
+        """Count a request that ended; `failure` is empty, or the kind of its error."""
         self.requests.labels(model, route).inc()
+        if failure:
+            kind = failure.lower()
+            self.failures.labels(model, REASONS.get(kind, kind)).inc()
+        else:
+            self.successes.labels(model, route).inc()
+
+    def note_work(self, model: str, work: Work, seconds: float) -> None:
+        """Measure a request that a model has answered."""
         self.duration.labels(model).observe(seconds)
         self.queue_duration.labels(model).observe(work.begun - work.queued)
         self.inference_duration.labels(model).observe(work.ended - work.begun)
         self.input_length.labels(model).observe(work.num_tokens)
 
-    def note_refusal(self, model: str, kind: str) -> None:
-        """Count a request that was refused or failed."""
-        self.refusals.labels(model, kind).inc()
-
     def write(self) -> bytes:
-        """Return all metrics as text."""
-        return bytes(generate_latest(self.registry))
+        """Return all metrics as text, counters without the `_total` of Prometheus's client."""
+        return COUNTER.sub(rb"\1", generate_latest(self.registry))
 
-    def _count(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(name, meaning, labels, registry=self.registry)
+    def _count(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(name, meaning, ["model", label], registry=self.registry)
 
     def _measure(self, name: str, meaning: str, bounds: list[float] | list[int]) -> Histogram:
         return Histogram(name, meaning, ["model"], buckets=bounds, registry=self.registry)

@@ -27,6 +27,7 @@ from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
+from bertkit.serving.logs import log_requests
 from bertkit.serving.models import ServedModel
 from bertkit.serving.service import Service
 from bertkit.serving.settings import ServeSettings
@@ -49,6 +50,8 @@ def serve(models: Sequence[str], settings: ServeSettings) -> None:
     for name, corpus in name_corpora(settings.corpus, named).items():
         # Here a signal stops the building of an index, and the next start goes on with it.
         SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
+    if settings.log_requests:
+        log_requests()
     server = ModelServer(named, settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.run())

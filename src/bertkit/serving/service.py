@@ -14,6 +14,7 @@ from bertkit.serving.errors import (
     UnknownModelError,
     UnreadableError,
 )
+from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.pipelines import check_size
@@ -142,6 +143,7 @@ class RequestContext:
         model: the name of the model that it asked, or empty.
         work: what it asked of a model last; None if it didn't.
         num_bytes: of its body, as far as it was read.
+        failure: the kind of an error that it was answered with, or empty.
     """
 
     service: Service
@@ -153,6 +155,7 @@ class RequestContext:
     model: str = ""
     work: Work | None = None
     num_bytes: int = 0
+    failure: str = ""
 
     def find(self, name: str | None, *tasks: str) -> ReadyModel:
         """Return what is loaded of a model, and remember its name; errors as in `Service.find`."""
@@ -203,6 +206,7 @@ class RequestContext:
             compute=compute,
             inputs=inputs,
             client=self.client,
+            identity=self.identity,
             truncates=settings.auto_truncate if truncate is None else truncate,
             future=asyncio.get_running_loop().create_future(),
             most_tokens=most_tokens,
@@ -233,8 +237,22 @@ class RequestContext:
             "x-compute-tokens": str(work.num_tokens),
         }
 
-    def note_answer(self) -> None:
-        """Count the request."""
-        if self.work is not None:
-            seconds = time.monotonic() - self.begun
-            self.service.metrics.note_answer(self.model, self.route, self.work, seconds)
+    def note_end(self, status: int) -> None:
+        """Count the request, and log it if the settings say so."""
+        seconds, work, metrics = time.monotonic() - self.begun, self.work, self.service.metrics
+        metrics.note_request(self.model, self.route, self.failure)
+        if work is not None and not self.failure:
+            metrics.note_work(self.model, work, seconds)
+        if not self.service.settings.log_requests:
+            return
+        line = {
+            "id": self.identity,
+            "route": self.route,
+            "model": self.model,
+            "status": status,
+            "milliseconds": round(1000 * seconds, 1),
+            "tokens": 0 if work is None else work.num_tokens,
+            "client": self.client,
+            "failure": self.failure,
+        }
+        REQUESTS.info("request", extra={"request": line})

@@ -95,6 +95,11 @@ class ServeSettings(EngineSettings, LimitSettings):
         description="Origins whose pages may use the server from a browser, such as"
         " https://example.org; * allows all. By default none.",
     )
+    log_requests: Annotated[bool, Parameter(negative="")] = Field(
+        default=False,
+        description="Write a line of JSON to standard error for each request: its id, route, model,"
+        " status, time, tokens and client; never its texts or key.",
+    )
     deterministic: Annotated[bool, Parameter(negative="")] = Field(
         default=False,
         description="Compute each request alone, so that its answer doesn't depend on others, bit"

@@ -50,6 +50,7 @@ class Work:
         client: who asks; the queue is fair between clients.
         truncates: whether inputs may be cut off.
         future: the results; it is done, or cancelled, when nobody waits any longer.
+        identity: of the request, for logs.
         most_tokens: of an input; longer ones are cut off or refused.
         num_tokens: those that the model read.
         queued, begun, ended: times of `time.monotonic`.
@@ -60,6 +61,7 @@ class Work:
     client: str
     truncates: bool
     future: "asyncio.Future[list[Any]]"
+    identity: str = ""
     most_tokens: int = MOST_TOKENS + 1
     num_tokens: int = 0
     queued: float = 0.0
@@ -319,7 +321,7 @@ def compute_or_divide(pieces: Sequence[WorkPiece]) -> list[Found]:
     if len(pieces) > 1:  # only here, the error no longer holds the memory of the batch
         half = len(pieces) // 2
         return compute_or_divide(pieces[:half]) + compute_or_divide(pieces[half:])
-    logger.warning("a request failed: %s", cause)
+    logger.warning("request %s failed: %s", pieces[0].work.identity, cause)
     return [FailedError("the model failed on this request; the server's log has the cause")]
 
 

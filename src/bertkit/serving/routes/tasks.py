@@ -86,9 +86,10 @@ async def send_words(
             yield {"text": word}
             word = await words.get()
         await writing
-        call.note_answer()
     except BertkitError as error:
-        yield write_error(describe_refusal(error), "openai")[1]
+        refusal = describe_refusal(error)
+        call.failure = refusal.kind
+        yield write_error(refusal, "openai")[1]
     finally:
         writing.cancel()
 

@@ -198,7 +198,7 @@ async def check_ready(call: RequestContext, _: None) -> Plain:
 async def show_metrics(call: RequestContext, _: None) -> Plain:
     """Return the metrics in Prometheus's form."""
     content = call.service.metrics.write()
-    return Plain(content, "text/plain; version=1.0.0; charset=utf-8")
+    return Plain(content, "text/plain; version=0.0.4; charset=utf-8")
 
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[dict[str, Any]]:

@@ -1,0 +1,144 @@
+"""What a server counts and logs, read by Prometheus's own parser and as JSON."""
+
+import io
+import json
+import logging
+import re
+from collections import Counter
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.unit.inference.small import save_small
+from tests.unit.serving.running import running
+
+from bertkit.serving.logs import REQUESTS, JsonFormatter, log_requests
+
+SECRET = "of-the-test"
+KEY = {"authorization": f"Bearer {SECRET}"}
+TEXT = "the cat saw a dog"
+FILL = "/v1/models/words/fill-mask"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of one model, with a key, that nobody else asks."""
+    folder = tmp_path_factory.mktemp("models")
+    save_small(folder / "words")
+    (folder / "keys").write_text(SECRET)
+    settings = {"key_file": folder / "keys", "log_requests": True}
+    with running({"words": str(folder / "words")}, **settings) as client:
+        yield client
+
+
+def read_metrics(client):
+    """The families of /metrics by name, and the samples by name and labels."""
+    content = client.get("/metrics", **KEY).content.decode()
+    families = list(text_string_to_metric_families(content))
+    samples = [one for family in families for one in family.samples]
+    values = {
+        (one.name.removesuffix("_total"), *sorted(one.labels.items())): one.value for one in samples
+    }
+    return {one.name: one for one in families}, Counter(values)
+
+
+def test_the_counts_are_those_of_the_requests(server):
+    _, before = read_metrics(server)
+    masked = TEXT.replace("cat", "[MASK]")
+    for _ in range(3):
+        assert server.post(FILL, {"inputs": [masked, masked]}, **KEY).status == 200
+    assert server.post(FILL, {"inputs": masked}).status == 401
+    assert server.post(FILL, {"inputs": [1]}, **KEY).status == 400
+    assert server.post(FILL, {"inputs": [masked] * 1025}, **KEY).status == 400
+    assert server.post("/v1/embeddings", {"input": TEXT}, **KEY).status == 404
+    families, after = read_metrics(server)
+    more = {key: value for key, value in (after - before).items() if value}
+
+    path = ("route", "/v1/models/{model}/fill-mask")
+    words, unknown = ("model", "words"), ("model", "")
+    assert more["te_request_success", words, path] == 3
+    assert more["te_request_count", words, path] == 4
+    assert more["te_request_count", unknown, path] == 2
+    assert more["te_request_failure", ("err", "validation"), words] == 1
+    assert more["te_request_failure", ("err", "validation"), unknown] == 1
+    assert more["te_request_failure", ("err", "unauthorized"), unknown] == 1
+    assert more["te_request_failure", ("err", "model_type"), unknown] == 1
+    for name in ("duration", "queue_duration", "inference_duration", "input_length"):
+        assert more[f"te_request_{name}_count", words] == 3
+    assert more["te_request_input_length_sum", words] == more["te_batch_next_tokens_sum", words]
+    assert more["te_batch_next_size_sum", words] == 3
+    assert after["te_queue_size", words] == 0
+    assert families["te_request_count"].type == "counter"
+    assert families["te_request_duration"].type == "histogram"
+    assert not [name for name in families if name.endswith(("_total", "_created"))]
+
+
+def test_each_metric_is_in_the_guide(server, request):
+    families, _ = read_metrics(server)
+    guide = (request.config.rootpath / "docs/guide/serve.md").read_text()
+    assert [name for name in families if f"`{name}`" not in guide] == []
+
+
+@pytest.fixture
+def log():
+    """The lines of the log so far, as objects."""
+    level, handlers, written = REQUESTS.level, list(REQUESTS.handlers), io.StringIO()
+    log_requests(written)
+    yield lambda: [json.loads(one) for one in written.getvalue().splitlines()]
+    REQUESTS.handlers, REQUESTS.propagate = handlers, True
+    REQUESTS.setLevel(level)
+
+
+def test_each_request_is_a_line_without_its_text_and_key(server, log):
+    headers = {"x_request_id": "one-of-mine"}
+    assert server.post(FILL, {"inputs": f"{TEXT} [MASK]"}, **KEY, **headers).status == 200
+    assert server.post(FILL, {"inputs": TEXT}, authorization="Bearer wrong").status == 401
+    assert server.get("/health").status == 200
+    first, second = log()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}", first.pop("time"))
+    assert 0 < first.pop("milliseconds") < 60_000
+    assert first == {
+        "level": "info",
+        "message": "request",
+        "id": "one-of-mine",
+        "route": "/v1/models/{model}/fill-mask",
+        "model": "words",
+        "status": 200,
+        "tokens": 8,
+        "client": "key 1",
+        "failure": "",
+    }
+    assert (second["status"], second["failure"], second["client"]) == (401, "Unauthorized", "")
+    written = json.dumps([first, second])
+    assert not [one for one in (SECRET, "wrong", "cat") if one in written]
+
+
+def test_a_failure_is_logged_with_the_request(server, log, monkeypatch):
+    pipeline = server.server.service.models["words"].loaded.pipelines["fill-mask"]
+
+    def fail(self, window):
+        raise RuntimeError(TEXT)
+
+    monkeypatch.setattr(type(pipeline), "compute_window", fail)
+    answer = server.post(FILL, {"inputs": f"{TEXT} [MASK]"}, **KEY)
+    assert answer.status == 424
+    cause, line = log()
+    assert cause["level"] == "warning"
+    assert cause["message"].startswith(f"request {answer.headers['x-request-id']} failed: ")
+    assert (line["id"], line["failure"]) == (answer.headers["x-request-id"], "Backend")
+    assert TEXT not in json.dumps([cause, line])
+
+
+def test_nothing_is_logged_unless_asked(client, log):
+    assert client.post(FILL, {"inputs": f"{TEXT} [MASK]"}).status == 200
+    assert log() == []
+
+
+def test_an_exception_is_one_line():
+    try:
+        raise ValueError("two\nlines")
+    except ValueError as error:
+        about = type(error), error, error.__traceback__
+    record = logging.LogRecord("a", logging.ERROR, "", 1, "%s failed", ("one",), about)
+    line = json.loads(JsonFormatter().format(record))
+    assert line["message"] == "one failed"
+    assert line["cause"].endswith("ValueError: two\nlines")

@@ -186,6 +186,7 @@ def test_changed_bodies_are_answered_or_refused(client):
             answer = stream.read(int(fields[b"content-length"]))
             assert status in REFUSALS, (path, content[:500], answer)
             assert isinstance(json.loads(answer), dict | list)
+            assert str(client.server.service.models["words"]._path).encode() not in answer
 
 
 def test_a_slow_head_and_silence_end_the_connection(client):

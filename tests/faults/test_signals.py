@@ -77,7 +77,7 @@ def find_problems(
     last = NUM_STEPS - NUM_STEPS % CHECKPOINT_EVERY
     free = {f"step-{step:08}" for step in (last, place.step) if last < place.step < NUM_STEPS}
     found = list_differences(reference, run)
-    return problems + [name for name in found if Path(name).parent.name not in free]
+    return problems + [name for name in found if free.isdisjoint(Path(name).parts)]
 
 
 def evaluations(run: Path) -> list[dict]:

@@ -215,7 +215,7 @@ def test_the_log_says_what_failed_and_where_but_not_the_text(caplog):
             await ask(worker, upper, ["poison"])[1]
 
     use(check)
-    assert "a request failed: RuntimeError at test_worker.py:" in caplog.text
+    assert "failed: RuntimeError at test_worker.py:" in caplog.text
     assert "poison" not in caplog.text
 
 

@@ -37,7 +37,7 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
             NAME=PATH; by default the model that comes with bertkit.
     """
     try:
-        from bertkit.serving.server import serve as run
+        from bertkit.serving.workers import serve as run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("bertkit"):
             raise

@@ -4,15 +4,18 @@ Each server has a registry of its own, so that servers in one process, as in tes
 """
 
 import re
+from collections.abc import Iterator
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    Metric,
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.registry import Collector
 
 from bertkit.serving.worker import ComputedBatch, Work
 
@@ -25,10 +28,14 @@ WAITS = "Seconds that a request waited."
 COMPUTES = "Seconds from its first batch to its end, tokenizing included."
 
 
-class ServerMetrics:
-    """The metrics of one server, labeled by model; the label is empty where none was found."""
+class ServerMetrics(Collector):
+    """The metrics of one server, labeled by model; the label is empty where none was found.
 
-    def __init__(self) -> None:
+    Where several workers share a port, all have a label for the one that answers.
+    """
+
+    def __init__(self, worker: str = "") -> None:
+        self._worker = worker
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each other one
         self.registry = CollectorRegistry()
         self.requests = self._count("te_request_count", "Requests that ended.", "route")
@@ -67,7 +74,16 @@ class ServerMetrics:
 
     def write(self) -> bytes:
         """Return all metrics as text, counters without the `_total` of Prometheus's client."""
-        return COUNTER.sub(rb"\1", generate_latest(self.registry))
+        return COUNTER.sub(rb"\1", generate_latest(self))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as Prometheus's client writes them."""
+        labels = {"worker": self._worker} if self._worker else {}
+        for metric in self.registry.collect():
+            metric.samples = [
+                one._replace(labels={**one.labels, **labels}) for one in metric.samples
+            ]
+            yield metric
 
     def _count(self, name: str, meaning: str, label: str) -> Counter:
         return Counter(name, meaning, ["model", label], registry=self.registry)

@@ -8,10 +8,11 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -19,12 +20,9 @@ import uvloop
 from bertkit.base.errors import SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
-from bertkit.base.settings import select
 from bertkit.base.signals import HANGUPS, STOP_SIGNALS
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import Part, find_bundled
-from bertkit.retrieval.search_index import SearchIndex
-from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
 from bertkit.serving.logs import log_requests
@@ -44,17 +42,12 @@ MAX_KEY_BYTES = 1 << 20  # of a file of keys
 KEY = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow Bearer; Source: RFC 6750, 2.1
 
 
-def serve(models: Sequence[str], settings: ServeSettings) -> None:
-    """Serve models until a signal ends it; what is running is finished."""
-    named = name_models(models)
-    for name, corpus in name_corpora(settings.corpus, named).items():
-        # Here a signal stops the building of an index, and the next start goes on with it.
-        SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
-    if settings.log_requests:
+def run_server(server: "ModelServer", serving: Coroutine[Any, Any, None]) -> None:
+    """Run what serves until it ends, and end the threads of the models."""
+    if server.service.settings.log_requests:
         log_requests()
-    server = ModelServer(named, settings)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(server.run())
+        runner.run(serving)
         if not server.service.close(PATIENCE):  # a thread that works for nobody can't be stopped
             os._exit(0)
 
@@ -94,14 +87,20 @@ class ModelServer:
         port: where it listens.
     """
 
-    def __init__(self, models: Mapping[str, str], settings: ServeSettings) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, str],
+        settings: ServeSettings,
+        place: socket.socket | None = None,
+        worker: str = "",
+    ) -> None:
         corpora = name_corpora(settings.corpus, models)
         served = [
             ServedModel(name, path, settings, corpora.get(name)) for name, path in models.items()
         ]
-        self.service = Service(served, settings)
+        self.service = Service(served, settings, worker)
         self._settings = settings
-        self._socket = bind(settings)
+        self._socket = place or bind(settings)
         self.port: int = self._socket.getsockname()[1]
         keys = read_keys(settings.key_file)
         self._is_open = not keys and not ip_address(self._socket.getsockname()[0]).is_loopback

@@ -39,10 +39,12 @@ class Service:
         num_loading: models that are being loaded, each in a thread that can't be stopped.
     """
 
-    def __init__(self, models: Sequence[ServedModel], settings: ServeSettings) -> None:
+    def __init__(
+        self, models: Sequence[ServedModel], settings: ServeSettings, worker: str = ""
+    ) -> None:
         self.models = {model.name: model for model in models}
         self.settings = settings
-        self.metrics = ServerMetrics()
+        self.metrics = ServerMetrics(worker)
         self.is_stopping = False
         self.num_bytes = 0
         self.num_loading = 0
@@ -56,9 +58,10 @@ class Service:
         return not self.is_stopping and all(one.is_loaded for one in self.models.values())
 
     async def load(self) -> None:
-        """Load all models, one after the other; it is a BertkitError if one can't be loaded."""
+        """Load all models that aren't, one by one; it is a BertkitError if one can't be loaded."""
         for model in self.models.values():
-            await self._load(model)
+            if not model.is_loaded:
+                await self._load(model)
 
     async def reload(self, names: Iterable[str]) -> dict[str, str]:
         """Load models again; return why some couldn't be, which stay as they are.

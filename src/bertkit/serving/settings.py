@@ -73,6 +73,12 @@ class ServeSettings(EngineSettings, LimitSettings):
     port: int = Field(
         default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
     )
+    workers: int = Field(
+        default=1,
+        ge=1,
+        description="Processes that share the port; each has the models in its own memory, a share"
+        " of the cores, and these limits for itself.",
+    )
     key_file: Annotated[Path | None, Parameter(name="keys")] = Field(
         default=None,
         description="File of keys, one a line, of which each request must send one (Authorization:"

@@ -12,6 +12,7 @@ from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 
 from bertkit.serving.logs import REQUESTS, JsonFormatter, log_requests
+from bertkit.serving.metrics import ServerMetrics
 
 SECRET = "of-the-test"
 KEY = {"authorization": f"Bearer {SECRET}"}
@@ -142,3 +143,9 @@ def test_an_exception_is_one_line():
     line = json.loads(JsonFormatter().format(record))
     assert line["message"] == "one failed"
     assert line["cause"].endswith("ValueError: two\nlines")
+
+
+def test_the_metrics_of_a_worker_name_it():
+    metrics = ServerMetrics("2")
+    metrics.note_request("words", "/embed", "")
+    assert b'te_request_count{model="words",route="/embed",worker="2"} 1.0\n' in metrics.write()

@@ -1,0 +1,175 @@
+"""Several processes that serve the same models on one port, and the one that keeps them running."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from bertkit.base.errors import BertkitError, StoppedError
+from bertkit.base.parts import count_cores, thread_variables
+from bertkit.base.progress import announce
+from bertkit.base.settings import select
+from bertkit.base.signals import HANGUPS, STOP_SIGNALS
+from bertkit.retrieval.search_index import SearchIndex
+from bertkit.retrieval.settings import SearchSettings
+from bertkit.serving.server import (
+    RELOAD_SIGNALS,
+    ModelServer,
+    bind,
+    is_ignored,
+    name_corpora,
+    name_models,
+    run_server,
+)
+from bertkit.serving.settings import ServeSettings
+
+RESTART_SECONDS = 1.0  # between the end of a worker and the start of the next one
+# Signals that a terminal sends to the whole process group come to workers as SIGTERM, and once.
+BLOCKED = (signal.SIGINT, *HANGUPS, *RELOAD_SIGNALS)
+
+
+def serve(models: Sequence[str], settings: ServeSettings) -> None:
+    """Serve models until a signal ends it; what is running is finished."""
+    named = name_models(models)
+    for name, corpus in name_corpora(settings.corpus, named).items():
+        # Here a signal stops the building of an index, and the next start goes on with it.
+        SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
+    if settings.workers == 1:
+        server = ModelServer(named, settings)
+        run_server(server, server.run())
+        return
+    with bind(settings) as place:
+        Workers(named, settings, place).run()
+
+
+class Workers:
+    """Processes that share a socket; one that ends is started again."""
+
+    def __init__(
+        self, models: Mapping[str, str], settings: ServeSettings, place: socket.socket
+    ) -> None:
+        self._what = models, settings, place
+        self._settings = settings
+        self._processes: dict[int, BaseProcess] = {}
+        self._reading, self._writing = get_context("spawn").Pipe(duplex=False)
+        self._is_ready = self._is_stopping = self._is_killed = False
+        threads = thread_variables(max(1, count_cores() // settings.workers))
+        os.environ.update({name: os.environ.get(name, count) for name, count in threads.items()})
+
+    def run(self) -> None:
+        """Start the workers, and wait for their end.
+
+        The others are started when the first is ready: models that can't be loaded are told once.
+        """
+        with self._handled_signals():
+            self._start(1)
+            while self._processes:
+                numbers = {one.sentinel: number for number, one in self._processes.items()}
+                for found in wait([self._reading, *numbers]):
+                    if isinstance(found, Connection):
+                        self._go_on()
+                    else:
+                        self._replace(numbers[found])
+        if self._is_killed:
+            raise StoppedError("the server was ended before the running requests were answered")
+
+    def _start(self, number: int) -> None:
+        errand = (*self._what, number, self._writing)
+        process = get_context("spawn").Process(target=run_worker, args=errand)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
+        try:
+            process.start()
+        finally:
+            self._processes[number] = process
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if self._is_stopping:
+            process.terminate()
+
+    def _go_on(self) -> None:
+        """Start the others when the first worker is ready."""
+        self._reading.recv_bytes()
+        if not self._is_ready and not self._is_stopping:
+            self._is_ready = True
+            for number in range(2, self._settings.workers + 1):
+                self._start(number)
+
+    def _replace(self, number: int) -> None:
+        """Start a worker again that has ended, unless it should, or none was ever ready."""
+        process = self._processes.pop(number)
+        process.join()
+        if self._is_stopping:
+            return
+        if not self._is_ready:
+            sys.exit(process.exitcode if process.exitcode and process.exitcode > 0 else 1)
+        announce(f"worker {number} ended by itself, and is started again")
+        time.sleep(RESTART_SECONDS)
+        self._start(number)
+
+    @contextmanager
+    def _handled_signals(self) -> Iterator[None]:
+        """End the workers when this process is told to; they load their models again at SIGUSR1."""
+        numbers = [one for one in STOP_SIGNALS if one not in HANGUPS or not is_ignored(one)]
+        handlers = dict.fromkeys(numbers, self._stop) | dict.fromkeys(RELOAD_SIGNALS, self._reload)
+        before = {number: signal.signal(number, one) for number, one in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, _: Any) -> None:
+        if self._is_stopping and number in HANGUPS:  # a terminal that closes often hangs up twice
+            return
+        self._is_killed = self._is_stopping
+        for process in list(self._processes.values()):
+            if process.pid is not None:
+                (process.kill if self._is_killed else process.terminate)()
+        self._is_stopping = True
+
+    def _reload(self, number: int, _: Any) -> None:
+        for process in list(self._processes.values()):
+            if process.pid is not None:
+                os.kill(process.pid, number)
+
+
+def run_worker(
+    models: Mapping[str, str],
+    settings: ServeSettings,
+    place: socket.socket,
+    number: int,
+    writing: Connection,
+) -> None:
+    """Serve models in this process until it is told to end, or its parent is gone."""
+
+    def tell(line: str) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, RELOAD_SIGNALS)
+        announce(f"{line} (worker {number} of {settings.workers})")
+        writing.send_bytes(b"ready")
+
+    async def load_and_serve() -> None:
+        """Serve once all is loaded: until then other workers take the connections."""
+        await server.service.load()
+        loop, parent = asyncio.get_running_loop(), parent_process()
+        assert parent is not None
+
+        def end() -> None:
+            loop.remove_reader(parent.sentinel)
+            server.stop()
+
+        loop.add_reader(parent.sentinel, end)
+        await server.run(tell)
+
+    try:
+        server = ModelServer(models, settings, place, str(number))
+        run_server(server, load_and_serve())
+    except BertkitError as error:
+        announce(f"bertkit: {error}")
+        sys.exit(error.exit_code)

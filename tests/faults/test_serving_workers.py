@@ -1,0 +1,110 @@
+"""Several processes on one port: one that is killed is replaced, and all end together."""
+
+import http.client
+import os
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.faults.served import serving
+from tests.hostile.raw_http import wait_until
+from tests.unit.inference.small import save_small
+
+from bertkit.checkpoints.hub import find_bundled
+from bertkit.cli.main import main
+
+BOTH = re.compile(r"\(worker 2 of 2\)")
+AGAIN = re.compile(r"worker (\d) ended by itself(.|\n)*serving .*\(worker \1 of 2\)")
+LONG = {"inputs": ["word " * 200] * 40}  # about a second
+FILL = "/v1/models/words/fill-mask"
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served") / "words"
+    save_small(folder)
+    return str(folder)
+
+
+def find_workers(pid):
+    """The workers of a server, by their process ids."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(one) for one in children if b"spawn_main" in read_command(one)]
+
+
+def read_command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def find_labels(server):
+    """The workers that some requests came to."""
+    pages = [server.ask("/metrics")[1] for _ in range(20)]
+    return {one for page in pages for one in re.findall(r'worker="(\d)"', page)}
+
+
+def fill(server, text="the [MASK] saw a dog"):
+    return server.ask(FILL, {"inputs": text})
+
+
+def test_workers_share_the_port_and_one_that_is_killed_is_replaced(words):
+    with serving(words, "--workers", "2") as server:
+        server.read_until(BOTH)
+        status, answer = fill(server)
+        assert status == 200
+        wait_until(lambda: find_labels(server) == {"1", "2"})
+        os.kill(find_workers(server.process.pid)[0], signal.SIGKILL)
+        assert [fill(server) for _ in range(20)] == [(200, answer)] * 20  # by the other one
+        server.read_until(AGAIN)
+        wait_until(lambda: find_labels(server) == {"1", "2"})
+        server.send(signal.SIGTERM)
+        assert server.wait() == 0
+        with pytest.raises(OSError, match="refused"):
+            server.ask("/health")
+        assert "Traceback" not in server.messages
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_all_workers_end_when_the_running_requests_are_answered(words, number):
+    encoder = f"encoder={find_bundled('vectors')}"
+    with serving(encoder, "--workers", "2") as server, ThreadPoolExecutor(4) as pool:
+        server.read_until(BOTH)
+        asking = [pool.submit(server.ask, "/embed", LONG) for _ in range(4)]
+        wait_until(lambda: server.count_works() > 0)
+        server.send(number)
+        answered = [one.result() for one in asking]
+        assert {status for status, _ in answered} <= {200, 503}
+        assert 200 in {status for status, _ in answered}
+        assert server.wait() == 0
+
+
+def test_models_are_loaded_again_by_all(words):
+    with serving(words, "--workers", "2") as server:
+        server.read_until(BOTH)
+        server.send(signal.SIGUSR1)
+        assert fill(server)[0] == 200
+        server.send(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_workers_end_with_their_parent(words):
+    with serving(words, "--workers", "2") as server:
+        server.read_until(BOTH)
+        workers = find_workers(server.process.pid)
+        assert len(workers) == 2
+        server.send(signal.SIGKILL)
+        wait_until(lambda: not any(b"spawn_main" in read_command(one) for one in workers))
+        with pytest.raises((OSError, http.client.HTTPException)):
+            server.ask("/health")
+
+
+def test_a_model_that_can_not_be_loaded_is_told_once(capfd):
+    words = ["serve", "none/", "--port", "0", "--device", "cpu", "--workers", "2"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert capfd.readouterr().err.count("none") == 1

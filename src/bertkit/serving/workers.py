@@ -74,10 +74,10 @@ class Workers:
             while self._processes:
                 numbers = {one.sentinel: number for number, one in self._processes.items()}
                 for found in wait([self._reading, *numbers]):
-                    if isinstance(found, Connection):
-                        self._go_on()
-                    else:
+                    if isinstance(found, int):
                         self._replace(numbers[found])
+                    else:
+                        self._go_on()
         if self._is_killed:
             raise StoppedError("the server was ended before the running requests were answered")
 

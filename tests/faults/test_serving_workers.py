@@ -4,6 +4,8 @@ import http.client
 import os
 import re
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from tests.faults.served import serving
 from tests.hostile.raw_http import wait_until
 from tests.unit.inference.small import save_small
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.cli.main import main
@@ -47,6 +50,13 @@ def find_labels(server):
     return {one for page in pages for one in re.findall(r'worker="(\d)"', page)}
 
 
+def count_works(server):
+    """How many requests wait or run, by worker."""
+    pages = [server.ask("/metrics")[1] for _ in range(10)]
+    pattern = r'te_queue_size\{model="encoder",worker="(\d)"\} (.*)'
+    return {worker: float(num) for page in pages for worker, num in re.findall(pattern, page)}
+
+
 def fill(server, text="the [MASK] saw a dog"):
     return server.ask(FILL, {"inputs": text})
 
@@ -74,12 +84,33 @@ def test_all_workers_end_when_the_running_requests_are_answered(words, number):
     with serving(encoder, "--workers", "2") as server, ThreadPoolExecutor(4) as pool:
         server.read_until(BOTH)
         asking = [pool.submit(server.ask, "/embed", LONG) for _ in range(4)]
-        wait_until(lambda: server.count_works() > 0)
+        wait_until(lambda: sum(count_works(server).values()) == 4)
+        if number == signal.SIGINT:  # a terminal sends it to all
+            for one in find_workers(server.process.pid):
+                os.kill(one, number)
         server.send(number)
         answered = [one.result() for one in asking]
-        assert {status for status, _ in answered} <= {200, 503}
-        assert 200 in {status for status, _ in answered}
+        assert [status for status, _ in answered] == [200] * 4
         assert server.wait() == 0
+
+
+def find_blocked(pid):
+    """The signals that a process blocks."""
+    (mask,) = re.findall(r"SigBlk:\s(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return {one for one in signal.valid_signals() if int(mask, 16) >> (one - 1) & 1}
+
+
+def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
+    command = [sys.executable, "-m", "bertkit", "serve", words, "--port", "0", "--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert any(BOTH.search(line) for line in process.stderr)
+            blocked = list(map(find_blocked, find_workers(process.pid)))
+            assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
+            process.send_signal(signal.SIGINT)
+            assert process.wait(TIMEOUT_SECONDS) == 0
+        finally:
+            process.kill()
 
 
 def test_models_are_loaded_again_by_all(words):

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -84,6 +84,7 @@ class Workers:
     def _start(self, number: int) -> None:
         errand = (*self._what, number, self._writing)
         process = get_context("spawn").Process(target=run_worker, args=errand)
+        resource_tracker.ensure_running()  # its start lets SIGINT through again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
         try:
             process.start()

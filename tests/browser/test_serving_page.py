@@ -400,7 +400,7 @@ def test_a_key_is_asked_for_and_stays_in_memory(open_page, models, tmp_path):
         assert page.get_by_role("group", name="Model").count() == 0
         page.keyboard.type("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("send one of the server's keys")
+        expect(page.get_by_role("alert")).to_contain_text("wants one of its keys")
         field.fill(KEY)
         page.keyboard.press("Enter")
         page.get_by_role("button", name="words").wait_for()

@@ -165,7 +165,8 @@ class Responder:
         digest = sha256(key.strip().encode()).digest()
         matches = [hmac.compare_digest(digest, one) for one in self._digests]
         if scheme.lower() != "bearer" or not any(matches):
-            raise KeyRefusedError("send one of the server's keys: Authorization: Bearer KEY")
+            wanted = "its BERTKIT_ADMIN_KEY" if self.endpoint.is_admin else "one of its keys"
+            raise KeyRefusedError(f"the server wants {wanted}: Authorization: Bearer KEY")
         return f"key {matches.index(True) + 1}"
 
     async def _read(self, request: Request, call: RequestContext) -> BaseModel | None:

@@ -74,7 +74,7 @@ def benchmark_serve(
 
     Args:
         url: The address of a route that takes a POST.
-        body: File with the JSON of each request; by default texts for /embed and /v1/embeddings.
+        body: File with the JSON of each request; by default texts.
         words: Words of each text, without a body.
         clients: How many are there at once.
         seconds: How long each number of them asks.

@@ -21,7 +21,7 @@ from bertkit.reports.text import format_percent
 
 QUANTILES = (0.5, 0.95, 0.99)
 HEAD_END = b"\r\n\r\n"
-OK = 200
+OK, KEYLESS = 200, 401
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,13 @@ def drive_each(
     results = []
     for num_clients in nums_clients:
         results.append(asyncio.run(drive(target, bodies, num_clients, seconds)))
+        if KEYLESS in results[-1].statuses:
+            raise InputError("the server asks for a key; give it with --key")
         tell(results[-1])
     return results
 
 
+TAKE_TEXTS = "embeddings", "embed", "predict", "classify", "score", "tag", "generate", "translate"
 SAMPLE = "it rained all day in the old town and the river rose until the bridge was under water"
 HEADS = ["clients", "requests/s", *(f"p{100 * one:.0f} ms" for one in QUANTILES), "refused"]
 NUM_TEXTS = 50  # different ones, which begin with another word each
@@ -205,8 +208,8 @@ def make_bodies(path: str, body: Path | None, num_words: int) -> list[bytes]:
     if body is not None:
         return [read_text(body).encode()]
     name = "input" if path.endswith("embeddings") else "inputs"
-    if not path.endswith(("embeddings", "embed")):
-        raise SettingsError(f"{path} takes something else than texts; give a --body")
+    if not path.endswith(TAKE_TEXTS):
+        raise SettingsError(f"texts alone aren't a request of {path}; give a --body")
     words = SAMPLE.split() * (NUM_TEXTS + num_words)
     texts = (" ".join(words[start : start + num_words]) for start in range(NUM_TEXTS))
     return [json.dumps({name: text}).encode() for text in texts]

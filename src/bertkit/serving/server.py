@@ -74,7 +74,10 @@ def name_corpora(corpora: Sequence[str], models: Mapping[str, str]) -> dict[str,
             name, path = next(iter(models)), one
         if name not in models or name in named:
             problem = "has two corpora" if name in named else "isn't served"
-            raise SettingsError(f"--corpus {one}: the model {name} {problem}; write NAME=FILE")
+            raise SettingsError(
+                f"--corpus {one}: the model {name} {problem}; write NAME=FILE with one of"
+                f" {', '.join(models)}"
+            )
         named[name] = path
     return named
 

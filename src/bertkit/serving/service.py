@@ -130,8 +130,8 @@ class Service:
         for model in asked:
             if not tasks or not model.loaded.pipelines.keys().isdisjoint(tasks):
                 return model
-        known = "; ".join(f"{one.name}: {', '.join(one.loaded.pipelines)}" for one in asked)
-        raise UnknownModelError(f"this needs a model for {' or '.join(tasks)}; there is {known}")
+        known = "; ".join(f"{one.name} does {', '.join(one.loaded.pipelines)}" for one in asked)
+        raise UnknownModelError(f"no model here does {' or '.join(tasks)}: {known}")
 
 
 @dataclass

@@ -84,7 +84,7 @@ class ServeSettings(EngineSettings, LimitSettings):
         description="File of keys, one a line, of which each request must send one (Authorization:"
         " Bearer KEY); by default those in the environment variable BERTKIT_KEYS, or none.",
     )
-    corpus: tuple[str, ...] = Field(
+    corpus: Annotated[tuple[str, ...], Parameter(negative="")] = Field(
         default=(),
         description="Texts that a model finds by meaning (/v1/models/NAME/search), as NAME=FILE, or"
         " FILE for the first model: a file or folder as bertkit search takes it. The model then"
@@ -96,7 +96,9 @@ class ServeSettings(EngineSettings, LimitSettings):
     ssl_keyfile: Path | None = Field(
         default=None, description="The certificate's private key; by default in the same file."
     )
-    cors_allow_origin: tuple[Annotated[str, Field(pattern=ORIGIN)], ...] = Field(
+    cors_allow_origin: Annotated[
+        tuple[Annotated[str, Field(pattern=ORIGIN)], ...], Parameter(negative="")
+    ] = Field(
         default=(),
         description="Origins whose pages may use the server from a browser, such as"
         " https://example.org; * allows all. By default none.",

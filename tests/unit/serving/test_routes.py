@@ -308,7 +308,7 @@ def drop_numbers(value):
         ("words/fill-mask", {"inputs": "a [MASK]", "options": {"top_k": 0}}, "top_k"),
         ("words/fill-mask", {"inputs": "a [MASK]", "top_k": 2}, "top_k"),
         ("words/next-sentence", {"inputs": [["the cat"]]}, "inputs"),
-        ("words/classify", {"inputs": "the cat"}, "this needs a model for classify"),
+        ("words/classify", {"inputs": "the cat"}, "no model here does classify"),
         ("sentiment/classify", {"inputs": [["a", "b", "c"]]}, "inputs"),
         ("reader/answer", {"inputs": {"question": "the cat"}}, "context"),
         ("chooser/choose", {"inputs": {"context": "a", "choices": ["b"]}}, "choices"),

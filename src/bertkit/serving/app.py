@@ -27,6 +27,7 @@ from bertkit.serving.errors import (
     ForbiddenError,
     KeyRefusedError,
     LargeBodyError,
+    LoadingError,
     NoRouteError,
     OverloadError,
     ServingError,
@@ -57,6 +58,7 @@ MAX_NAME_CHARS = 80  # of a request
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
+JSON = "application/json"
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 DROPPED = "dropped"  # the kind of its error in metrics and logs
 
@@ -124,11 +126,6 @@ class Responder:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as ASGI has it."""
         request = Request(scope, receive)
-        response = await self.respond(request)
-        await response(scope, receive, send)
-
-    async def respond(self, request: Request) -> Response:
-        """Return the answer to a request, whatever comes of it."""
         call = RequestContext(
             service=self.service,
             client="",
@@ -137,9 +134,21 @@ class Responder:
             named=request.path_params.get("model"),
         )
         try:
+            response = await self.respond(request, call)
+            call.count_bytes(len(getattr(response, "body", b"")))  # a stream has none
+            await response(scope, receive, send)
+        finally:
+            call.count_bytes(-call.num_bytes)
+
+    async def respond(self, request: Request, call: RequestContext) -> Response:
+        """Return the answer to a request, whatever comes of it."""
+        try:
+            if self.service.is_stopping and not self.endpoint.is_open:
+                raise LoadingError("the server is stopping")
             call.client = self._check_key(request)
             body = await self._read(request, call)
             answer = await self._handle(request, call, body)
+            return self._accept(call, answer)
         except ClientDisconnect:
             call.failure = DROPPED
             self._note(call, LEFT)
@@ -149,9 +158,6 @@ class Responder:
         except Exception as error:  # noqa: BLE001 - whatever fails, the client gets an answer
             logger.error("request %s failed: %s", call.identity, locate_failure(error))
             return self._refuse(call, FailedError("the server failed; its log has the cause"))
-        finally:
-            self.service.num_bytes -= call.num_bytes
-        return self._accept(call, answer)
 
     def _check_key(self, request: Request) -> str:
         """Return the client: which key it has, or its address where there are no keys."""
@@ -206,8 +212,7 @@ class Responder:
             size += len(part)
             if size > limit:
                 raise LargeBodyError(f"the body has more than {limit:,} bytes")
-            call.num_bytes += len(part)
-            self.service.num_bytes += len(part)
+            call.count_bytes(len(part))
             if self.service.num_bytes > MAX_BODIES * limit:
                 raise OverloadError("the server reads and answers too large requests already", 1)
             parts.append(part)
@@ -233,11 +238,10 @@ class Responder:
             headers = {"x-request-id": call.identity, "cache-control": "no-cache"}
             return StreamingResponse(self._send(call, answer), 200, headers, "text/event-stream")
         headers = {"x-request-id": call.identity, **call.describe_times()}
+        plain = answer if isinstance(answer, Plain) else Plain(write_json(answer), JSON)
         self._note(call, 200)
-        if isinstance(answer, Plain):
-            headers |= answer.headers
-            return Response(answer.content, media_type=answer.media_type, headers=headers)
-        return Response(write_json(answer), media_type="application/json", headers=headers)
+        headers |= plain.headers
+        return Response(plain.content, media_type=plain.media_type, headers=headers)
 
     async def _send(self, call: RequestContext, answer: Events) -> AsyncIterator[bytes]:
         status = LEFT
@@ -273,7 +277,7 @@ def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -
     return Response(
         orjson.dumps(content),
         status_code=status,
-        media_type="application/json",
+        media_type=JSON,
         headers={**headers, **more},
     )
 

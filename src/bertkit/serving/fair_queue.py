@@ -1,5 +1,6 @@
 """A queue that is fair between clients, and in which short requests pass long ones."""
 
+from collections import Counter
 from heapq import heappop, heappush, heapreplace
 from typing import Generic, Protocol, TypeVar
 
@@ -49,9 +50,8 @@ class FairQueue(Generic[AnyPiece]):
     """Pieces of requests, of which the client comes first that has had the least.
 
     A client that comes anew begins at the time of the clock, so that it neither waits for others'
-    long requests nor catches up on what it didn't ask for. Among the
-    pieces of one client that comes first which has the least of its own request before it. It isn't
-    safe for threads.
+    long requests nor catches up on what it didn't ask for. Among the pieces of one client that
+    comes first which has the least of its own request before it. It isn't safe for threads.
 
     Source: Goyal, Vin and Cheng 1996, "Start-time Fair Queueing".
     """
@@ -62,7 +62,7 @@ class FairQueue(Generic[AnyPiece]):
         self._turns: list[tuple[float, int, str]] = []
         self._count = 0
         self._num_waiting = 0
-        self.cost = 0  # of all that waits
+        self._costs = Counter[str]()  # of what waits, by client
 
     def __len__(self) -> int:
         return self._num_waiting
@@ -76,8 +76,16 @@ class FairQueue(Generic[AnyPiece]):
             self._waiting[client] = []
             heappush(self._turns, (time, self._count, client))
         heappush(self._waiting[client], (time + piece.cost_so_far, self._count, piece))
-        self.cost += piece.cost
+        self._costs[client] += piece.cost
         self._num_waiting += 1
+
+    def find_cost(self, client: str | None = None) -> int:
+        """Return the cost of what waits, of one client or of all."""
+        return self._costs.total() if client is None else self._costs[client]
+
+    def estimate(self, own: int) -> int:
+        """Return about what is served before a client that waits for so much in all."""
+        return sum(min(cost, own) for cost in self._costs.values())
 
     def find_time(self) -> float:
         """Return the time of the client that comes first; there must be one."""
@@ -92,12 +100,12 @@ class FairQueue(Generic[AnyPiece]):
         client = heappop(self._turns)[2]
         _, _, piece = heappop(self._waiting[client])
         self._clock.serve(client, time, piece.cost)
+        self._costs[client] -= piece.cost
         if self._waiting[client]:
             self._count += 1
             heappush(self._turns, (self._clock.find(client), self._count, client))
         else:
-            del self._waiting[client]
+            del self._waiting[client], self._costs[client]
             self._clock.num_waiting -= 1
-        self.cost -= piece.cost
         self._num_waiting -= 1
         return piece

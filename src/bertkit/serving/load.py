@@ -42,12 +42,16 @@ class Target:
     @classmethod
     def parse(cls, url: str, key: str = "") -> "Target":
         """Read the URL of a route; it is a SettingsError if it isn't http."""
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port or 80
+        except ValueError:
+            parts, port = urlsplit(""), 0
         if parts.scheme != "http" or not parts.hostname:
             raise SettingsError(
                 f"{url!r:.80} isn't the URL of a route, such as http://host:8080/embed"
             )
-        return cls(parts.hostname, parts.port or 80, parts.path or "/", key)
+        return cls(parts.hostname, port, parts.path or "/", key)
 
     def write(self, body: bytes) -> bytes:
         """Return the bytes of a POST."""
@@ -109,7 +113,7 @@ class LoadClient(asyncio.Protocol):
         self._result = result
         self._stop = stop
         self._received = bytearray()
-        self._sent = 0.0
+        self._sent: float | None = None  # when, while it waits for the answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the first request."""
@@ -123,7 +127,11 @@ class LoadClient(asyncio.Protocol):
         if end < 0:
             return
         head = self._received[:end].lower()
-        _, _, length = head.partition(b"content-length:")
+        _, is_stated, length = head.partition(b"content-length:")
+        if not is_stated:
+            self.is_done.set_exception(InputError("answers that are streams can't be measured"))
+            self._transport.abort()
+            return
         size = int(length.split(b"\r\n", 1)[0])
         if len(self._received) < end + len(HEAD_END) + size:
             return
@@ -136,7 +144,7 @@ class LoadClient(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; an answer that is missing counts as a status of 0."""
-        if time.monotonic() < self._stop:
+        if self._sent is not None and time.monotonic() < self._stop:
             self._result.statuses[0] += 1
         if not self.is_done.done():
             self.is_done.set_result(None)
@@ -147,8 +155,9 @@ class LoadClient(asyncio.Protocol):
 
     def _note(self, status: int) -> None:
         self._result.statuses[status] += 1
-        if status == OK:
+        if status == OK and self._sent is not None:
             self._result.latencies.append(time.monotonic() - self._sent)
+        self._sent = None
 
 
 async def drive(
@@ -175,7 +184,11 @@ async def drive(
             place = f"{target.host}, port {target.port}"
             raise InputError(f"nobody answers on {place}: {error.strerror}") from None
         clients.append(client)
-    await asyncio.wait([client.is_done for client in clients], timeout=10 * seconds + 60)
+    if not clients or seconds <= 0:
+        raise SettingsError(f"{num_clients} clients can't ask for {seconds:g} s; take 1 or more")
+    done, _ = await asyncio.wait([client.is_done for client in clients], timeout=10 * seconds + 60)
+    for one in done:
+        one.result()
     result.seconds = time.monotonic() - begun
     return result
 

@@ -16,6 +16,7 @@ from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.serving.errors import LoadingError
 from bertkit.serving.pipelines import (
+    RAW,
     Pipelines,
     change_options,
     load_pipelines,
@@ -39,6 +40,7 @@ class ReadyModel:
 
     opened: OpenModel
     pipelines: Pipelines
+    changed: int  # the time of its folder's last change, in seconds since 1970
     _variants: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -47,12 +49,6 @@ class ReadyModel:
         engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
         sizes = [engine.tokens_per_batch for engine in engines if engine is not None]
         return max(sizes, default=USUAL_BATCH_TOKENS)
-
-    @cached_property
-    def changed(self) -> int:
-        """The time of its folder's last change, in seconds since 1970."""
-        with storage_errors(self.opened.folder, "read"):
-            return int(self.opened.folder.stat().st_mtime)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -106,7 +102,7 @@ class ReadyModel:
         pipeline = self.pipelines[task]
         if not options:
             return pipeline
-        key = json.dumps([task, options], sort_keys=True, default=str)
+        key = task if options is RAW else json.dumps([task, options], sort_keys=True, default=str)
         if len(key) > MAX_OPTION_CHARS:
             raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
         found = self._variants.get(key)
@@ -168,7 +164,9 @@ class ServedModel:
                 pipelines = load_pipelines(opened, self._settings)
             else:
                 pipelines = load_search(opened, self._corpus, self._settings)
-            loaded = ReadyModel(opened, pipelines)
+            with storage_errors(opened.folder, "read"):
+                changed = int(opened.folder.stat().st_mtime)
+        loaded = ReadyModel(opened, pipelines, changed)
         loaded.limit_batches(self._settings.max_batch_tokens)
         for task, pipeline in loaded.pipelines.items():
             warm_up(task, pipeline)

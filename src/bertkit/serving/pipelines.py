@@ -95,6 +95,7 @@ def take_whole(settings: LoadingSettings) -> LoadingSettings:
 
 MAX_HITS = 1000  # of a query
 MAX_CANDIDATES = 100_000  # of the [MASK]s of a request
+USUAL_TOKENS = 64  # that are written for a text where nothing limits them
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
@@ -179,9 +180,18 @@ def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> 
         rest = {**options}
         kind = TokenEmbedder if rest.pop("by_token", False) else Embedder
         return copy_as(kind, pipeline.change(**rest))
-    if isinstance(pipeline, Predictor) and options == RAW:
+    if isinstance(pipeline, Predictor) and options is RAW:
         return copy_as(LogitsOf, pipeline)
     return pipeline.with_options(**options)
+
+
+def count_written(compute: Any) -> int:
+    """Return how many tokens are written for an input, at most; 0 by what doesn't write."""
+    options: Any = getattr(compute, "options", None)
+    if not hasattr(options, "max_tokens"):
+        return 0
+    num_rows: int = max(options.beams, options.num_answers)
+    return num_rows * int(options.max_tokens or USUAL_TOKENS)
 
 
 def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit.serving.errors import (
-    FailedError,
-    LateError,
-    LoadingError,
-    UnknownModelError,
-    UnreadableError,
-)
+from bertkit.serving.errors import FailedError, LateError, UnknownModelError, UnreadableError
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
-from bertkit.serving.pipelines import check_size
+from bertkit.serving.pipelines import check_size, count_written
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 
@@ -26,7 +20,7 @@ logger = logging.getLogger(__name__)
 WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
 MAX_FAILURES = 3  # batches in a row of which nothing could be computed
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
-MAX_RELOADS = 2  # that were asked for by a signal: one that runs, and one that waits
+MAX_RELOADS = 2  # one that runs, and one that waits
 
 
 class Service:
@@ -35,7 +29,7 @@ class Service:
     Attributes:
         models: in the order of the command line; the first that does a task is the usual one.
         is_stopping: whether no new requests are taken.
-        num_bytes: of the bodies of requests that are read and answered.
+        num_bytes: of the bodies of requests, and of answers until they are sent.
         num_loading: models that are being loaded, each in a thread that can't be stopped.
     """
 
@@ -79,12 +73,14 @@ class Service:
                 logger.info("%s was loaded again", name)
         return problems
 
-    def reload_soon(self, *names: str) -> None:
-        """Load models again in the background, by default all."""
-        if len(self._reloads) < MAX_RELOADS:
-            task = asyncio.get_running_loop().create_task(self.reload(names or self.models))
-            self._reloads.add(task)
-            task.add_done_callback(self._reloads.discard)
+    def reload_soon(self, *names: str) -> asyncio.Task[dict[str, str]] | None:
+        """Load models again in the background, by default all; nothing if others wait for that."""
+        if len(self._reloads) >= MAX_RELOADS:
+            return None
+        task = asyncio.get_running_loop().create_task(self.reload(names or self.models))
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return task
 
     def note_failure(self, name: str) -> None:
         """Load a model again that has failed several times, but not soon after it was loaded."""
@@ -119,10 +115,8 @@ class Service:
 
         Raises:
             UnknownModelError: there is none.
-            LoadingError: models are being loaded, or the server is stopping.
+            LoadingError: models are being loaded.
         """
-        if self.is_stopping:
-            raise LoadingError("the server is stopping")
         if name is not None and name not in self.models:
             known = ", ".join(self.models)
             raise UnknownModelError(f"there is no model {name!r:.80}; there are: {known}")
@@ -145,7 +139,7 @@ class RequestContext:
         route: the path's template, for metrics.
         model: the name of the model that it asked, or empty.
         work: what it asked of a model last; None if it didn't.
-        num_bytes: of its body, as far as it was read.
+        num_bytes: of its body, as far as it was read, and of its answer until that is sent.
         failure: the kind of an error that it was answered with, or empty.
     """
 
@@ -213,6 +207,7 @@ class RequestContext:
             truncates=settings.auto_truncate if truncate is None else truncate,
             future=asyncio.get_running_loop().create_future(),
             most_tokens=most_tokens,
+            written_tokens=count_written(compute),
         )
         try:
             async with asyncio.timeout(settings.timeout):
@@ -224,6 +219,11 @@ class RequestContext:
             raise LateError(
                 f"the answer took longer than {settings.timeout:g} s; send fewer texts"
             ) from None
+
+    def count_bytes(self, num_bytes: int) -> None:
+        """Count bytes of its body, or of its answer until that is sent."""
+        self.num_bytes += num_bytes
+        self.service.num_bytes += num_bytes
 
     def describe_times(self) -> dict[str, str]:
         """Return headers that say how long the request took, in milliseconds."""

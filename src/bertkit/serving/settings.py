@@ -1,15 +1,16 @@
 """Settings of `bertkit serve`; neither torch nor a web library is loaded for them."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertkit.base.settings import Settings, in_panel
 from bertkit.inference.settings import EngineSettings
 
-ORIGIN = r"^(\*|https?://[^/\s]+)$"
+ORIGIN = re.compile(r"\*|https?://[^/\s]+")
 
 
 @in_panel("Limits", 2)
@@ -96,9 +97,7 @@ class ServeSettings(EngineSettings, LimitSettings):
     ssl_keyfile: Path | None = Field(
         default=None, description="The certificate's private key; by default in the same file."
     )
-    cors_allow_origin: Annotated[
-        tuple[Annotated[str, Field(pattern=ORIGIN)], ...], Parameter(negative="")
-    ] = Field(
+    cors_allow_origin: Annotated[tuple[str, ...], Parameter(negative="")] = Field(
         default=(),
         description="Origins whose pages may use the server from a browser, such as"
         " https://example.org; * allows all. By default none.",
@@ -113,3 +112,11 @@ class ServeSettings(EngineSettings, LimitSettings):
         description="Compute each request alone, so that its answer doesn't depend on others, bit"
         " for bit; slower.",
     )
+
+    @field_validator("cors_allow_origin")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!r:.80} is no origin such as https://example.org, or *")
+        return origins

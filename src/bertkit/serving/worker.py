@@ -52,6 +52,7 @@ class Work:
         future: the results; it is done, or cancelled, when nobody waits any longer.
         identity: of the request, for logs.
         most_tokens: of an input; longer ones are cut off or refused.
+        written_tokens: that are written for an input, at most.
         num_tokens: those that the model read.
         queued, begun, ended: times of `time.monotonic`.
     """
@@ -63,6 +64,7 @@ class Work:
     future: "asyncio.Future[list[Any]]"
     identity: str = ""
     most_tokens: int = MOST_TOKENS + 1
+    written_tokens: int = 0
     num_tokens: int = 0
     queued: float = 0.0
     begun: float = 0.0
@@ -73,7 +75,8 @@ class Work:
 
     def cut(self, piece_tokens: int) -> Iterator["WorkPiece"]:
         """Yield consecutive inputs of about so many tokens."""
-        costs = [min(self.most_tokens, estimate_tokens(one)) for one in self.inputs]
+        read = [min(self.most_tokens, estimate_tokens(one)) for one in self.inputs]
+        costs = [cost + self.written_tokens for cost in read]
         start, cost, before = 0, 0, 0
         for stop, more in enumerate(costs):
             if cost and cost + more > piece_tokens:
@@ -186,12 +189,6 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
         self._thread.start()
 
-    @property
-    def waiting_seconds(self) -> float:
-        """About how long it takes to compute what waits; 0 for what wasn't computed before."""
-        waiting = [(self.tokens_per_second.get(kind), queue) for kind, queue in self._list_queues()]
-        return sum(queue.cost / speed for speed, queue in waiting if speed)
-
     async def compute(self, work: Work) -> list[Any]:
         """Return the results of a work.
 
@@ -224,22 +221,32 @@ class Worker:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def _list_queues(self) -> list[tuple[type, FairQueue[WorkPiece]]]:
+    def _estimate_wait(self, client: str, cost: int) -> float:
+        """Return about how many seconds a client waits until such a cost of its own is served.
+
+        What wasn't computed before counts as nothing.
+        """
         with self._changed:
-            return list(self._queues.values())
+            own = cost + sum(queue.find_cost(client) for _, queue in self._queues.values())
+            return sum(
+                queue.estimate(own) / self.tokens_per_second[kind]
+                for kind, queue in self._queues.values()
+                if kind in self.tokens_per_second
+            )
 
     def _check(self, pieces: Sequence[WorkPiece]) -> None:
         """Refuse pieces of a request that can't be computed, or not in time."""
         if self._is_closed:
             raise LoadingError("the server is stopping")
-        if max(piece.cost for piece in pieces) > MOST_TOKENS:
+        if max(piece.cost for piece in pieces) > MOST_TOKENS + pieces[0].work.written_tokens:
             raise LongTextError(
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
             )
-        limits, seconds = self._limits, self.waiting_seconds
+        client, cost, limits = pieces[0].client, pieces[-1].cost_so_far, self._limits
+        seconds = self._estimate_wait(client, cost)
         if self.num_works >= limits.max_concurrent_requests:
             raise OverloadError(f"{self.num_works} requests wait already", max(1, seconds))
-        num_own, most = self.num_by_client[pieces[0].client], limits.max_requests_per_client
+        num_own, most = self.num_by_client[client], limits.max_requests_per_client
         if most is not None and num_own >= most:
             raise OverloadError(f"{num_own} requests of yours wait already", max(1, seconds))
         if seconds > limits.max_wait:
@@ -247,7 +254,7 @@ class Worker:
                 f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
             )
         speed = self.tokens_per_second.get(type(pieces[0].work.compute), math.inf)
-        if (own := pieces[-1].cost_so_far / speed) > UNCERTAINTY * limits.timeout:
+        if (own := cost / speed) > UNCERTAINTY * limits.timeout:
             raise LateError(
                 f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
                 " fewer or shorter texts"
@@ -306,9 +313,10 @@ class Worker:
             return
         self.num_failures = 0
         kind, read = type(done[0].work.compute), sum(piece.num_tokens for piece in done)
-        newest = sum(piece.cost for piece in done) / max(seconds, 1e-6)
-        usual = self.tokens_per_second.get(kind, newest)
-        self.tokens_per_second[kind] = usual + NEWEST_SHARE * (newest - usual)
+        if issubclass(kind, Pipeline):  # functions have nothing in common
+            newest = sum(piece.cost for piece in done) / max(seconds, 1e-6)
+            usual = self.tokens_per_second.get(kind, newest)
+            self.tokens_per_second[kind] = usual + NEWEST_SHARE * (newest - usual)
         self._note(ComputedBatch(len({id(piece.work) for piece in done}), read, seconds))
 
 
@@ -363,7 +371,8 @@ def try_encoding(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
             f"the model would read {size.num_tokens:,} tokens, and the server takes"
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )
-    piece.num_tokens, piece.cost = size.num_tokens, min(piece.cost, size.num_tokens)
+    num_inputs, piece.num_tokens = piece.places.stop - piece.places.start, size.num_tokens
+    piece.cost = min(piece.cost, size.num_tokens + num_inputs * piece.work.written_tokens)
     return encoded
 
 

@@ -25,9 +25,9 @@ def take_all(queue):
 def test_one_client_is_served_in_order():
     queue = FairQueue()
     push_long(queue, "a", 4)
-    assert (len(queue), queue.cost) == (4, 400)
+    assert (len(queue), queue.find_cost()) == (4, 400)
     assert take_all(queue) == ["a1", "a2", "a3", "a4"]
-    assert (len(queue), queue.cost) == (0, 0)
+    assert (len(queue), queue.find_cost()) == (0, 0)
 
 
 def test_two_clients_take_turns_however_much_one_has_sent():
@@ -92,3 +92,13 @@ def test_clients_that_come_anew_do_not_keep_others_from_their_turn():
         queue.push(Waiting(f"newer {number}", 100, 100, f"newer{number}"))
         taken.append(queue.pop().name)
     assert "a2" in taken
+
+
+def test_what_is_served_before_a_client_is_no_more_of_anothers_than_of_its_own():
+    queue = FairQueue()
+    push_long(queue, "a", 8)
+    push_long(queue, "b", 1, cost=50)
+    assert [queue.find_cost(name) for name in ("a", "b", "c")] == [800, 50, 0]
+    assert queue.estimate(10) == 20
+    assert queue.estimate(60) == 110
+    assert queue.estimate(1000) == 850

@@ -67,6 +67,11 @@ def test_quantiles_are_of_the_requests():
 def test_wrong_addresses_are_told():
     with pytest.raises(SettingsError, match="isn't the URL of a route"):
         Target.parse("localhost:8080")
+    for url in ("http://localhost:99999/embed", "http://[::1/"):
+        with pytest.raises(SettingsError, match="isn't the URL of a route"):
+            Target.parse(url)
+    with pytest.raises(SettingsError, match="0 clients can't ask"):
+        drive_each(Target.parse("http://127.0.0.1:9/embed"), [b"{}"], [0], 1)
     with pytest.raises(SettingsError, match="give a --body"):
         make_bodies("/rerank", None, 3)
     with pytest.raises(InputError, match=r"nobody answers on 127\.0\.0\.1, port 9"):

@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+import socket
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +122,40 @@ def test_a_damaged_folder_changes_nothing(server, folder, caplog):
     assert classify(server) == old
     assert server.server.service.models["words"].loaded is not before
     assert server.get("/ready").status == 200
+
+
+def test_a_reload_goes_on_when_its_client_leaves(server):
+    model = server.server.service.models["words"]
+    loaded = model.loaded
+    head = (
+        f"POST /v1/models/words/reload HTTP/1.1\r\nHost: a\r\nAuthorization: {KEY['authorization']}"
+    )
+    for _ in range(6):
+        with socket.create_connection(("127.0.0.1", server.server.port), 60) as connection:
+            connection.sendall(f"{head}\r\nContent-Length: 0\r\n\r\n".encode())
+    wait_until(lambda: model.loaded is not loaded, server)
+    assert server.server.service.num_loading <= 1
+    assert len(server.server.service._reloads) <= service.MAX_RELOADS
+    wait_until(lambda: not server.server.service._reloads, server)
+    assert server.post("/v1/models/words/reload", {}, **KEY).status == 200
+
+
+def test_what_runs_still_finds_its_model_when_the_server_stops(server):
+    server.server.service.is_stopping = True
+    try:
+        assert server.server.service.find("words").name == "words"
+        refused = server.post(CLASSIFY, {"inputs": TEXT})
+        assert (refused.status, refused.json["error"]["message"]) == (503, "the server is stopping")
+    finally:
+        server.server.service.is_stopping = False
+
+
+def test_models_are_listed_when_a_folder_is_gone(server, folder):
+    (folder / "sentiment").rename(folder / "elsewhere")
+    try:
+        assert server.get("/v1/models").status == 200
+    finally:
+        (folder / "elsewhere").rename(folder / "sentiment")
 
 
 def test_signals_that_come_together_load_once_more(server):

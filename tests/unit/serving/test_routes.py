@@ -459,3 +459,20 @@ def test_token_ids_are_embedded_as_their_text(client, vectors):
     refused = client.post("/v1/embeddings", {"input": [101, 99999, 102], "model": "encoder"})
     assert refused.status == 400
     assert "token ids go from 0 to 30521" in refused.json["error"]["message"]
+
+
+def test_errors_of_the_hubs_routes_repeat_no_texts(client):
+    body = {"inputs": ["ok", {"password": "hunter2"}]}
+    for path in ("/", "/invocations", "/v1/models/words"):
+        answer = client.post(path, body)
+        assert answer.status == 422
+        assert b"hunter2" not in answer.content
+
+
+def test_no_option_of_a_request_is_one_of_ours(client):
+    one = {"inputs": "the cat saw", "raw_scores": True}
+    assert client.post("/v1/models/sentiment/predict", one).status == 200
+    asked = {"inputs": "the cat saw", "options": {"raw": True}}
+    answer = client.post("/v1/models/sentiment/classify", asked)
+    assert answer.status == 400
+    assert "has no setting raw" in answer.json["error"]["message"]

@@ -389,10 +389,50 @@ def test_speed_is_that_of_a_kind_of_pipeline_and_not_of_what_was_refused():
         with pytest.raises(UnreadableError):
             await ask(worker, upper, ["bad"])[1]
         assert not worker.tokens_per_second
-        await ask(worker, len, ["text"])[1]
-        assert list(worker.tokens_per_second) == [type(len)]
+        await ask(worker, upper, ["text"])[1]
+        assert list(worker.tokens_per_second) == [Upper]
 
     use(check)
+
+
+def test_a_function_tells_nothing_of_others():
+    async def check(worker):
+        await ask(worker, len, ["a"])[1]
+        assert not worker.tokens_per_second
+        assert await ask(worker, len, ["x" * 100_000])[1] == [100_000]
+
+    use(check, timeout=5)
+
+
+def test_a_client_waits_for_its_own_requests_and_not_for_all_of_anothers():
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        worker.tokens_per_second[Upper] = 100.0
+        _, long = ask(worker, upper, ["x" * 7000] * 2, "greedy")  # 35 s
+        await asyncio.sleep(0)
+        _, short = ask(worker, upper, ["short"], "other")
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadError, match="the requests that wait already take 35 s"):
+            await ask(worker, upper, ["more"], "greedy")[1]
+        upper.may_go_on.set()
+        assert await short == ["SHORT"]
+        await first
+        await long
+
+    use(check, max_wait=4)
+
+
+def test_what_is_written_counts_too():
+    async def check(worker):
+        upper = Upper()
+        worker.tokens_per_second[Upper] = 10.0
+        future = asyncio.get_running_loop().create_future()
+        work = Work(upper, ["a"], "a", True, future, written_tokens=999)
+        with pytest.raises(LateError, match="takes about 100 s"):
+            await worker.compute(work)
+
+    use(check, timeout=5)
 
 
 def test_what_can_not_be_computed_in_time_is_refused_at_the_door():

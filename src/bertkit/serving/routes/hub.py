@@ -75,7 +75,7 @@ def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise UnreadableError(describe_validation(error, kind)) from None
+        raise UnreadableError(describe_validation(error, kind, shows_input=False)) from None
 
 
 async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: bool) -> Any:

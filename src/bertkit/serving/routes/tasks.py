@@ -9,7 +9,13 @@ from typing import Any
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.errors import FailedError, UnreadableError, describe_refusal, write_error
+from bertkit.serving.errors import (
+    FailedError,
+    OverloadError,
+    UnreadableError,
+    describe_refusal,
+    write_error,
+)
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import Endpoint, Events, Plain
 from bertkit.serving.routes.requests import (
@@ -26,6 +32,7 @@ from bertkit.serving.routes.requests import (
 )
 from bertkit.serving.service import RequestContext
 
+RELOAD_SECONDS = 5  # that loading a model takes, about
 MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, are a million numbers
 
 TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
@@ -176,7 +183,10 @@ async def reload_models(call: RequestContext, _: None) -> dict[str, Any]:
     names = list(call.service.models) if call.named is None else [call.named]
     for name in names:
         call.find(name)
-    if problems := await call.service.reload(names):
+    task = call.service.reload_soon(*names)
+    if task is None:
+        raise OverloadError("models are being loaded again already", RELOAD_SECONDS)
+    if problems := await asyncio.shield(task):  # it goes on if the client leaves
         raise FailedError("; ".join(problems.values()))
     return {"loaded": names}
 

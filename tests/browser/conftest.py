@@ -17,7 +17,7 @@ def inspected(tmp_path_factory):
     return load_small(tmp_path_factory.mktemp("inspected"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, its event loop runs in the tests' thread
 def browser():
     """Chromium, without a window."""
     path = find_chromium()

@@ -67,6 +67,8 @@ def ask(page, **texts):
     """Type texts, ask by a key, and return the request's line and the part with the result."""
     for label, text in texts.items():
         page.get_by_label(label.capitalize()).first.fill(text)
+    old = page.locator(".command code")  # of an earlier request
+    old.evaluate_all("lines => lines.forEach((line) => line.remove())")
     page.locator("textarea").last.press("Control+Enter")
     page.locator(".command code").wait_for()
     return page.locator(".result")

@@ -25,14 +25,10 @@ def test_initial_weights_are_cut_at_two_standard_deviations():
     assert bool((model.encoder.layers[0].attention_norm.weight == 1).all())
 
 
-@pytest.mark.parametrize("num_calls", [1, 2])  # the second time after checks have been enough
-def test_shapes_are_checked_in_every_test(num_calls):
+def test_shapes_are_checked():
     model = BertModel(CONFIG).eval()
     with pytest.raises(jaxtyping.TypeCheckError, match="input_ids"):
         model(torch.ones(3, dtype=torch.long))
-    for _ in range(200 * num_calls):
-        model(torch.ones(1, 3, dtype=torch.long))
-    assert jaxtyping.config.jaxtyping_disable
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

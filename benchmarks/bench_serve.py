@@ -69,6 +69,8 @@ def main() -> None:
                 for side in order_turn(names, number):
                     order = texts[name], clients, arguments.seconds
                     found[side].append(measure(sides, side, ports, *order))
+                    rate = found[side][-1]["requests_per_second"]
+                    print(f"{name} tokens, {clients} clients, {side}: {rate:,.1f}/s", flush=True)
     results = [summarize_case(*case, found) for case, found in rows.items()]
     print(begin_table("tokens", "clients", "side", "requests/s", "p50 ms", "p95 ms", "p99 ms"))
     for result in results:

@@ -132,8 +132,8 @@ def build_app() -> App:
         first, _, word = name.rpartition(" ")
         if first:
             if first not in app:
-                help_ = BENCHMARK_HELP
-                app.command(App(name=first, help=help_, sort_key=order, group=GROUPS[first]))
+                parent = App(name=first, help=BENCHMARK_HELP, sort_key=order, group=GROUPS[first])
+                app.command(parent)
             app[first].command(target, name=word)
         else:
             app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))

@@ -79,9 +79,9 @@ class FairQueue(Generic[AnyPiece]):
         self._costs[client] += piece.cost
         self._num_waiting += 1
 
-    def find_cost(self, client: str | None = None) -> int:
-        """Return the cost of what waits, of one client or of all."""
-        return self._costs.total() if client is None else self._costs[client]
+    def find_cost(self, client: str) -> int:
+        """Return the cost of what a client waits for."""
+        return self._costs[client]
 
     def estimate(self, own: int) -> int:
         """Return about what is served before a client that waits for so much in all."""

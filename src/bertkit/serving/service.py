@@ -210,7 +210,7 @@ class RequestContext:
             written_tokens=count_written(compute),
         )
         try:
-            async with asyncio.timeout(settings.timeout):
+            async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
                 return await self.service.models[self.model].worker.compute(self.work)
         except FailedError:
             self.service.note_failure(self.model)

@@ -25,9 +25,9 @@ def take_all(queue):
 def test_one_client_is_served_in_order():
     queue = FairQueue()
     push_long(queue, "a", 4)
-    assert (len(queue), queue.find_cost()) == (4, 400)
+    assert (len(queue), queue.estimate(10_000)) == (4, 400)
     assert take_all(queue) == ["a1", "a2", "a3", "a4"]
-    assert (len(queue), queue.find_cost()) == (0, 0)
+    assert (len(queue), queue.estimate(10_000)) == (0, 0)
 
 
 def test_two_clients_take_turns_however_much_one_has_sent():

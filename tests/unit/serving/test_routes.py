@@ -1,5 +1,6 @@
 """Each route gives what the pipeline gives alone, in the form that clients expect."""
 
+import asyncio
 import base64
 import http.client
 import json
@@ -19,8 +20,10 @@ from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
+from bertkit.serving.errors import LateError
 from bertkit.serving.routes.answers import write_json
 from bertkit.serving.server import name_corpora
+from bertkit.serving.service import RequestContext
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 
@@ -476,3 +479,11 @@ def test_no_option_of_a_request_is_one_of_ours(client):
     answer = client.post("/v1/models/sentiment/classify", asked)
     assert answer.status == 400
     assert "has no setting raw" in answer.json["error"]["message"]
+
+
+def test_a_request_has_one_time_for_all_that_it_asks(client):
+    service = client.server.service
+    call = RequestContext(service, "a", "/", "1", begun=-1e9, model="words")  # long ago
+    loop = service.models["words"].worker._loop
+    with pytest.raises(LateError, match="took longer than"):
+        asyncio.run_coroutine_threadsafe(call.run(len, ["text"]), loop).result(TIMEOUT_SECONDS)

@@ -6,6 +6,7 @@ is cut short, at the place where a budget becomes a number of steps.
 """
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.documented_files import TEXTS, Shelf
+from tests.unit.serving.running import running
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints import hub
@@ -22,6 +24,7 @@ from bertkit_studies.baselines import run as baselines
 
 NUM_STEPS = 3
 LABELS = [0, 1, 0]
+ADDRESS = "localhost:8080"
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,13 @@ class Given:
         files: names of models and files, each one of `MAKERS`.
         names: Python's names, and what they stand for.
         is_quick: whether a small model takes the place of the one that comes with bertkit.
+        served: those models that a server at `ADDRESS` has.
     """
 
     files: tuple[str, ...] = ()
     names: Mapping[str, Any] = field(default_factory=dict)
     is_quick: bool = False
+    served: tuple[str, ...] = ()
 
 
 GIVEN = {
@@ -71,6 +76,9 @@ GIVEN = {
     "docs/guide/search.md": Given(
         ("all-MiniLM-L6-v2", "passages.jsonl", "vectors.npy"),
         {"queries": np.ones((2, 384), np.float32)},
+    ),
+    "docs/guide/serve.md": Given(
+        ("all-MiniLM-L6-v2", "sentiment"), served=("all-MiniLM-L6-v2", "sentiment")
     ),
     "docs/guide/studies.md": Given(
         ("shards",),
@@ -120,12 +128,20 @@ def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.setattr(hub, "PACKAGE", "bundled")
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__", **given.names}
+    with ExitStack() as stack:
+        address = ADDRESS
+        if given.served:
+            server = stack.enter_context(running({name: name for name in given.served})).server
+            address = f"127.0.0.1:{server.port}"
+        run_blocks(page, {"__name__": "__main__", **given.names}, address)
+
+
+def run_blocks(page: str, names: dict[str, Any], address: str) -> None:
     for block in EXAMPLES[page]:
         # blank lines before it, so that a traceback names the line of the page
-        code = compile("\n" * (block.line - 1) + block.code, str(ROOT / page), "exec")
+        code = "\n" * (block.line - 1) + block.code.replace(ADDRESS, address)
         try:
-            exec(code, names)
+            exec(compile(code, str(ROOT / page), "exec"), names)
         except (MissingExtraError, ModuleNotFoundError) as error:
             if str(getattr(error, "name", None)).startswith("bertkit"):
                 raise

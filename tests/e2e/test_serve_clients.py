@@ -19,7 +19,7 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.predictor import Predictor
-from bertkit.serving.errors import OverloadError
+from bertkit.serving.errors import Reason
 from bertkit.serving.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
@@ -104,7 +104,7 @@ def test_openai_raises_the_class_of_each_error(openai_client, server):
 
 
 def test_openai_comes_again_when_it_is_told_to(server, monkeypatch):
-    refusals = [OverloadError("too many requests wait", 1)] * 2
+    refusals = [Reason.OVERLOAD.error("too many requests wait", 1)] * 2
     compute = Worker.compute
 
     async def refuse(self, work):

@@ -22,18 +22,8 @@ from starlette.routing import Match, Route
 from bertkit.base.errors import BertkitError
 from bertkit.base.settings import describe_validation
 from bertkit.serving.errors import (
-    EncodedBodyError,
-    FailedError,
-    ForbiddenError,
-    KeyRefusedError,
-    LargeBodyError,
-    LoadingError,
-    NoRouteError,
-    OverloadError,
+    Reason,
     ServingError,
-    SlowRequestError,
-    UnreadableError,
-    WrongMethodError,
     describe_refusal,
     find_style,
     locate_failure,
@@ -144,7 +134,7 @@ class Responder:
         """Return the answer to a request, whatever comes of it."""
         try:
             if self.service.is_stopping and not self.endpoint.is_open:
-                raise LoadingError("the server is stopping")
+                raise Reason.LOADING.error("the server is stopping")
             call.client = self._check_key(request)
             body = await self._read(request, call)
             answer = await self._handle(request, call, body)
@@ -157,12 +147,16 @@ class Responder:
             return self._refuse(call, describe_refusal(error))
         except Exception as error:  # noqa: BLE001 - whatever fails, the client gets an answer
             logger.error("request %s failed: %s", call.identity, locate_failure(error))
-            return self._refuse(call, FailedError("the server failed; its log has the cause"))
+            return self._refuse(
+                call, Reason.FAILED.error("the server failed; its log has the cause")
+            )
 
     def _check_key(self, request: Request) -> str:
         """Return the client: which key it has, or its address where there are no keys."""
         if self.endpoint.is_admin and not self._digests:
-            raise ForbiddenError("only servers that have the variable BERTKIT_ADMIN_KEY do this")
+            raise Reason.FORBIDDEN.error(
+                "only servers that have the variable BERTKIT_ADMIN_KEY do this"
+            )
         if not self._digests or self.endpoint.is_open:
             return request.client.host if request.client else "local"
         scheme, is_named, key = request.headers.get("authorization", "").partition(" ")
@@ -172,7 +166,7 @@ class Responder:
         matches = [hmac.compare_digest(digest, one) for one in self._digests]
         if scheme.lower() != "bearer" or not any(matches):
             wanted = "its BERTKIT_ADMIN_KEY" if self.endpoint.is_admin else "one of its keys"
-            raise KeyRefusedError(f"the server wants {wanted}: Authorization: Bearer KEY")
+            raise Reason.NO_KEY.error(f"the server wants {wanted}: Authorization: Bearer KEY")
         return f"key {matches.index(True) + 1}"
 
     async def _read(self, request: Request, call: RequestContext) -> BaseModel | None:
@@ -185,36 +179,42 @@ class Responder:
         charset = parameters.partition("charset=")[2].strip('" ').lower()
         is_json = content_type == "application/json" or content_type.endswith("+json")
         if not is_json or charset not in {"", "utf-8", "utf8"}:
-            raise EncodedBodyError(
+            raise Reason.NOT_JSON.error(
                 "the body must be JSON in UTF-8, with Content-Type: application/json"
             )
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise EncodedBodyError("the body is compressed; send it as it is")
+            raise Reason.NOT_JSON.error("the body is compressed; send it as it is")
         try:
             async with asyncio.timeout(self.service.settings.timeout):
                 content = await self._receive(request, call)
         except TimeoutError:
-            raise SlowRequestError("the body didn't arrive in time") from None
+            raise Reason.SLOW.error("the body didn't arrive in time") from None
         if sum(map(content.count, SEPARATORS)) > MAX_VALUES:
-            raise LargeBodyError(f"the body has over {MAX_VALUES:,} commas and brackets; divide it")
+            raise Reason.LARGE_BODY.error(
+                f"the body has over {MAX_VALUES:,} commas and brackets; divide it"
+            )
         try:
             return kind.model_validate_json(content)
         except ValidationError as error:
             problems = describe_validation(error, kind, shows_input=False)
-            raise UnreadableError(problems) from None
+            raise Reason.UNREADABLE.error(problems) from None
 
     async def _receive(self, request: Request, call: RequestContext) -> bytes:
         limit, parts, size = self.service.settings.payload_limit, [], 0
         stated = request.headers.get("content-length", "0")
         if stated.isdecimal() and len(stated) < 20 and int(stated) > limit:
-            raise LargeBodyError(f"the body has {int(stated):,} bytes; {limit:,} is the limit")
+            raise Reason.LARGE_BODY.error(
+                f"the body has {int(stated):,} bytes; {limit:,} is the limit"
+            )
         async for part in request.stream():
             size += len(part)
             if size > limit:
-                raise LargeBodyError(f"the body has more than {limit:,} bytes")
+                raise Reason.LARGE_BODY.error(f"the body has more than {limit:,} bytes")
             call.count_bytes(len(part))
             if self.service.num_bytes > MAX_BODIES * limit:
-                raise OverloadError("the server reads and answers too large requests already", 1)
+                raise Reason.OVERLOAD.error(
+                    "the server reads and answers too large requests already", 1
+                )
             parts.append(part)
         return b"".join(parts)
 
@@ -255,7 +255,7 @@ class Responder:
 
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
         response = write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})
-        call.failure = error.kind
+        call.failure = error.reason.kind
         self._note(call, response.status_code)
         return response
 
@@ -266,19 +266,12 @@ class Responder:
 
 def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -> Response:
     """Return the answer to a request that is refused."""
-    more = {}
-    if error.retry_after is not None:
-        more["retry-after"] = str(error.retry_after)
-    if isinstance(error, KeyRefusedError):
-        more["www-authenticate"] = "Bearer"
-    if isinstance(error, SlowRequestError):
-        more["connection"] = "close"
     status, content = write_error(error, style)
     return Response(
         orjson.dumps(content),
         status_code=status,
         media_type=JSON,
-        headers={**headers, **more},
+        headers={**headers, **error.headers},
     )
 
 
@@ -286,12 +279,12 @@ async def refuse_path(request: Request, error: Exception) -> Response:
     """Answer a request that no endpoint takes."""
     fitting = [one for one in request.app.routes if one.matches(request.scope)[0] != Match.NONE]
     if not fitting:
-        refusal = NoRouteError("there is no such route; GET /openapi.json lists all")
+        refusal = Reason.NO_ROUTE.error("there is no such route; GET /openapi.json lists all")
         return write_refusal(refusal, find_style(request.url.path), {})
     methods = {name for one in fitting if one.path == fitting[0].path for name in one.methods}
     allowed = ", ".join(sorted(methods))
     message = f"the route doesn't take {request.method}; it takes {allowed}"
-    wrong = WrongMethodError(message)
+    wrong = Reason.WRONG_METHOD.error(message)
     return write_refusal(wrong, find_style(request.url.path), {"allow": allowed})
 
 

@@ -11,16 +11,7 @@ import orjson
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from bertkit.serving.errors import (
-    CrowdedError,
-    LargeHeadError,
-    LoadingError,
-    MalformedError,
-    ServingError,
-    SlowRequestError,
-    find_style,
-    write_error,
-)
+from bertkit.serving.errors import Reason, ServingError, find_style, write_error
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -55,7 +46,9 @@ class Connection(HttpToolsProtocol):
         self.head_since = self.loop.time()
         limit, self.limit_concurrency = self.limit_concurrency, None  # uvicorn's isn't JSON
         if limit is not None and len(self.connections) > limit:
-            self._refuse(CrowdedError(f"there are {limit:,} connections already; try again"))
+            self._refuse(
+                Reason.CROWDED.error(f"there are {limit:,} connections already; try again")
+            )
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, or several."""
@@ -67,11 +60,11 @@ class Connection(HttpToolsProtocol):
             self._feed(data)
         except httptools.HttpParserError as error:
             cause = error.__context__
-            unknown = MalformedError("this isn't a request of HTTP/1.1")
+            unknown = Reason.MALFORMED.error("this isn't a request of HTTP/1.1")
             self._refuse(cause if isinstance(cause, ServingError) else unknown)
         else:
             if self._is_in_head and self._head_size > MAX_HEAD_BYTES:
-                self._refuse(LargeHeadError(LARGE_HEAD))
+                self._refuse(Reason.LARGE_HEAD.error(LARGE_HEAD))
         if self.head_since == math.inf and (self._is_in_head or not self._is_answering):
             self.head_since = self.loop.time()
 
@@ -110,11 +103,11 @@ class Connection(HttpToolsProtocol):
         if refusal := check_head(self.url, self.headers, self.parser.get_http_version()):
             raise refusal
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise MalformedError("too many requests were sent before their answers")
+            raise Reason.MALFORMED.error("too many requests were sent before their answers")
         if not self.parser.should_upgrade():
             super().on_headers_complete()
         elif self.parser.get_method() == b"CONNECT":
-            raise MalformedError("this server is no proxy")
+            raise Reason.MALFORMED.error("this server is no proxy")
 
     def on_message_complete(self) -> None:
         """End a request."""
@@ -132,7 +125,7 @@ class Connection(HttpToolsProtocol):
         now, size = self.loop.time(), self.transport.get_write_buffer_size()
         if now - self.head_since > HEAD_SECONDS and not self._is_answering:
             if self._is_in_head:
-                self._refuse(SlowRequestError("the request didn't arrive in time"))
+                self._refuse(Reason.SLOW.error("the request didn't arrive in time"))
             self.transport.close()
         if not size or size != self._unsent:
             self._unsent_since = now
@@ -143,7 +136,7 @@ class Connection(HttpToolsProtocol):
     def shutdown(self) -> None:
         """End when what was received whole is answered."""
         if self._is_answering and self.cycle.more_body:
-            self._refuse(LoadingError("the server is stopping"))
+            self._refuse(Reason.LOADING.error("the server is stopping"))
         super().shutdown()
 
     def _refuse(self, error: ServingError) -> None:
@@ -169,14 +162,14 @@ def check_head(url: bytes, headers: Headers, version: str) -> ServingError | Non
     """Return what is wrong with a request's line and headers: their size, or two meanings."""
     size = len(url) + sum(len(name) + len(value) for name, value in headers)
     if size > MAX_HEAD_BYTES or len(headers) > MAX_HEADERS:
-        return LargeHeadError(LARGE_HEAD)
+        return Reason.LARGE_HEAD.error(LARGE_HEAD)
     names = [name for name, _ in headers]
     if version not in {"1.0", "1.1"} or names.count(b"host") > 1:
-        return MalformedError("this isn't a request of HTTP/1.1 with one Host")
+        return Reason.MALFORMED.error("this isn't a request of HTTP/1.1 with one Host")
     if version == "1.1" and b"host" not in names:
-        return MalformedError("the request has no Host")
+        return Reason.MALFORMED.error("the request has no Host")
     if any(value.lower() != b"chunked" for name, value in headers if name == b"transfer-encoding"):
-        return MalformedError("Transfer-Encoding must be chunked")
+        return Reason.MALFORMED.error("Transfer-Encoding must be chunked")
     return None
 
 

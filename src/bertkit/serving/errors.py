@@ -1,154 +1,85 @@
-"""What a server answers when it refuses or fails: a status, a kind, and a message."""
+"""What a server answers when it refuses or fails: a reason with its status, and a message."""
 
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, ClassVar
+from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
 
 MAX_FRAMES = 8  # of a failure, in the log
 
 
-class ServingError(BertkitError):
-    """An answer that isn't 200; the message goes to the client.
+class Reason(Enum):
+    """Why a request isn't answered with 200.
 
     Attributes:
         status: the HTTP status.
         kind: `error_type` of text-embeddings-inference, whose clients read it.
-        retry_after: seconds after which the same request may succeed; None if it won't.
+        meaning: what the OpenAPI page says.
     """
 
-    status: ClassVar[int] = 500
-    kind: ClassVar[str] = "Unhealthy"
-    retry_after: int | None = None
+    MALFORMED = (
+        400,
+        "Validation",
+        "What came isn't a request of HTTP, or could be read in two ways.",
+    )
+    EMPTY = 400, "Empty", "There is nothing to compute."
+    NO_KEY = 401, "Unauthorized", "The request has no key, or a wrong one."
+    FORBIDDEN = 403, "Unauthorized", "Nobody may use the route of this server."
+    UNKNOWN_MODEL = (
+        404,
+        "UnknownModel",
+        "There is no such model, or it doesn't do what the route is for.",
+    )
+    NO_ROUTE = 404, "UnknownRoute", "There is no such route."
+    WRONG_METHOD = 405, "Validation", "The route takes another method."
+    SLOW = 408, "Timeout", "The request didn't arrive in time."
+    LARGE_BODY = 413, "Validation", "The body is larger than the server takes."
+    NOT_JSON = 415, "Validation", "The body is compressed, or isn't JSON."
+    UNREADABLE = 422, "Validation", "The body isn't what the route takes."
+    FAILED = 424, "Backend", "The model failed on the request."
+    OVERLOAD = 429, "Overloaded", "More requests wait than the server takes."
+    LARGE_HEAD = (
+        431,
+        "Validation",
+        "The request's line and headers are larger than the server takes.",
+    )
+    LOADING = 503, "Unhealthy", "The model is being loaded, or the server is stopping."
+    CROWDED = 503, "Overloaded", "There are more connections than the server takes."
+    LATE = 504, "Timeout", "The answer took longer than a request may."
+
+    def __init__(self, status: int, kind: str, meaning: str) -> None:
+        self.status = status
+        self.kind = kind
+        self.meaning = meaning
+
+    def error(self, message: str, retry_after: float | None = None) -> "ServingError":
+        """Return the answer with a message, and after how many seconds the request may succeed."""
+        return ServingError(self, message, retry_after)
 
 
-class UnreadableError(ServingError):
-    """The body isn't what the route takes."""
-
-    status = 422
-    kind = "Validation"
-
-
-class EmptyError(ServingError):
-    """There is nothing to compute."""
-
-    status = 400
-    kind = "Empty"
+HEADERS: Mapping[Reason, Mapping[str, str]] = {
+    Reason.NO_KEY: {"www-authenticate": "Bearer"},
+    Reason.SLOW: {"connection": "close"},
+    Reason.LOADING: {"retry-after": "1"},
+}
 
 
-class LongTextError(UnreadableError):
-    """A text has more tokens than the model takes, and may not be cut off."""
+class ServingError(BertkitError):
+    """An answer that isn't 200; the message goes to the client.
 
+    Attributes:
+        headers: of the answer; `retry-after` is the seconds after which the request may succeed.
+    """
 
-class UnknownModelError(ServingError):
-    """There is no such model, or it doesn't do what the route is for."""
-
-    status = 404
-    kind = "UnknownModel"
-
-
-class NoRouteError(ServingError):
-    """There is no such route."""
-
-    status = 404
-    kind = "UnknownRoute"
-
-
-class WrongMethodError(ServingError):
-    """The route takes another method."""
-
-    status = 405
-    kind = "Validation"
-
-
-class KeyRefusedError(ServingError):
-    """The request has no key, or a wrong one."""
-
-    status = 401
-    kind = "Unauthorized"
-
-
-class ForbiddenError(ServingError):
-    """Nobody may use the route of this server."""
-
-    status = 403
-    kind = "Unauthorized"
-
-
-class MalformedError(ServingError):
-    """What came isn't a request of HTTP, or could be read in two ways."""
-
-    status = 400
-    kind = "Validation"
-
-
-class LargeHeadError(ServingError):
-    """The request's line and headers are larger than the server takes."""
-
-    status = 431
-    kind = "Validation"
-
-
-class LargeBodyError(ServingError):
-    """The body is larger than the server takes."""
-
-    status = 413
-    kind = "Validation"
-
-
-class SlowRequestError(ServingError):
-    """The request didn't arrive in time."""
-
-    status = 408
-    kind = "Timeout"
-
-
-class EncodedBodyError(ServingError):
-    """The body is compressed, or isn't JSON."""
-
-    status = 415
-    kind = "Validation"
-
-
-class OverloadError(ServingError):
-    """More requests wait than the server takes."""
-
-    status = 429
-    kind = "Overloaded"
-
-    def __init__(self, message: str, retry_after: float) -> None:
+    def __init__(self, reason: Reason, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = max(1, round(retry_after))
-
-
-class FailedError(ServingError):
-    """The model failed on the request."""
-
-    status = 424
-    kind = "Backend"
-
-
-class LoadingError(ServingError):
-    """The model is being loaded, or the server is stopping."""
-
-    status = 503
-    kind = "Unhealthy"
-    retry_after = 1
-
-
-class CrowdedError(ServingError):
-    """There are more connections than the server takes."""
-
-    status = 503
-    kind = "Overloaded"
-
-
-class LateError(ServingError):
-    """The answer took longer than a request may."""
-
-    status = 504
-    kind = "Timeout"
+        self.reason = reason
+        self.headers = dict(HEADERS.get(reason, {}))
+        if retry_after is not None:
+            self.headers["retry-after"] = str(max(1, round(retry_after)))
 
 
 def describe_refusal(error: BertkitError) -> ServingError:
@@ -156,8 +87,8 @@ def describe_refusal(error: BertkitError) -> ServingError:
     if isinstance(error, ServingError):
         return error
     if isinstance(error, InputError | SettingsError):
-        return UnreadableError(str(error))
-    return FailedError("the model failed on this request; the server's log has the cause")
+        return Reason.UNREADABLE.error(str(error))
+    return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
 
 
 def locate_failure(error: BaseException) -> str:
@@ -169,19 +100,20 @@ def locate_failure(error: BaseException) -> str:
 
 def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
     """Return the status and the body of an error, as clients of a route expect them."""
+    reason, status = error.reason, find_status(error.reason, style)
     if style == "tei":
-        return error.status, {"error": str(error), "error_type": error.kind}
+        return status, {"error": str(error), "error_type": reason.kind}
     if style == "cohere":  # Jina reads the detail
-        return error.status, {"message": str(error), "detail": str(error)}
-    is_fault = error.status < 500 and error.status != OverloadError.status
+        return status, {"message": str(error), "detail": str(error)}
+    is_fault = status < 500 and reason is not Reason.OVERLOAD
     kind = "invalid_request_error" if is_fault else "server_error"
-    content = {"message": str(error), "type": kind, "param": None, "code": error.kind}
-    return find_status(type(error), style), {"error": content}
+    content = {"message": str(error), "type": kind, "param": None, "code": reason.kind}
+    return status, {"error": content}
 
 
-def find_status(kind: type[ServingError], style: str) -> int:
+def find_status(reason: Reason, style: str) -> int:
     """Return the status of an error; OpenAI's have no 422."""
-    return 400 if style == "openai" and kind.status == UnreadableError.status else kind.status
+    return 400 if style == "openai" and reason is Reason.UNREADABLE else reason.status
 
 
 def find_style(path: str) -> str:

@@ -14,7 +14,7 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.loading import find_max_length
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
-from bertkit.serving.errors import LoadingError
+from bertkit.serving.errors import Reason
 from bertkit.serving.pipelines import (
     RAW,
     Pipelines,
@@ -140,16 +140,16 @@ class ServedModel:
 
     @property
     def loaded(self) -> ReadyModel:
-        """Its pipelines; LoadingError before it is loaded."""
+        """Its pipelines; an error before it is loaded."""
         if self._loaded is None:
-            raise LoadingError(f"{self.name} is being loaded; try again")
+            raise Reason.LOADING.error(f"{self.name} is being loaded; try again")
         return self._loaded
 
     @property
     def worker(self) -> Worker:
-        """Its thread; LoadingError before it is loaded."""
+        """Its thread; an error before it is loaded."""
         if self._worker is None:
-            raise LoadingError(f"{self.name} is being loaded; try again")
+            raise Reason.LOADING.error(f"{self.name} is being loaded; try again")
         return self._worker
 
     def close(self, seconds: float) -> bool:

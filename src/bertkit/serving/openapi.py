@@ -1,12 +1,12 @@
 """The description of the server's routes, as OpenAPI 3.1, from the table of endpoints."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
 from bertkit._version import __version__
-from bertkit.serving import errors
+from bertkit.serving.errors import Reason, find_status
 from bertkit.serving.routes.answers import Endpoint
 
 JSON = "application/json"
@@ -148,20 +148,16 @@ ANSWERS: Mapping[str, Any] = {
     "/invocations": Any,
 }
 TEXTS = {"/health", "/ping", "/ready", "/metrics"}  # whose answers aren't JSON
-OF_ALL: Sequence[type[errors.ServingError]] = (
-    errors.MalformedError,
-    errors.LargeHeadError,
-    errors.SlowRequestError,
-)
-OF_CLOSED = (errors.KeyRefusedError, errors.UnknownModelError, errors.LoadingError)
+OF_ALL = Reason.MALFORMED, Reason.LARGE_HEAD, Reason.SLOW
+OF_CLOSED = Reason.NO_KEY, Reason.UNKNOWN_MODEL, Reason.LOADING
 OF_BODIES = (
-    errors.EmptyError,
-    errors.EncodedBodyError,
-    errors.FailedError,
-    errors.LargeBodyError,
-    errors.LateError,
-    errors.OverloadError,
-    errors.UnreadableError,
+    Reason.EMPTY,
+    Reason.NOT_JSON,
+    Reason.FAILED,
+    Reason.LARGE_BODY,
+    Reason.LATE,
+    Reason.OVERLOAD,
+    Reason.UNREADABLE,
 )
 
 
@@ -223,16 +219,16 @@ def describe_responses(
     elif endpoint.path.endswith("/generate"):
         contents["text/event-stream"] = {}
     refusals = [*OF_ALL, *([] if endpoint.is_open else OF_CLOSED)]
-    refusals += [errors.LoadingError] if endpoint.path == "/ready" else []
-    refusals += [errors.ForbiddenError, errors.FailedError] if endpoint.is_admin else []
+    refusals += [Reason.LOADING] if endpoint.path == "/ready" else []
+    refusals += [Reason.FORBIDDEN, Reason.FAILED] if endpoint.is_admin else []
     refusals += OF_BODIES if endpoint.body is not None else []
     described = {"200": {"description": "The answer.", "content": contents}}
     for refusal in sorted(refusals, key=lambda one: one.status):
-        status = errors.find_status(refusal, endpoint.style)
+        status = find_status(refusal, endpoint.style)
         # A connection that reads no whole request knows no route.
         styles = ERRORS if refusal in OF_ALL or status == 400 else (endpoint.style,)
         any_of = [known[str(ERRORS[style])] for style in styles]
         error = any_of[0] if len(any_of) == 1 else {"anyOf": any_of}
-        meaning = (refusal.__doc__ or "").partition("\n")[0]
-        described[str(status)] = {"description": meaning, "content": {JSON: {"schema": error}}}
+        content = {JSON: {"schema": error}}
+        described[str(status)] = {"description": refusal.meaning, "content": content}
     return described

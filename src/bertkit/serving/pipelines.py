@@ -41,7 +41,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
-from bertkit.serving.errors import UnreadableError
+from bertkit.serving.errors import Reason
 from bertkit.serving.settings import ServeSettings
 from bertkit.tasks.saved import BY_ARCHITECTURE
 
@@ -199,14 +199,14 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
     options: Any = pipeline.options
     num_rows = max(getattr(options, "beams", 1), getattr(options, "num_answers", 1))
     if num_rows > MAX_ROWS:
-        raise UnreadableError(
+        raise Reason.UNREADABLE.error(
             f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
             f" {num_rows:,}"
         )
     if isinstance(pipeline, FillMask):
         num = options.top_k * sum(text.count(MASK) for text in inputs)
         if num > MAX_CANDIDATES:
-            raise UnreadableError(
+            raise Reason.UNREADABLE.error(
                 f"the request asks for {num:,} words in all, and {MAX_CANDIDATES:,} is the limit;"
                 " lower top_k or divide it"
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit.serving.errors import FailedError, LateError, UnknownModelError, UnreadableError
+from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
@@ -114,18 +114,17 @@ class Service:
         """Return the model of a name, or the first, that does one of some tasks, or any.
 
         Raises:
-            UnknownModelError: there is none.
-            LoadingError: models are being loaded.
+            ServingError: there is none, or models are being loaded.
         """
         if name is not None and name not in self.models:
             known = ", ".join(self.models)
-            raise UnknownModelError(f"there is no model {name!r:.80}; there are: {known}")
+            raise Reason.UNKNOWN_MODEL.error(f"there is no model {name!r:.80}; there are: {known}")
         asked = list(self.models.values()) if name is None else [self.models[name]]
         for model in asked:
             if not tasks or not model.loaded.pipelines.keys().isdisjoint(tasks):
                 return model
         known = "; ".join(f"{one.name} does {', '.join(one.loaded.pipelines)}" for one in asked)
-        raise UnknownModelError(f"no model here does {' or '.join(tasks)}: {known}")
+        raise Reason.UNKNOWN_MODEL.error(f"no model here does {' or '.join(tasks)}: {known}")
 
 
 @dataclass
@@ -195,7 +194,7 @@ class RequestContext:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
         if len(inputs) > settings.max_client_batch_size:
-            raise UnreadableError(
+            raise Reason.UNREADABLE.error(
                 f"the request has {len(inputs):,} inputs, and the server takes"
                 f" {settings.max_client_batch_size:,} at most; divide it"
             )
@@ -212,11 +211,12 @@ class RequestContext:
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
                 return await self.service.models[self.model].worker.compute(self.work)
-        except FailedError:
-            self.service.note_failure(self.model)
+        except ServingError as error:
+            if error.reason is Reason.FAILED:
+                self.service.note_failure(self.model)
             raise
         except TimeoutError:
-            raise LateError(
+            raise Reason.LATE.error(
                 f"the answer took longer than {settings.timeout:g} s; send fewer texts"
             ) from None
 

@@ -17,15 +17,7 @@ from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.errors import (
-    FailedError,
-    LateError,
-    LoadingError,
-    LongTextError,
-    OverloadError,
-    describe_refusal,
-    locate_failure,
-)
+from bertkit.serving.errors import Reason, ServingError, describe_refusal, locate_failure
 from bertkit.serving.fair_queue import FairClock, FairQueue
 from bertkit.serving.settings import LimitSettings
 
@@ -193,8 +185,7 @@ class Worker:
         """Return the results of a work.
 
         Raises:
-            OverloadError: too much waits already.
-            BertkitError: an input can't be processed, or the model failed.
+            BertkitError: too much waits already, an input can't be processed, or the model failed.
         """
         pieces = list(work.cut(1 if self._is_deterministic else PIECE_TOKENS))
         self._check(pieces)
@@ -237,25 +228,27 @@ class Worker:
     def _check(self, pieces: Sequence[WorkPiece]) -> None:
         """Refuse pieces of a request that can't be computed, or not in time."""
         if self._is_closed:
-            raise LoadingError("the server is stopping")
+            raise Reason.LOADING.error("the server is stopping")
         if max(piece.cost for piece in pieces) > MOST_TOKENS + pieces[0].work.written_tokens:
-            raise LongTextError(
+            raise Reason.UNREADABLE.error(
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
             )
         client, cost, limits = pieces[0].client, pieces[-1].cost_so_far, self._limits
         seconds = self._estimate_wait(client, cost)
         if self.num_works >= limits.max_concurrent_requests:
-            raise OverloadError(f"{self.num_works} requests wait already", max(1, seconds))
+            raise Reason.OVERLOAD.error(f"{self.num_works} requests wait already", max(1, seconds))
         num_own, most = self.num_by_client[client], limits.max_requests_per_client
         if most is not None and num_own >= most:
-            raise OverloadError(f"{num_own} requests of yours wait already", max(1, seconds))
+            raise Reason.OVERLOAD.error(
+                f"{num_own} requests of yours wait already", max(1, seconds)
+            )
         if seconds > limits.max_wait:
-            raise OverloadError(
+            raise Reason.OVERLOAD.error(
                 f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
             )
         speed = self.tokens_per_second.get(type(pieces[0].work.compute), math.inf)
         if (own := cost / speed) > UNCERTAINTY * limits.timeout:
-            raise LateError(
+            raise Reason.LATE.error(
                 f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
                 " fewer or shorter texts"
             )
@@ -309,7 +302,7 @@ class Worker:
         """Learn from a batch how fast the model is, and whether it works."""
         done = [piece for piece, found in pairs if isinstance(found, list)]
         if not done:
-            self.num_failures += any(isinstance(found, FailedError) for _, found in pairs)
+            self.num_failures += any(is_failure(found) for _, found in pairs)
             return
         self.num_failures = 0
         kind, read = type(done[0].work.compute), sum(piece.num_tokens for piece in done)
@@ -318,6 +311,11 @@ class Worker:
             usual = self.tokens_per_second.get(kind, newest)
             self.tokens_per_second[kind] = usual + NEWEST_SHARE * (newest - usual)
         self._note(ComputedBatch(len({id(piece.work) for piece in done}), read, seconds))
+
+
+def is_failure(found: Found) -> bool:
+    """Return whether the model failed, rather than an input."""
+    return isinstance(found, ServingError) and found.reason is Reason.FAILED
 
 
 def compute_or_divide(pieces: Sequence[WorkPiece]) -> list[Found]:
@@ -330,7 +328,7 @@ def compute_or_divide(pieces: Sequence[WorkPiece]) -> list[Found]:
         half = len(pieces) // 2
         return compute_or_divide(pieces[:half]) + compute_or_divide(pieces[half:])
     logger.warning("request %s failed: %s", pieces[0].work.identity, cause)
-    return [FailedError("the model failed on this request; the server's log has the cause")]
+    return [Reason.FAILED.error("the model failed on this request; the server's log has the cause")]
 
 
 def compute_pieces(pieces: Sequence[WorkPiece]) -> list[Found]:
@@ -363,11 +361,11 @@ def try_encoding(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
     except (InputError, SettingsError) as error:
         return describe_refusal(error)
     if size.num_cut and not piece.work.truncates:
-        return LongTextError(
+        return Reason.UNREADABLE.error(
             "a text has more tokens than the model takes; shorten it, or say truncate: true"
         )
     if size.num_tokens > MOST_TOKENS_READ:
-        return LongTextError(
+        return Reason.UNREADABLE.error(
             f"the model would read {size.num_tokens:,} tokens, and the server takes"
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )

@@ -20,7 +20,7 @@ from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
-from bertkit.serving.errors import LateError
+from bertkit.serving.errors import ServingError
 from bertkit.serving.routes.answers import write_json
 from bertkit.serving.server import name_corpora
 from bertkit.serving.service import RequestContext
@@ -485,5 +485,5 @@ def test_a_request_has_one_time_for_all_that_it_asks(client):
     service = client.server.service
     call = RequestContext(service, "a", "/", "1", begun=-1e9, model="words")  # long ago
     loop = service.models["words"].worker._loop
-    with pytest.raises(LateError, match="took longer than"):
+    with pytest.raises(ServingError, match="took longer than"):
         asyncio.run_coroutine_threadsafe(call.run(len, ["text"]), loop).result(TIMEOUT_SECONDS)

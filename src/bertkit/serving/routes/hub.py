@@ -14,7 +14,7 @@ from bertkit.base.settings import describe_validation
 from bertkit.inference.fill_mask import MASK, FilledText
 from bertkit.inference.generation.generator import ContinuedText
 from bertkit.inference.generation.seq2seq_generator import GeneratedText
-from bertkit.serving.errors import UnreadableError
+from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import (
     AnswerRequest,
@@ -64,18 +64,18 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
         is_sigmoid = task == "regress" or pipeline.task.settings.multi_label
         return await classify(call, read(ClassifyRequest, given), is_sigmoid=is_sigmoid)
     if task not in FORMS:
-        raise UnreadableError(
+        raise Reason.UNREADABLE.error(
             f"{call.model} is for the task {task}; POST to /v1/models/{call.model}/{task}"
         )
     return await FORMS[task].answer(call, task, given)
 
 
 def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
-    """Check a body; UnreadableError if it isn't of a kind."""
+    """Return a body of a kind."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise UnreadableError(describe_validation(error, kind, shows_input=False)) from None
+        raise Reason.UNREADABLE.error(describe_validation(error, kind, shows_input=False)) from None
 
 
 async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: bool) -> Any:
@@ -83,7 +83,7 @@ async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: b
     inputs = body.inputs if isinstance(body.inputs, list) else [body.inputs]
     function, usual = body.parameters.function_to_apply, "sigmoid" if is_sigmoid else "softmax"
     if function not in {None, "none", usual}:
-        raise UnreadableError(
+        raise Reason.UNREADABLE.error(
             f"function_to_apply is {function}, and {call.model} takes {usual} or none"
         )
     found = await score_labels(call, None, inputs, is_raw=function == "none", truncate=None)

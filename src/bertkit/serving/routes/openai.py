@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.base.errors import InputError
-from bertkit.serving.errors import EmptyError, UnreadableError
+from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, Input, RerankingBody
 from bertkit.serving.service import RequestContext
@@ -61,11 +61,11 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> dict[st
 
 
 def list_inputs(given: Input) -> list[str | list[int]]:
-    """Return one input, or several, as a list; EmptyError if there is none."""
+    """Return one input, or several, as a list; there is at least one."""
     is_one = isinstance(given, str) or (given and isinstance(given[0], int))
     inputs: Any = [given] if is_one else given
     if not inputs:
-        raise EmptyError("the input is empty; give at least one text")
+        raise Reason.EMPTY.error("the input is empty; give at least one text")
     return list(inputs)
 
 
@@ -85,7 +85,7 @@ async def embed(
     gives the vectors of each text's tokens instead.
     """
     if dimensions is not None and dimensions < 1:
-        raise UnreadableError(f"dimensions is {dimensions}; it must be at least 1")
+        raise Reason.UNREADABLE.error(f"dimensions is {dimensions}; it must be at least 1")
     if not all(isinstance(one, str) for one in inputs):
         tokenizer = call.find(model, "embed").tokenizer
         inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
@@ -101,7 +101,7 @@ async def embed(
     if dimensions is None:
         return vectors
     if dimensions > len(vectors[0]):
-        raise UnreadableError(
+        raise Reason.UNREADABLE.error(
             f"dimensions is {dimensions}, and a vector of {call.model} has {len(vectors[0])}"
         )
     vectors = [one[:dimensions] for one in vectors]
@@ -124,7 +124,7 @@ async def rank(
     A score is between 0 and 1, or with `is_raw` the model's own number.
     """
     if not texts:
-        raise EmptyError("there are no texts; give at least one")
+        raise Reason.EMPTY.error("there are no texts; give at least one")
     pairs = [(query, text) for text in texts]
     found = await call.compute(model, "regress", pairs, truncate=truncate)
     scores = [one.value if is_raw else to_probability(one.value) for one in found]

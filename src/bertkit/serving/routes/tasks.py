@@ -9,13 +9,7 @@ from typing import Any
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.errors import (
-    FailedError,
-    OverloadError,
-    UnreadableError,
-    describe_refusal,
-    write_error,
-)
+from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import Endpoint, Events, Plain
 from bertkit.serving.routes.requests import (
@@ -62,7 +56,9 @@ async def generate(call: RequestContext, body: GenerateBody) -> Any:
     if not body.stream:
         return await compute_task(call, body)
     if not isinstance(body.inputs, str):
-        raise UnreadableError("stream is for one text, and inputs is a list; give the text alone")
+        raise Reason.UNREADABLE.error(
+            "stream is for one text, and inputs is a list; give the text alone"
+        )
     generator: Generator = call.find(None, "generate").choose("generate", body.options)
     words, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
 
@@ -95,7 +91,7 @@ async def send_words(
         await writing
     except BertkitError as error:
         refusal = describe_refusal(error)
-        call.failure = refusal.kind
+        call.failure = refusal.reason.kind
         yield write_error(refusal, "openai")[1]
     finally:
         writing.cancel()
@@ -105,9 +101,9 @@ async def show_attention(call: RequestContext, body: AttentionBody) -> dict[str,
     """Return the weights of a layer's heads on a text or a pair."""
     loaded, layer = call.find(None), body.options.layer
     if loaded.opened.is_encoder_decoder:
-        raise UnreadableError(f"{call.model} is an encoder-decoder; this needs a BERT")
+        raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
     if layer > (most := loaded.opened.config.num_hidden_layers):
-        raise UnreadableError(f"layer is {layer}; {call.model} has layers 1 to {most}")
+        raise Reason.UNREADABLE.error(f"layer is {layer}; {call.model} has layers 1 to {most}")
     found = await call.run(lambda one: attend(loaded, one, layer), list_inputs(body))
     return answer(call, body, found)
 
@@ -185,9 +181,9 @@ async def reload_models(call: RequestContext, _: None) -> dict[str, Any]:
         call.find(name)
     task = call.service.reload_soon(*names)
     if task is None:
-        raise OverloadError("models are being loaded again already", RELOAD_SECONDS)
+        raise Reason.OVERLOAD.error("models are being loaded again already", RELOAD_SECONDS)
     if problems := await asyncio.shield(task):  # it goes on if the client leaves
-        raise FailedError("; ".join(problems.values()))
+        raise Reason.FAILED.error("; ".join(problems.values()))
     return {"loaded": names}
 
 

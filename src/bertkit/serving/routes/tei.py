@@ -9,7 +9,7 @@ import numpy as np
 
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.serving.errors import EmptyError, LoadingError, UnreadableError
+from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.pipelines import RAW
 from bertkit.serving.routes.answers import Endpoint, Plain
@@ -46,7 +46,7 @@ async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> Any:
     """Embed the tokens of texts, special ones included."""
     inputs = list_texts(body)
     if len(inputs) > MAX_TOKEN_TEXTS:
-        raise UnreadableError(
+        raise Reason.UNREADABLE.error(
             f"the request has {len(inputs):,} inputs, and vectors of tokens are given of"
             f" {MAX_TOKEN_TEXTS} at most; divide it"
         )
@@ -54,16 +54,16 @@ async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> Any:
 
 
 def list_texts(body: EmbedTokensBody) -> list[str | list[int]]:
-    """Return the inputs of a request; EmptyError if there are none, or one is empty."""
+    """Return the inputs of a request; there are some, and none is empty."""
     inputs = list_inputs(body.inputs)
     refuse_empty(inputs)
     return inputs
 
 
 def refuse_empty(inputs: Sequence[Any]) -> None:
-    """Raise EmptyError if an input is empty, or both texts of a pair."""
+    """Refuse inputs of which one is empty, or both texts of a pair."""
     if not all(any(one) if isinstance(one, tuple) else one for one in inputs):
-        raise EmptyError("an input is empty; each needs a word")
+        raise Reason.EMPTY.error("an input is empty; each needs a word")
 
 
 async def predict(call: RequestContext, body: PredictBody) -> Any:
@@ -130,7 +130,7 @@ async def compare(call: RequestContext, body: SimilarityBody) -> Any:
     """Return the cosine of a sentence with each of several."""
     sentences = body.inputs.sentences
     if not sentences:
-        raise EmptyError("there are no sentences; give at least one")
+        raise Reason.EMPTY.error("there are no sentences; give at least one")
     texts = [body.inputs.source_sentence, *sentences]
     refuse_empty(texts)
     source, *others = await embed(call, call.named, texts, body.parameters or EmbedParameters())
@@ -141,7 +141,7 @@ async def tokenize(call: RequestContext, body: TokenizeBody) -> Any:
     """Split texts into tokens; places are those of bytes in the text's UTF-8."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     if not texts:
-        raise EmptyError("there are no inputs; give at least one")
+        raise Reason.EMPTY.error("there are no inputs; give at least one")
     loaded = call.find(None)
     prompt = "" if body.prompt_name is None else loaded.find_prompt(body.prompt_name)
     return await call.run(
@@ -154,7 +154,7 @@ async def decode(call: RequestContext, body: DecodeBody) -> Any:
     """Turn token ids into texts."""
     lists = [body.ids] if body.ids and isinstance(body.ids[0], int) else body.ids
     if not lists or not all(lists):
-        raise EmptyError("there are no ids; give at least one")
+        raise Reason.EMPTY.error("there are no ids; give at least one")
     tokenizer = call.find(None).tokenizer
     skip = body.skip_special_tokens
     return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
@@ -191,7 +191,7 @@ async def check_health(call: RequestContext, _: None) -> Plain:
 async def check_ready(call: RequestContext, _: None) -> Plain:
     """Answer once all models are loaded, and until the server stops."""
     if not call.service.is_ready:
-        raise LoadingError("models are being loaded, or the server is stopping")
+        raise Reason.LOADING.error("models are being loaded, or the server is stopping")
     return Plain()
 
 

@@ -7,7 +7,7 @@ twice, so a SIGHUP after another signal is ignored, as is any SIGHUP under `nohu
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -56,18 +56,14 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 
     Outside the main thread signals can't be caught, so nothing happens.
     """
-    request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
+    request, before = StopRequest(), find_handlers()
 
     def ask(number: int, frame: FrameType | None) -> None:
         _put_back(before)
         _ignore_hangups(before)
         request.ask()
 
-    before = _find_handlers()
-    with _handled_by(ask, before):
+    with handled_by(dict.fromkeys(before, ask), before):
         yield request
 
 
@@ -78,12 +74,8 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
     Outside the main thread this does nothing. `describe` returns the message: what is done, and how
     to resume.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
     try:
-        with _interrupted_by(_find_handlers()):
+        with _interrupted_by(find_handlers()):
             yield
     except KeyboardInterrupt:
         raise StoppedError(describe()) from None
@@ -96,12 +88,9 @@ def interruptible() -> Iterator[None]:
     Outside the main thread, or if a host program ignores SIGINT or handles it itself, this does
     nothing.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT)
-    if not is_main or handler is not signal.default_int_handler:
-        yield
-        return
-    with _interrupted_by({signal.SIGINT: handler}):
+    before = find_handlers([signal.SIGINT])
+    is_usual = before.get(signal.SIGINT) is signal.default_int_handler
+    with _interrupted_by(before if is_usual else {}):
         yield
 
 
@@ -121,7 +110,7 @@ def _interrupted_by(before: Handlers) -> Iterator[None]:
         raise KeyboardInterrupt
 
     try:
-        with _handled_by(interrupt, before):
+        with handled_by(dict.fromkeys(before, interrupt), before):
             yield
     except Exception:
         if has_come:
@@ -136,39 +125,38 @@ def delay_stop_signals() -> Iterator[None]:
     Masking them in this thread isn't enough: another thread may receive the signal, and Python
     then runs the handler in the main thread anyway.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     arrived: list[int] = []
+    before = find_handlers()
     try:
-        with _handled_by(lambda number, _: arrived.append(number), _find_handlers()):
+        with handled_by(dict.fromkeys(before, lambda number, _: arrived.append(number)), before):
             yield
     finally:
         for number in arrived[:1]:
             signal.raise_signal(number)
 
 
-def _find_handlers() -> Handlers:
-    """Return the current handlers of the stop signals that may be replaced.
+def find_handlers(numbers: Iterable[signal.Signals] = STOP_SIGNALS) -> Handlers:
+    """Return the current handlers of the signals that may be replaced, in the main thread.
 
     A handler that wasn't installed from Python couldn't be restored, so its signal is left out;
-    so is an ignored SIGHUP.
+    so is an ignored SIGHUP. Outside the main thread signals can't be caught.
     """
-    handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
-    ignored = {each for each in HANGUPS if handlers[each] is signal.SIG_IGN}
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    handlers = {each: signal.getsignal(each) for each in numbers}
     return {
         each: handler
         for each, handler in handlers.items()
-        if handler is not None and each not in ignored
+        if handler is not None and not (each in HANGUPS and handler is signal.SIG_IGN)
     }
 
 
 @contextmanager
-def _handled_by(handler: Callable[..., Any], before: Handlers) -> Iterator[None]:
-    """Install another handler for the block; a signal may arrive between any two lines here."""
+def handled_by(handlers: Handlers, before: Handlers) -> Iterator[None]:
+    """Replace the handlers of `before` for the block; a signal may arrive between any two lines."""
     try:
         for each in before:
-            signal.signal(each, handler)
+            signal.signal(each, handlers[each])
         yield
     finally:
         _put_back(before)

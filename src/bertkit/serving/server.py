@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -20,7 +19,7 @@ import uvloop
 from bertkit.base.errors import SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.progress import announce
-from bertkit.base.signals import HANGUPS, STOP_SIGNALS
+from bertkit.base.signals import HANGUPS, STOP_SIGNALS, find_handlers, handled_by
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import Part, find_bundled
 from bertkit.serving.app import build_app
@@ -200,36 +199,21 @@ def check_certificate(settings: ServeSettings) -> None:
 def handled_signals(server: ModelServer) -> Iterator[None]:
     """End a server when it is told to, and load its models again at SIGUSR1.
 
-    The next signal ends it at once. Outside the main thread signals can't be caught, so nothing
-    happens.
+    The next signal ends it at once, whatever it does.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    numbers = [one for one in STOP_SIGNALS if one not in HANGUPS or not is_ignored(one)]
-    before = {one: signal.getsignal(one) for one in (*numbers, *RELOAD_SIGNALS)}
+    loop, before = asyncio.get_running_loop(), find_handlers((*STOP_SIGNALS, *RELOAD_SIGNALS))
 
-    def stop() -> None:
-        for number in numbers:  # a terminal that closes often hangs up twice
-            loop.remove_signal_handler(number)
+    def stop(*_: object) -> None:
+        for number in before.keys() - {*RELOAD_SIGNALS}:  # a terminal that closes hangs up twice
             signal.signal(number, signal.SIG_IGN if number in HANGUPS else signal.SIG_DFL)
         server.stop()
 
-    for number in before:
-        is_reload = number in RELOAD_SIGNALS
-        loop.add_signal_handler(number, server.service.reload_soon if is_reload else stop)
-    try:
+    def reload(*_: object) -> None:
+        loop.call_soon_threadsafe(server.service.reload_soon)
+
+    handlers = dict.fromkeys(STOP_SIGNALS, stop) | dict.fromkeys(RELOAD_SIGNALS, reload)
+    with handled_by(handlers, before):
         yield
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)
-
-
-def is_ignored(number: signal.Signals) -> bool:
-    """Whether a signal is ignored, as SIGHUP is under `nohup`."""
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def read_admin_key() -> str | None:

@@ -5,9 +5,7 @@ import os
 import signal
 import socket
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -17,21 +15,20 @@ from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.base.parts import count_cores, thread_variables
 from bertkit.base.progress import announce
 from bertkit.base.settings import select
-from bertkit.base.signals import HANGUPS, STOP_SIGNALS
+from bertkit.base.signals import HANGUPS, STOP_SIGNALS, find_handlers, handled_by
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.server import (
     RELOAD_SIGNALS,
     ModelServer,
     bind,
-    is_ignored,
     name_corpora,
     name_models,
     run_server,
 )
 from bertkit.serving.settings import ServeSettings
 
-RESTART_SECONDS = 1.0  # between the end of a worker and the start of the next one
+RESTART_SECONDS = 1.0  # without an event, before workers that ended are started again
 # Signals that a terminal sends to the whole process group come to workers as SIGTERM, and once.
 BLOCKED = (signal.SIGINT, *HANGUPS, *RELOAD_SIGNALS)
 
@@ -59,6 +56,7 @@ class Workers:
         self._what = models, settings, place
         self._settings = settings
         self._processes: dict[int, BaseProcess] = {}
+        self._ended: list[int] = []
         self._reading, self._writing = get_context("spawn").Pipe(duplex=False)
         self._is_ready = self._is_stopping = self._is_killed = False
         threads = thread_variables(max(1, count_cores() // settings.workers))
@@ -69,17 +67,26 @@ class Workers:
 
         The others are started when the first is ready: models that can't be loaded are told once.
         """
-        with self._handled_signals():
+        before = find_handlers((*STOP_SIGNALS, *RELOAD_SIGNALS))
+        handlers = dict.fromkeys(STOP_SIGNALS, self._stop)
+        with handled_by(handlers | dict.fromkeys(RELOAD_SIGNALS, self._reload), before):
             self._start(1)
-            while self._processes:
-                numbers = {one.sentinel: number for number, one in self._processes.items()}
-                for found in wait([self._reading, *numbers]):
-                    if isinstance(found, int):
-                        self._replace(numbers[found])
-                    else:
-                        self._go_on()
+            while self._processes or (self._ended and not self._is_stopping):
+                self._wait()
         if self._is_killed:
             raise StoppedError("the server was ended before the running requests were answered")
+
+    def _wait(self) -> None:
+        """Wait until a worker is ready or has ended, or it is time to start some again."""
+        numbers = {one.sentinel: number for number, one in self._processes.items()}
+        events = wait([self._reading, *numbers], RESTART_SECONDS if self._ended else None)
+        for event in events:
+            if isinstance(event, int):
+                self._note_end(numbers[event])
+            else:
+                self._go_on()
+        while not events and self._ended and not self._is_stopping:
+            self._start(self._ended.pop())
 
     def _start(self, number: int) -> None:
         errand = (*self._what, number, self._writing)
@@ -102,8 +109,8 @@ class Workers:
             for number in range(2, self._settings.workers + 1):
                 self._start(number)
 
-    def _replace(self, number: int) -> None:
-        """Start a worker again that has ended, unless it should, or none was ever ready."""
+    def _note_end(self, number: int) -> None:
+        """Remember a worker that has ended by itself; end if none was ever ready."""
         process = self._processes.pop(number)
         process.join()
         if self._is_stopping:
@@ -111,20 +118,7 @@ class Workers:
         if not self._is_ready:
             sys.exit(process.exitcode if process.exitcode and process.exitcode > 0 else 1)
         announce(f"worker {number} ended by itself, and is started again")
-        time.sleep(RESTART_SECONDS)
-        self._start(number)
-
-    @contextmanager
-    def _handled_signals(self) -> Iterator[None]:
-        """End the workers when this process is told to; they load their models again at SIGUSR1."""
-        numbers = [one for one in STOP_SIGNALS if one not in HANGUPS or not is_ignored(one)]
-        handlers = dict.fromkeys(numbers, self._stop) | dict.fromkeys(RELOAD_SIGNALS, self._reload)
-        before = {number: signal.signal(number, one) for number, one in handlers.items()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        self._ended.append(number)
 
     def _stop(self, number: int, _: Any) -> None:
         if self._is_stopping and number in HANGUPS:  # a terminal that closes often hangs up twice

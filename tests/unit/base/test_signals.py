@@ -10,6 +10,7 @@ from bertkit.base.signals import (
     STOP_SIGNALS,
     catch_stop_signals,
     delay_stop_signals,
+    find_handlers,
     interruptible,
     stop_at_once,
 )
@@ -204,3 +205,23 @@ def test_in_another_thread_nothing_is_caught():
     thread.start()
     thread.join()
     assert seen == [False, signal.getsignal(signal.SIGTERM)]
+
+
+def test_a_handler_of_the_host_that_could_not_be_restored_stays(monkeypatch):
+    monkeypatch.setattr(signal, "getsignal", lambda _: None)
+    assert find_handlers() == {}
+
+
+@pytest.mark.parametrize("block", [catch_stop_signals, delay_stop_signals, interruptible])
+def test_nothing_is_replaced_outside_the_main_thread(block):
+    found = []
+
+    def work():
+        with block():
+            found.extend(map(signal.getsignal, STOP_SIGNALS))
+
+    before = list(map(signal.getsignal, STOP_SIGNALS))
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == before

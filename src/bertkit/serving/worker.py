@@ -87,16 +87,21 @@ class Work:
 
     def take(self, piece: "WorkPiece", results: list[Any] | BaseException) -> None:
         """Take the results of a piece, or its error; in the thread of the event loop."""
-        if self.future.done():
-            return
         if isinstance(results, BaseException):
-            self.future.set_exception(results)
+            self.refuse(results)
+            return
+        if self.future.done():
             return
         self.num_tokens += piece.num_tokens
         self._parts[piece.number] = results
         if len(self._parts) == self.num_pieces:
             parts = (self._parts[index] for index in range(self.num_pieces))
             self.future.set_result([one for part in parts for one in part])
+
+    def refuse(self, error: BaseException) -> None:
+        """Let whoever waits get an error."""
+        if not self.future.done():
+            self.future.set_exception(error)
 
 
 @dataclass(eq=False)
@@ -151,8 +156,7 @@ class Worker:
 
     Attributes:
         batch_tokens: about how many tokens are computed at once.
-        num_works: requests that wait or are computed.
-        num_by_client: the same by client, of those that have any.
+        num_by_client: requests that wait or are computed, by client, of those that have any.
         num_failures: batches in a row of which nothing could be computed.
         tokens_per_second: what each kind of pipeline computes, as of its last batches.
     """
@@ -167,12 +171,13 @@ class Worker:
         note: Callable[[ComputedBatch], None] = lambda _: None,
     ) -> None:
         self.batch_tokens = batch_tokens
-        self.num_works = self.num_failures = 0
+        self.num_failures = 0
         self.num_by_client = Counter[str]()
         self.tokens_per_second: dict[type, float] = {}
         self._is_deterministic = is_deterministic  # each input is computed alone
         self._limits = limits
         self._note = note
+        self._works: set[Work] = set()
         self._queues: dict[int, tuple[type, FairQueue[WorkPiece]]] = {}  # by id of what computes
         self._clock = FairClock()
         self._changed = threading.Condition()
@@ -180,6 +185,11 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
         self._thread.start()
+
+    @property
+    def num_works(self) -> int:
+        """Requests that wait or are computed."""
+        return len(self._works)
 
     async def compute(self, work: Work) -> list[Any]:
         """Return the results of a work.
@@ -189,7 +199,7 @@ class Worker:
         """
         pieces = list(work.cut(1 if self._is_deterministic else PIECE_TOKENS))
         self._check(pieces)
-        self.num_works += 1
+        self._works.add(work)
         self.num_by_client[work.client] += 1
         try:
             work.queued = time.monotonic()
@@ -201,7 +211,7 @@ class Worker:
                 self._changed.notify()
             return await work.future
         finally:
-            self.num_works -= 1
+            self._works.discard(work)
             self.num_by_client -= Counter([work.client])  # those with none are left out
 
     def close(self, seconds: float) -> bool:
@@ -254,6 +264,22 @@ class Worker:
             )
 
     def _run(self) -> None:
+        while not self._is_closed or self._queues:
+            try:
+                self._serve()
+            except Exception as error:  # noqa: BLE001 - else nobody is answered any longer
+                logger.error("the thread of a model failed: %s", locate_failure(error))
+                self.num_failures += 1
+                with self._changed:
+                    self._queues, self._clock = {}, FairClock()
+                with suppress(RuntimeError):  # as in _answer
+                    self._loop.call_soon_threadsafe(self._refuse_all)
+
+    def _refuse_all(self) -> None:
+        for work in self._works:
+            work.refuse(Reason.FAILED.error("the model failed; the server's log has the cause"))
+
+    def _serve(self) -> None:
         while pieces := self._take_batch():
             self._answer(pieces)
             del pieces  # else a thread that waits keeps a model that was replaced in memory

@@ -12,6 +12,7 @@ from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
 from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize
 from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.fair_queue import FairQueue
 from bertkit.serving.settings import LimitSettings
 from bertkit.serving.worker import MOST_TOKENS, PIECE_TOKENS, Work, Worker, estimate_tokens
 
@@ -316,6 +317,24 @@ def test_what_counts_batches_may_fail():
         assert await ask(worker, upper, ["two"])[1] == ["TWO"]
 
     use(check, note=note)
+
+
+def test_a_failure_of_the_thread_is_told_to_all_who_wait_and_it_goes_on(monkeypatch, caplog):
+    async def check(worker):
+        upper = Upper()
+        first = await hold(worker, upper)
+        tasks = [ask(worker, upper, [text], text)[1] for text in "ab"]
+        await asyncio.sleep(0)
+        with monkeypatch.context() as broken:
+            broken.setattr(FairQueue, "pop", lambda queue: {}["no such turn"])
+            upper.may_go_on.set()
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [error.reason for error in found] == [Reason.FAILED] * 2
+        assert await first == ["FIRST"]
+        assert await ask(worker, upper, ["later"])[1] == ["LATER"]
+
+    use(check)
+    assert "the thread of a model failed: KeyError at test_worker.py:" in caplog.text
 
 
 def test_a_loop_that_is_closed_ends_the_thread():

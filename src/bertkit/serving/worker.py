@@ -123,7 +123,8 @@ class WorkPiece:
 
 def estimate_tokens(value: Any) -> int:
     """Return about how many tokens an input has, before it is tokenized."""
-    num_tokens = 1
+    is_ids = isinstance(value, list) and value and isinstance(value[0], int)
+    num_tokens = len(value) if is_ids else 1
     for text in find_texts(value):
         more_bytes = len(text.encode("utf-8", "surrogatepass")) - len(text)  # 2 of a Chinese one
         num_tokens += 1 + len(text) // CHARS_PER_TOKEN + more_bytes // 2

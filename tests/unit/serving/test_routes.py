@@ -120,6 +120,7 @@ def test_the_start_or_the_end_of_a_long_text_is_cut_off(client):
         ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}, 400, "no sentences"),
         ("/tokenize", {"inputs": []}, 400, "give at least one"),
         ("/decode", {"ids": []}, 400, "give at least one"),
+        ("/decode", {"ids": [1] * 70_000}, 422, "more than about 65,536 tokens"),
         ("/similarity", {"inputs": {"source_sentence": "", "sentences": ["a"]}}, 400, "empty"),
         ("/predict", {"inputs": [["a"], ["", ""]]}, 400, "each needs a word"),
         ("/predict", {"inputs": ["a", "b", "c"]}, 422, "inputs"),

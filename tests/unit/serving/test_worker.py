@@ -473,6 +473,7 @@ def test_what_can_not_be_computed_in_time_is_refused_at_the_door():
         ("ü" * 4, 5),
         ("\u4e2d" * 4, 7),
         ("\ud800", 3),
+        ([2, 3000, 3], 3),
         ({"question": "x" * 8, "context": ["y", 3]}, 5),
     ],
 )

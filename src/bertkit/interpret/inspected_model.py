@@ -17,8 +17,10 @@ from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
 from bertkit.interpret.patterns import HeadPattern, find_patterns
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder, BertModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.models.bert.weights import without_memory
 from bertkit.models.open_model import AnyBert, OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
@@ -134,6 +136,14 @@ class InspectedModel(LoadsFromFolder):
         if isinstance(model, FineTunedBert):
             task = load_task(opened.folder, model.config, opened.architecture)
         return cls(opened.title, model, loaded.tokenizer, task, loaded.opened)
+
+    @classmethod
+    def of(cls, opened: OpenModel, encoder: BertEncoder) -> Self:
+        """Inspect an encoder that something else computes, too; it has no head here."""
+        with without_memory():
+            model = BertModel(opened.config, has_pooler=False)
+        model.encoder = encoder
+        return cls(opened.title, model, opened.tokenizer, opened=opened)
 
     @property
     def loaded(self) -> LoadedModel[Any]:

@@ -11,6 +11,7 @@ from bertkit.base.errors import SettingsError, storage_errors
 from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
@@ -36,21 +37,39 @@ USUAL_BATCH_TOKENS = 2048  # of a model that no engine runs
 
 @dataclass(eq=False)
 class ReadyModel:
-    """A model that is ready: its pipelines, and those with options of requests."""
+    """A model that is ready: its pipelines, and those with options of requests.
+
+    It reads its folder no longer, which may hold another model by then.
+
+    Attributes:
+        max_length: maximum number of tokens of a text, special ones included.
+    """
 
     opened: OpenModel
     pipelines: Pipelines
     changed: int  # the time of its folder's last change, in seconds since 1970
+    max_length: int = field(init=False)
     _variants: dict[str, Any] = field(default_factory=dict)
 
-    @cached_property
-    def batch_tokens(self) -> int:
-        """Tokens that are computed at once."""
-        engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
-        sizes = [engine.tokens_per_batch for engine in engines if engine is not None]
-        return max(sizes, default=USUAL_BATCH_TOKENS)
+    def __post_init__(self) -> None:
+        self.max_length = find_max_length(self.opened.halves[0], self.opened.model_max_length)
+        embedder = self.pipelines.get("embed")
+        if isinstance(embedder, Embedder):
+            self.max_length = embedder.text_encoder.max_length
+        self.opened = self.opened.without_weights()
 
     @cached_property
+    def engine(self) -> Engine | None:
+        """The engine of its pipelines; None for an encoder-decoder."""
+        engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
+        return next((engine for engine in engines if engine is not None), None)
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens that are computed at once."""
+        return USUAL_BATCH_TOKENS if self.engine is None else self.engine.tokens_per_batch
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer."""
         return self.opened.tokenizer
@@ -63,8 +82,9 @@ class ReadyModel:
 
     @cached_property
     def inspected(self) -> InspectedModel:
-        """Its encoder for views of attention, loaded when it is first asked for."""
-        return InspectedModel.load(self.opened, "cpu")
+        """The encoder that it computes, for views of attention."""
+        assert self.engine is not None  # the route refuses encoder-decoders
+        return InspectedModel.of(self.opened, self.engine.encoder)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -74,17 +94,8 @@ class ReadyModel:
     @property
     def precision(self) -> str:
         """The type of its weights and products, as text-embeddings-inference names it."""
-        engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
-        precision = next((engine.precision for engine in engines if engine is not None), "fp32")
+        precision = "fp32" if self.engine is None else self.engine.precision
         return {"fp32": "float32", "bf16": "bfloat16"}.get(precision, precision)
-
-    @property
-    def max_length(self) -> int:
-        """Maximum number of tokens of a text, special ones included."""
-        embedder = self.pipelines.get("embed")
-        if isinstance(embedder, Embedder):
-            return embedder.text_encoder.max_length
-        return find_max_length(self.opened.halves[0], self.opened.model_max_length)
 
     @property
     def usual(self) -> tuple[str, Any]:
@@ -92,10 +103,9 @@ class ReadyModel:
         return next(iter(self.pipelines.items()))
 
     def limit_batches(self, num_tokens: int | None) -> None:
-        """Let the engines compute at most so many tokens at once."""
-        for pipeline in self.pipelines.values():
-            if num_tokens is not None and hasattr(pipeline, "engine"):
-                pipeline.engine.tokens_per_batch = num_tokens
+        """Let the engine compute at most so many tokens at once."""
+        if num_tokens is not None and self.engine is not None:
+            self.engine.tokens_per_batch = num_tokens
 
     def choose(self, task: str, options: Mapping[str, Any]) -> Any:
         """Return a pipeline with the options of a request; equal options give the same object."""

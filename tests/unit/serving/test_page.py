@@ -29,19 +29,26 @@ def test_the_page_is_open_and_may_only_ask_its_server(models, tmp_path):
     assert answer.headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("texts", [("the [MASK] saw",), ("the cat", "a dog")])
-def test_attention_is_the_models(client, models, texts):
-    inspected = InspectedModel.load(models["words"], "cpu")
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("words", ("the [MASK] saw",)),
+        ("words", ("the cat", "a dog")),
+        *((name, ("the cat saw",)) for name in ("writer", "sentiment", "extractor", "single")),
+    ],
+)
+def test_attention_is_the_models(client, models, name, texts):
+    inspected = InspectedModel.load(models[name], "cpu")
     observed = inspected.observe(inspected.read(*texts, read_mask=True))
     inputs = texts[0] if len(texts) == 1 else [texts]
     body = {"inputs": inputs, "options": {"layer": 2}}
-    answer = client.post("/v1/models/words/attention", body)
+    answer = client.post(f"/v1/models/{name}/attention", body)
     found = answer.json["results"] if len(texts) == 1 else answer.json["results"][0]
     assert found["tokens"] == observed.encoded.tokens
     assert found["segments"] == list(observed.encoded.encoding.token_type_ids)
     assert (found["layer"], found["num_layers"]) == (2, 2)
     np.testing.assert_allclose(found["weights"], observed.layers[1].weights, atol=6e-6)
-    first = client.post("/v1/models/words/attention", {"inputs": inputs}).json["results"]
+    first = client.post(f"/v1/models/{name}/attention", {"inputs": inputs}).json["results"]
     assert (first if len(texts) == 1 else first[0])["layer"] == 1
 
 

@@ -150,12 +150,14 @@ def test_what_runs_still_finds_its_model_when_the_server_stops(server):
         server.server.service.is_stopping = False
 
 
-def test_models_are_listed_when_a_folder_is_gone(server, folder):
-    (folder / "sentiment").rename(folder / "elsewhere")
-    try:
-        assert server.get("/v1/models").status == 200
-    finally:
-        (folder / "elsewhere").rename(folder / "sentiment")
+def test_a_model_that_is_loaded_reads_its_folder_no_longer(server, folder):
+    (folder / "words").rename(folder / "elsewhere")
+    (folder / "words").mkdir()
+    (folder / "words" / "tokenizer_config.json").write_text('{"model_max_length": 8}')
+    assert server.get("/v1/models").status == 200
+    assert server.get("/v1/models/words/info").json["max_input_length"] == 24
+    for task, text in {"fill-mask": "the [MASK]" * 8, "attention": "the cat"}.items():
+        assert server.post(f"/v1/models/words/{task}", {"inputs": text}).status == 200
 
 
 def test_signals_that_come_together_load_once_more(server):

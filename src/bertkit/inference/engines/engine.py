@@ -27,6 +27,7 @@ class Engine(Protocol):
     """An encoder that is ready to run in one of several runtimes."""
 
     name: str
+    encoder: BertEncoder  # that it computes; with int8 the one in float32 that it was made from
     precision: Precision  # of its matrix products
     layers: tuple[int, ...]  # 0 for the embeddings, n for block n
     tokens_per_batch: int  # approximate batch size at which it is fastest
@@ -76,10 +77,9 @@ class TorchEngine:
     ) -> None:
         self.precision = precision
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
-        self._encoder = model.encoder.eval()
-        if precision == "bf16":
-            self._encoder = copy_in_bf16(self._encoder)
-        self._device = self._encoder.embeddings.word.weight.device
+        encoder = model.encoder.eval()
+        self.encoder = copy_in_bf16(encoder) if precision == "bf16" else encoder
+        self._device = self.encoder.embeddings.word.weight.device
         self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
 
     @torch.inference_mode()
@@ -87,7 +87,7 @@ class TorchEngine:
         """Compute hidden states in float32, on the model's device, one tensor per layer."""
         states: dict[int, Tensor] = {}
         last = max(self.layers)
-        for layer, tokens in enumerate(self._encoder.hidden_states(batch.to(self._device))):
+        for layer, tokens in enumerate(self.encoder.hidden_states(batch.to(self._device))):
             if layer in self.layers:
                 states[layer] = tokens.float()
             if layer == last:

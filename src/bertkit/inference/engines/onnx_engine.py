@@ -140,12 +140,12 @@ class OnnxEngine:
     ) -> None:
         if model.config.is_decoder:
             raise SettingsError("the engine onnx supports only bidirectional models; use torch")
+        self.encoder, self._config = model.encoder, model.config
         self.precision = precision
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
         self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
-        self._model = model
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs, also in another process; it starts sessions of its own."""
@@ -163,10 +163,10 @@ class OnnxEngine:
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
         STARTED_ENGINES.add(self)
-        graph, config = OnnxGraph(OPSET), self._model.config
+        graph, config = OnnxGraph(OPSET), self._config
         kind: GraphPrecision = "int8" if self.precision == "int8" else "fp32"
         writer = PackedWriter(graph, config, kind, is_mixed=is_mixed)
-        outputs = writer.write(self._model.encoder, self._given)
+        outputs = writer.write(self.encoder, self._given)
         shapes = dict.fromkeys(outputs, ("tokens", config.hidden_size))
         model = graph.build(MIXED_INPUTS if is_mixed else UNIFORM_INPUTS, shapes)
         return OnnxSession(
@@ -183,7 +183,7 @@ class OnnxEngine:
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
         """Compute hidden states in float32, one tensor for each of `layers`."""
-        size = self._model.config.hidden_size
+        size = self._config.hidden_size
         states = [torch.empty(batch.num_tokens, size) for _ in self._given]
         if len(batch.lengths) == 1 and self.num_threads > 1:
             self._together.run(batch, 0, 1, states)

@@ -118,7 +118,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[
             f"the text has {len(encoded.tokens)} tokens, and attention is shown of"
             f" {MAX_TOKENS_WITH_ATTENTION} at most; shorten it"
         )
-    weights = inspected.observe(encoded).layers[layer - 1].weights.float().numpy()
+    weights = inspected.observe(encoded).layers[layer - 1].weights.cpu().numpy()
     return {
         "tokens": encoded.tokens,
         "segments": encoded.encoding.token_type_ids,

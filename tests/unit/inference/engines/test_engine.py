@@ -63,7 +63,7 @@ def test_a_layer_of_the_size_of_base_agrees():
 def test_float64_runs_as_it_is():
     model = build_model().double()
     engine = TorchEngine(model)
-    assert engine._encoder is model.encoder
+    assert engine.encoder is model.encoder
     with torch.no_grad():
         expected = model.encoder(BATCH)
     found = engine(BATCH)[0]

@@ -31,7 +31,7 @@ from bertkit.serving.errors import (
 )
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes import hub, openai, tasks, tei
-from bertkit.serving.routes.answers import Endpoint, Events, Plain, write_json
+from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, write_json
 from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,6 @@ MAX_NAME_CHARS = 80  # of a request
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
-JSON = "application/json"
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 DROPPED = "dropped"  # the kind of its error in metrics and logs
 
@@ -87,10 +86,11 @@ def list_paths(*, has_keys: bool) -> list[tuple[str, Endpoint]]:
     That is open, since it tells nothing but the version.
     """
 
-    async def show(call: RequestContext, _: None) -> Plain:
-        return Plain(write_api(has_keys), "application/json")
+    async def show(call: RequestContext, _: None) -> dict[str, Any]:
+        """Describe the routes."""
+        return build_api(has_keys)
 
-    api = Endpoint("/openapi.json", show, None, "tei", "Describe the routes.", is_open=True)
+    api = Endpoint("/openapi.json", show, "tei", is_open=True)
     paths = []
     for endpoint in (*ENDPOINTS, api):
         paths.append((endpoint.path, endpoint))
@@ -100,9 +100,9 @@ def list_paths(*, has_keys: bool) -> list[tuple[str, Endpoint]]:
 
 
 @cache
-def write_api(has_keys: bool) -> bytes:
-    """Return the description of all paths."""
-    return write_json(describe_api(list_paths(has_keys=has_keys), has_keys=has_keys))
+def build_api(has_keys: bool) -> dict[str, Any]:
+    """Describe all paths."""
+    return describe_api(list_paths(has_keys=has_keys), has_keys=has_keys)
 
 
 class Responder:

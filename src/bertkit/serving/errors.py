@@ -1,6 +1,7 @@
 """What a server answers when it refuses or fails: a reason with its status, and a message."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from traceback import walk_tb
@@ -98,17 +99,52 @@ def locate_failure(error: BaseException) -> str:
     return f"{type(error).__name__} at {' < '.join(places)}"
 
 
-def write_error(error: ServingError, style: str) -> tuple[int, dict[str, Any]]:
+@dataclass(frozen=True)
+class OpenAIDetails:
+    """What is wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+@dataclass(frozen=True)
+class OpenAIError:
+    """An error in OpenAI's form."""
+
+    error: OpenAIDetails
+
+
+@dataclass(frozen=True)
+class TextError:
+    """An error in the form of text-embeddings-inference."""
+
+    error: str
+    error_type: str
+
+
+@dataclass(frozen=True)
+class CohereError:
+    """An error in the forms of Cohere and Jina."""
+
+    message: str
+    detail: str
+
+
+ERRORS: Mapping[str, type] = {"openai": OpenAIError, "tei": TextError, "cohere": CohereError}
+
+
+def write_error(error: ServingError, style: str) -> tuple[int, Any]:
     """Return the status and the body of an error, as clients of a route expect them."""
     reason, status = error.reason, find_status(error.reason, style)
     if style == "tei":
-        return status, {"error": str(error), "error_type": reason.kind}
+        return status, TextError(str(error), reason.kind)
     if style == "cohere":  # Jina reads the detail
-        return status, {"message": str(error), "detail": str(error)}
+        return status, CohereError(str(error), str(error))
     is_fault = status < 500 and reason is not Reason.OVERLOAD
     kind = "invalid_request_error" if is_fault else "server_error"
-    content = {"message": str(error), "type": kind, "param": None, "code": reason.kind}
-    return status, {"error": content}
+    return status, OpenAIError(OpenAIDetails(str(error), kind, None, reason.kind))
 
 
 def find_status(reason: Reason, style: str) -> int:

@@ -1,8 +1,9 @@
 """What handlers return, and how it becomes JSON."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import NoneType
+from typing import Any, get_type_hints
 
 import numpy as np
 import orjson
@@ -11,29 +12,40 @@ from pydantic import BaseModel
 from bertkit.serving.service import RequestContext
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
+JSON = "application/json"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Endpoint:
-    """A route: where it is, what it takes, and what answers it.
+    """A route: where it is, what answers it, and in which forms.
 
     Attributes:
         path: its template; `{model}` is the name of a model.
         handle: answers a call with its checked body, or None where there is none.
-        body: the class of its body, or None.
         style: whose form its errors have: openai, tei or cohere.
-        summary: one sentence for the OpenAPI page.
+        body: the class of its body, or None; by default that of the handler's annotation.
+        answer: the type of its answers in JSON; by default that of the handler's annotation.
+        summary: for the OpenAPI page; by default the first line of the handler's docstring.
+        media_types: of its answers.
         is_open: whether it needs no key.
         is_admin: whether it needs the key of whoever runs the server; it is a POST.
     """
 
     path: str
     handle: Handler
-    body: type[BaseModel] | None
     style: str
-    summary: str
+    body: type[BaseModel] | None = None
+    answer: Any = None
+    summary: str = ""
+    media_types: Sequence[str] = (JSON,)
     is_open: bool = False
     is_admin: bool = False
+
+    def __post_init__(self) -> None:
+        _, body, answer = get_type_hints(self.handle).values()
+        self.body = self.body or (None if body is NoneType else body)
+        self.answer = self.answer or answer
+        self.summary = self.summary or str(self.handle.__doc__).partition("\n")[0]
 
     @property
     def method(self) -> str:
@@ -61,6 +73,15 @@ class Events:
         async for part in self.parts:
             yield b"data: " + write_json(part) + b"\n\n"
         yield b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True)
+class TaskResults:
+    """The results of a pipeline: one, or a list as of the inputs."""
+
+    model: str
+    results: Any
+    usage: dict[str, int]
 
 
 def write_json(content: Any) -> bytes:

@@ -206,6 +206,6 @@ FORMS = {
 }
 
 ENDPOINTS = tuple(
-    Endpoint(path, infer, AnyBody, "tei", "Do what the model is for.")
+    Endpoint(path, infer, "tei")
     for path in ("/invocations", "/")  # the second is the pattern of all others of a model
 )

@@ -3,6 +3,7 @@
 import base64
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,31 +20,91 @@ Vector = npt.NDArray[np.float32]
 Ranked = list[tuple[int, float]]
 
 
-async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> dict[str, Any]:
-    """Embed texts; vectors have length 1, as OpenAI's. An empty text has one, too."""
+@dataclass(frozen=True)
+class Usage:
+    """Tokens that the model read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+@dataclass(frozen=True)
+class EmbeddedText:
+    """A vector, as a list or as base64 of float32."""
+
+    object: str
+    index: int
+    embedding: list[float] | str
+
+
+@dataclass(frozen=True)
+class EmbeddedTexts:
+    """The answer of `/v1/embeddings`."""
+
+    object: str
+    data: list[EmbeddedText]
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model of the server."""
+
+    id: str
+    object: str
+    created: int
+    owned_by: str
+    tasks: list[str]
+
+
+@dataclass(frozen=True)
+class ListedModels:
+    """The answer of `/v1/models`."""
+
+    object: str
+    data: list[ListedModel]
+
+
+@dataclass(frozen=True)
+class RankedDocuments:
+    """The answer of `/v1/rerank`."""
+
+    id: str
+    model: str
+    results: list[dict[str, Any]]
+    usage: Usage
+    meta: dict[str, Any]
+
+
+async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> EmbeddedTexts:
+    """Embed texts.
+
+    Vectors have length 1, as OpenAI's; an empty text has one, too.
+    """
     texts = list_inputs(body.input)
     vectors = await embed(call, body.model, texts, body, dimensions=body.dimensions)
     is_packed = body.encoding_format == "base64"
     data = [
-        {"object": "embedding", "index": index, "embedding": pack(one) if is_packed else one}
+        EmbeddedText("embedding", index, pack(one) if is_packed else one)
         for index, one in enumerate(vectors)
     ]
-    return {"object": "list", "data": data, "model": call.model, "usage": count_usage(call)}
+    return EmbeddedTexts("list", data, call.model, count_usage(call))
 
 
-async def list_models(call: RequestContext, _: None) -> dict[str, Any]:
-    """List the models of the server."""
-    return {"object": "list", "data": [describe(call, name) for name in call.service.models]}
+async def list_models(call: RequestContext, _: None) -> ListedModels:
+    """List the models."""
+    return ListedModels("list", [describe(call, name) for name in call.service.models])
 
 
-async def get_model(call: RequestContext, _: None) -> dict[str, Any]:
-    """Describe one model."""
+async def get_model(call: RequestContext, _: None) -> ListedModel:
+    """Describe a model."""
     call.find(None)
     return describe(call, call.model)
 
 
-async def rerank_documents(call: RequestContext, body: RerankingBody) -> dict[str, Any]:
-    """Order documents by how well they answer a query."""
+async def rerank_documents(call: RequestContext, body: RerankingBody) -> RankedDocuments:
+    """Order documents by a query."""
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
     ranked = await rank(call, body.model, body.query, texts)
     results: list[dict[str, Any]] = []
@@ -51,13 +112,8 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> dict[st
         results.append({"index": index, "relevance_score": score})
         if body.return_documents:
             results[-1]["document"] = {"text": texts[index]}
-    return {
-        "id": call.identity,
-        "model": call.model,
-        "results": results,
-        "usage": count_usage(call),
-        "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
-    }
+    meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    return RankedDocuments(call.identity, call.model, results, count_usage(call), meta)
 
 
 def list_inputs(given: Input) -> list[str | list[int]]:
@@ -78,8 +134,8 @@ async def embed(
     normalize: bool = True,
     dimensions: int | None = None,
     by_token: bool = False,
-) -> list[Vector]:
-    """Embed texts, or lists of token ids, which are turned into text first.
+) -> list[Any]:
+    """Return a vector for each text, or list of token ids, which is turned into text first.
 
     Fewer `dimensions` are the first features of each vector; it is scaled after that. `by_token`
     gives the vectors of each text's tokens instead.
@@ -158,33 +214,23 @@ def pack(vector: Vector) -> str:
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def count_usage(call: RequestContext) -> dict[str, int]:
+def count_usage(call: RequestContext) -> Usage:
     """Return the tokens that the model read."""
     num_tokens = call.work.num_tokens if call.work else 0
-    return {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
+    return Usage(num_tokens, num_tokens)
 
 
-def describe(call: RequestContext, name: str) -> dict[str, Any]:
+def describe(call: RequestContext, name: str) -> ListedModel:
     """Return a model as OpenAI lists it, with its tasks."""
-    model = call.service.models[name]
-    return {
-        "id": name,
-        "object": "model",
-        "created": model.loaded.changed,
-        "owned_by": "bertkit",
-        "tasks": list(model.loaded.pipelines),
-    }
+    loaded = call.service.models[name].loaded
+    return ListedModel(name, "model", loaded.changed, "bertkit", list(loaded.pipelines))
 
 
 ENDPOINTS = (
-    Endpoint("/v1/embeddings", create_embeddings, EmbeddingsBody, "openai", "Embed texts."),
-    Endpoint("/embeddings", create_embeddings, EmbeddingsBody, "openai", "Embed texts."),
-    Endpoint("/v1/models", list_models, None, "openai", "List the models."),
-    Endpoint("/v1/models/{model}", get_model, None, "openai", "Describe a model."),
-    Endpoint(
-        "/v1/rerank", rerank_documents, RerankingBody, "cohere", "Order documents by a query."
-    ),
-    Endpoint(
-        "/v2/rerank", rerank_documents, RerankingBody, "cohere", "Order documents by a query."
-    ),
+    Endpoint("/v1/embeddings", create_embeddings, "openai"),
+    Endpoint("/embeddings", create_embeddings, "openai"),
+    Endpoint("/v1/models", list_models, "openai"),
+    Endpoint("/v1/models/{model}", get_model, "openai"),
+    Endpoint("/v1/rerank", rerank_documents, "cohere"),
+    Endpoint("/v2/rerank", rerank_documents, "cohere"),
 )

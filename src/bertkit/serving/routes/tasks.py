@@ -11,7 +11,7 @@ from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint, Events, Plain
+from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, TaskResults
 from bertkit.serving.routes.requests import (
     AttentionBody,
     Body,
@@ -44,15 +44,18 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
 }
 
 
-async def compute_task(call: RequestContext, body: TaskBody[Any]) -> dict[str, Any]:
+async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults:
     """Return the results of a model's pipeline."""
     task = call.route.rpartition("/")[2]
     found = await call.compute(None, task, list_inputs(body), body.options, truncate=body.truncate)
     return answer(call, body, found)
 
 
-async def generate(call: RequestContext, body: GenerateBody) -> Any:
-    """Continue texts; or one, word by word."""
+async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Events:
+    """Continue texts.
+
+    One can be sent word by word.
+    """
     if not body.stream:
         return await compute_task(call, body)
     if not isinstance(body.inputs, str):
@@ -97,8 +100,8 @@ async def send_words(
         writing.cancel()
 
 
-async def show_attention(call: RequestContext, body: AttentionBody) -> dict[str, Any]:
-    """Return the weights of a layer's heads on a text or a pair."""
+async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:
+    """Show what tokens attend to."""
     loaded, layer = call.find(None), body.options.layer
     if loaded.opened.is_encoder_decoder:
         raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
@@ -139,16 +142,16 @@ def list_inputs(body: TaskBody[Any] | AttentionBody) -> list[Any]:
 
 def answer(
     call: RequestContext, body: TaskBody[Any] | AttentionBody, found: Sequence[Any]
-) -> dict[str, Any]:
+) -> TaskResults:
     """Return the results in the form of the request, with the model and its tokens."""
     rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
     results = rows if isinstance(body.inputs, list) else rows[0]
     usage = {"total_tokens": call.work.num_tokens if call.work else 0}
-    return {"model": call.model, "results": results, "usage": usage}
+    return TaskResults(call.model, results, usage)
 
 
 async def show_page(call: RequestContext, _: None) -> Plain:
-    """Return the page that lets people try the models; it asks the other routes."""
+    """Try the models in a browser."""
     return build_page()
 
 
@@ -174,8 +177,8 @@ def build_page() -> Plain:
     return Plain(page.render().encode(), "text/html; charset=utf-8", headers)
 
 
-async def reload_models(call: RequestContext, _: None) -> dict[str, Any]:
-    """Load the model of the path again, or all models."""
+async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:
+    """Load all models again from their folders."""
     names = list(call.service.models) if call.named is None else [call.named]
     for name in names:
         call.find(name)
@@ -187,25 +190,22 @@ async def reload_models(call: RequestContext, _: None) -> dict[str, Any]:
     return {"loaded": names}
 
 
+OF_MODEL = "/v1/models/{model}/"
+RELOAD_ONE = "Load a model again from its folder."
 ENDPOINTS = (
-    Endpoint("/", show_page, None, "openai", "Try the models in a browser.", is_open=True),
+    Endpoint("/", show_page, "openai", media_types=("text/html",), is_open=True),
     *(
-        Endpoint(f"/v1/models/{{model}}/{task}", compute_task, body, "openai", summary)
+        Endpoint(OF_MODEL + task, compute_task, "openai", body, summary=summary)
         for task, (body, summary) in TASKS.items()
     ),
-    Endpoint("/v1/models/{model}/generate", generate, GenerateBody, "openai", "Continue texts."),
     Endpoint(
-        "/v1/models/{model}/attention",
-        show_attention,
-        AttentionBody,
+        OF_MODEL + "generate",
+        generate,
         "openai",
-        "Show what tokens attend to.",
+        answer=TaskResults,
+        media_types=(JSON, "text/event-stream"),
     ),
-    *(
-        Endpoint(path, reload_models, None, "openai", summary, is_admin=True)
-        for path, summary in {
-            "/v1/models/{model}/reload": "Load a model again from its folder.",
-            "/v1/reload": "Load all models again from their folders.",
-        }.items()
-    ),
+    Endpoint(OF_MODEL + "attention", show_attention, "openai"),
+    Endpoint(OF_MODEL + "reload", reload_models, "openai", summary=RELOAD_ONE, is_admin=True),
+    Endpoint("/v1/reload", reload_models, "openai", is_admin=True),
 )

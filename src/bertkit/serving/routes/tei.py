@@ -1,9 +1,10 @@
 """Routes of text-embeddings-inference, with its field names."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,8 +31,42 @@ from bertkit.tokenization.tokenizer import Tokenizer
 MAX_TOKEN_TEXTS = 32  # of a request, since a vector of each token is a long answer
 
 
-async def embed_inputs(call: RequestContext, body: EmbedBody) -> Any:
-    """Embed texts; the answer is a list of vectors, for one text too."""
+@dataclass(frozen=True)
+class LabelScore:
+    """A label and its score."""
+
+    score: float
+    label: str
+
+
+@dataclass(frozen=True)
+class RankedText:
+    """The number of a text and its score."""
+
+    index: int
+    score: float
+
+
+@dataclass(frozen=True)
+class ReturnedText(RankedText):
+    """A ranked text that was asked for."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ListedToken:
+    """A token, and its bytes in the text; a special one has none."""
+
+    id: int
+    text: str
+    special: bool
+    start: int | None
+    stop: int | None
+
+
+async def embed_inputs(call: RequestContext, body: EmbedBody) -> list[list[float]]:
+    """Embed texts."""
     return await embed(
         call,
         call.named,
@@ -42,8 +77,8 @@ async def embed_inputs(call: RequestContext, body: EmbedBody) -> Any:
     )
 
 
-async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> Any:
-    """Embed the tokens of texts, special ones included."""
+async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> list[list[list[float]]]:
+    """Embed tokens."""
     inputs = list_texts(body)
     if len(inputs) > MAX_TOKEN_TEXTS:
         raise Reason.UNREADABLE.error(
@@ -66,8 +101,10 @@ def refuse_empty(inputs: Sequence[Any]) -> None:
         raise Reason.EMPTY.error("an input is empty; each needs a word")
 
 
-async def predict(call: RequestContext, body: PredictBody) -> Any:
-    """Classify a text or a pair, or a list of them."""
+async def predict(
+    call: RequestContext, body: PredictBody
+) -> list[LabelScore] | list[list[LabelScore]]:
+    """Classify texts, or pairs of texts."""
     given = body.inputs
     is_one = isinstance(given, str) or isinstance(given[0], str)
     parts: Any = [[given] if isinstance(given, str) else given] if is_one else given
@@ -86,31 +123,26 @@ async def score_labels(
     *,
     is_raw: bool,
     truncate: bool | None,
-) -> list[list[dict[str, Any]]]:
+) -> list[list[LabelScore]]:
     """Return the labels of each input with their scores, the highest first."""
     loaded = call.find(model, "classify", "regress")
     if "regress" in loaded.pipelines:
         found = await call.compute(model, "regress", inputs, truncate=truncate)
         (label,) = loaded.labels
         scores = [one.value if is_raw else to_probability(one.value) for one in found]
-        return [[{"score": score, "label": label}] for score in scores]
+        return [[LabelScore(score, label)] for score in scores]
     if is_raw:
         rows = await call.compute(model, "classify", inputs, RAW, truncate=truncate)
         scored = [zip(loaded.labels, np.mean(row, axis=0).tolist(), strict=True) for row in rows]
     else:
         found = await call.compute(model, "classify", inputs, truncate=truncate)
         scored = [one.probabilities.items() for one in found]
-    return [
-        [
-            {"score": score, "label": label}
-            for label, score in sorted(row, key=lambda one: one[1], reverse=True)
-        ]
-        for row in scored
-    ]
+    rows = [[LabelScore(score, label) for label, score in row] for row in scored]
+    return [sorted(row, key=lambda one: one.score, reverse=True) for row in rows]
 
 
-async def rerank(call: RequestContext, body: RerankBody) -> Any:
-    """Order texts by how well they answer a query."""
+async def rerank(call: RequestContext, body: RerankBody) -> list[ReturnedText] | list[RankedText]:
+    """Order texts by a query."""
     ranked = await rank(
         call,
         call.named,
@@ -119,26 +151,24 @@ async def rerank(call: RequestContext, body: RerankBody) -> Any:
         is_raw=body.raw_scores,
         truncate=body.truncate,
     )
-    texts = [{"text": body.texts[index]} if body.return_text else {} for index, _ in ranked]
-    return [
-        {"index": index, "score": score, **text}
-        for (index, score), text in zip(ranked, texts, strict=True)
-    ]
+    if body.return_text:
+        return [ReturnedText(index, score, body.texts[index]) for index, score in ranked]
+    return [RankedText(index, score) for index, score in ranked]
 
 
-async def compare(call: RequestContext, body: SimilarityBody) -> Any:
-    """Return the cosine of a sentence with each of several."""
+async def compare(call: RequestContext, body: SimilarityBody) -> list[float]:
+    """Compare a sentence with others."""
     sentences = body.inputs.sentences
     if not sentences:
         raise Reason.EMPTY.error("there are no sentences; give at least one")
     texts = [body.inputs.source_sentence, *sentences]
     refuse_empty(texts)
     source, *others = await embed(call, call.named, texts, body.parameters or EmbedParameters())
-    return np.stack(others) @ source
+    return cast("list[float]", np.stack(others) @ source)
 
 
-async def tokenize(call: RequestContext, body: TokenizeBody) -> Any:
-    """Split texts into tokens; places are those of bytes in the text's UTF-8."""
+async def tokenize(call: RequestContext, body: TokenizeBody) -> list[list[ListedToken]]:
+    """Split texts into tokens."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     if not texts:
         raise Reason.EMPTY.error("there are no inputs; give at least one")
@@ -150,7 +180,7 @@ async def tokenize(call: RequestContext, body: TokenizeBody) -> Any:
     )
 
 
-async def decode(call: RequestContext, body: DecodeBody) -> Any:
+async def decode(call: RequestContext, body: DecodeBody) -> list[str]:
     """Turn token ids into texts."""
     lists = [body.ids] if body.ids and isinstance(body.ids[0], int) else body.ids
     if not lists or not all(lists):
@@ -160,8 +190,8 @@ async def decode(call: RequestContext, body: DecodeBody) -> Any:
     return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
 
 
-async def inform(call: RequestContext, _: None) -> Any:
-    """Describe the server and a model."""
+async def inform(call: RequestContext, _: None) -> dict[str, Any]:
+    """Describe the server."""
     settings = call.service.settings
     loaded = call.find(None)
     return {
@@ -184,41 +214,35 @@ async def inform(call: RequestContext, _: None) -> Any:
 
 
 async def check_health(call: RequestContext, _: None) -> Plain:
-    """Answer while the server is alive."""
+    """Whether the server is alive."""
     return Plain()
 
 
 async def check_ready(call: RequestContext, _: None) -> Plain:
-    """Answer once all models are loaded, and until the server stops."""
+    """Whether all models are loaded."""
     if not call.service.is_ready:
         raise Reason.LOADING.error("models are being loaded, or the server is stopping")
     return Plain()
 
 
 async def show_metrics(call: RequestContext, _: None) -> Plain:
-    """Return the metrics in Prometheus's form."""
+    """Metrics for Prometheus."""
     content = call.service.metrics.write()
     return Plain(content, "text/plain; version=0.0.4; charset=utf-8")
 
 
-def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[dict[str, Any]]:
+def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[ListedToken]:
     """Return the tokens of a text; all but special ones have their bytes in the text's UTF-8."""
     encoding = tokenizer.encode(text)
     num_bytes = [0, *accumulate(len(one.encode("utf-8", "replace")) for one in text)]
     rows = [
-        {
-            "id": id_,
-            "text": text[start:stop],
-            "special": False,
-            "start": num_bytes[start],
-            "stop": num_bytes[stop],
-        }
+        ListedToken(id_, text[start:stop], False, num_bytes[start], num_bytes[stop])
         for id_, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True)
     ][1:-1]
     if not special:
         return rows
     first, last = (
-        {"id": id_, "text": tokenizer.vocabulary[id_], "special": True, "start": None, "stop": None}
+        ListedToken(id_, tokenizer.vocabulary[id_], True, None, None)
         for id_ in (tokenizer.cls_id, tokenizer.sep_id)
     )
     return [first, *rows, last]
@@ -236,17 +260,19 @@ def describe_type(loaded: ReadyModel) -> dict[str, Any]:
     return {kind: {"id2label": names, "label2id": {name: int(key) for key, name in names.items()}}}
 
 
+PLAIN = ("text/plain",)
+
 ENDPOINTS = (
-    Endpoint("/embed", embed_inputs, EmbedBody, "tei", "Embed texts."),
-    Endpoint("/embed_all", embed_tokens, EmbedTokensBody, "tei", "Embed tokens."),
-    Endpoint("/predict", predict, PredictBody, "tei", "Classify texts, or pairs of texts."),
-    Endpoint("/rerank", rerank, RerankBody, "tei", "Order texts by a query."),
-    Endpoint("/similarity", compare, SimilarityBody, "tei", "Compare a sentence with others."),
-    Endpoint("/tokenize", tokenize, TokenizeBody, "tei", "Split texts into tokens."),
-    Endpoint("/decode", decode, DecodeBody, "tei", "Turn token ids into texts."),
-    Endpoint("/info", inform, None, "tei", "Describe the server."),
-    Endpoint("/health", check_health, None, "tei", "Whether the server is alive.", is_open=True),
-    Endpoint("/ping", check_health, None, "tei", "The same.", is_open=True),
-    Endpoint("/ready", check_ready, None, "tei", "Whether all models are loaded.", is_open=True),
-    Endpoint("/metrics", show_metrics, None, "tei", "Metrics for Prometheus."),
+    Endpoint("/embed", embed_inputs, "tei"),
+    Endpoint("/embed_all", embed_tokens, "tei"),
+    Endpoint("/predict", predict, "tei"),
+    Endpoint("/rerank", rerank, "tei"),
+    Endpoint("/similarity", compare, "tei"),
+    Endpoint("/tokenize", tokenize, "tei"),
+    Endpoint("/decode", decode, "tei"),
+    Endpoint("/info", inform, "tei"),
+    Endpoint("/health", check_health, "tei", media_types=PLAIN, is_open=True),
+    Endpoint("/ping", check_health, "tei", media_types=PLAIN, is_open=True),
+    Endpoint("/ready", check_ready, "tei", media_types=PLAIN, is_open=True),
+    Endpoint("/metrics", show_metrics, "tei", media_types=PLAIN),
 )

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -123,12 +123,16 @@ class Responder:
             identity=name_request(request),
             named=request.path_params.get("model"),
         )
+        response = None
         try:
             response = await self.respond(request, call)
             call.count_bytes(len(getattr(response, "body", b"")))  # a stream has none
             await response(scope, receive, send)
         finally:
-            call.count_bytes(-call.num_bytes)
+            has_left = call.close()
+            if isinstance(response, StreamingResponse):
+                call.failure = call.failure or (DROPPED if has_left else "")
+                self._note(call, LEFT if call.failure == DROPPED else 200)
 
     async def respond(self, request: Request, call: RequestContext) -> Response:
         """Return the answer to a request, whatever comes of it."""
@@ -236,22 +240,12 @@ class Responder:
     def _accept(self, call: RequestContext, answer: Any) -> Response:
         if isinstance(answer, Events):
             headers = {"x-request-id": call.identity, "cache-control": "no-cache"}
-            return StreamingResponse(self._send(call, answer), 200, headers, "text/event-stream")
+            return StreamingResponse(answer.write(), 200, headers, "text/event-stream")
         headers = {"x-request-id": call.identity, **call.describe_times()}
         plain = answer if isinstance(answer, Plain) else Plain(write_json(answer), JSON)
         self._note(call, 200)
         headers |= plain.headers
         return Response(plain.content, media_type=plain.media_type, headers=headers)
-
-    async def _send(self, call: RequestContext, answer: Events) -> AsyncIterator[bytes]:
-        status = LEFT
-        try:
-            async for part in answer.write():
-                yield part
-            status = 200
-        finally:
-            call.failure = call.failure or (DROPPED if status == LEFT else "")
-            self._note(call, status)
 
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
         response = write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})

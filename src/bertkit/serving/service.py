@@ -225,6 +225,14 @@ class RequestContext:
         self.num_bytes += num_bytes
         self.service.num_bytes += num_bytes
 
+    def close(self) -> bool:
+        """Give back its bytes; end its work, and return whether that wasn't done yet."""
+        self.count_bytes(-self.num_bytes)
+        if self.work is None:
+            return False
+        self.work.future.cancel()
+        return self.work.future.cancelled()
+
     def describe_times(self) -> dict[str, str]:
         """Return headers that say how long the request took, in milliseconds."""
         work = self.work

@@ -387,27 +387,32 @@ def test_a_text_is_continued_word_by_word(client, models):
     assert "".join(words) == generate("the cat", min_tokens=8).answers[0].text
 
 
-def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch):
+@pytest.mark.parametrize("num_bytes", [0, 8], ids=["at once", "after a word"])
+def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, num_bytes):
     stopped = threading.Event()
 
     def write_on(*_):
         try:
-            while True:
+            while not stopped.wait(0.005):  # the first word comes when the client has left
                 yield "word "
-                stopped.wait(0.001)
         finally:
             stopped.set()
 
     monkeypatch.setattr(Generator, "stream_words", write_on)
+    read_sample = client.server.service.metrics.registry.get_sample_value
+    left = "te_request_failure_total", {"err": "dropped", "model": "writer"}
+    before = read_sample(*left) or 0
     connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
     with closing(connection):
         body = json.dumps({"inputs": "the cat", "stream": True})
         headers = {"content-type": "application/json"}
         connection.request("POST", "/v1/models/writer/generate", body, headers)
-        with connection.getresponse() as response:
-            assert response.read(8) == b'data: {"'
+        if num_bytes:
+            with connection.getresponse() as response:
+                assert response.read(num_bytes) == b'data: {"'
     assert stopped.wait(TIMEOUT_SECONDS)
     assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
+    assert read_sample(*left) == before + 1
 
 
 @pytest.mark.parametrize(

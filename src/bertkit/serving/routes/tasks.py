@@ -73,20 +73,16 @@ async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Ev
 
     writing = asyncio.create_task(call.run(write, [body.inputs]))
     writing.add_done_callback(lambda _: words.put_nowait(None))
-    try:
-        first = await words.get()
-        if first is None:
-            await writing  # raises
-    except BaseException:
-        writing.cancel()
-        raise
+    first = await words.get()
+    if first is None:
+        await writing  # raises
     return Events(send_words(call, writing, words, first))
 
 
 async def send_words(
     call: RequestContext, writing: asyncio.Task[Any], words: asyncio.Queue[str | None], word: Any
 ) -> AsyncIterator[dict[str, Any]]:
-    """Yield an event for each word, and perhaps an error; stop writing when nobody reads."""
+    """Yield an event for each word, and perhaps an error."""
     try:
         while word is not None:
             yield {"text": word}
@@ -96,8 +92,6 @@ async def send_words(
         refusal = describe_refusal(error)
         call.failure = refusal.reason.kind
         yield write_error(refusal, "openai")[1]
-    finally:
-        writing.cancel()
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:

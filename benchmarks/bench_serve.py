@@ -1,6 +1,7 @@
 """A server of vectors beside those that people write, and beside its engine alone.
 
     python benchmarks/bench_serve.py --data data/ --rounds 3
+    BERTKIT_INFINITY=bin/infinity_emb python benchmarks/bench_serve.py --sides bertkit infinity
 
 all-MiniLM-L6-v2 on a CPU of two cores: each server on one of them, with one thread for the model,
 and the clients on the other. Clients send a request with one text, wait for the answer, and send
@@ -8,8 +9,8 @@ the next. Texts are real ones of 16 and of 128 tokens, and a mix of both. The pe
 `SentenceTransformer.encode`, as people write it, and LitServe with batches of up to 64; the engine
 alone embeds the same texts in one call, and for the latency one by one. All sides are there at
 once and take turns; what a server gives is compared with the engine's vectors first. In float32;
-`--precision bf16` for both. infinity-emb and text-embeddings-inference need other versions of
-packages, or a build of their own.
+`--precision bf16` for both. infinity-emb needs other versions of packages, so that it is taken from
+another environment; text-embeddings-inference needs a build of its own.
 """
 
 import asyncio
@@ -37,12 +38,13 @@ NUM_TEXTS = 200
 LENGTHS = {"16": (16,), "128": (128,), "mix": (16, 128)}
 MAX_DIFFERENCE = {"fp32": 1e-4, "bf16": 2e-2}
 ENGINE = "engine"
-SERVERS = ("bertkit", "fastapi", "litserve")
+SERVERS = ("bertkit", "fastapi", "litserve", "infinity")
+USUAL_SERVERS = SERVERS[:3]
 
 
 def main() -> None:
     parser = build_parser(__doc__, "serve.json", rounds=3)
-    parser.add_argument("--sides", nargs="+", choices=SERVERS, default=SERVERS)
+    parser.add_argument("--sides", nargs="+", choices=SERVERS, default=USUAL_SERVERS)
     parser.add_argument("--sets", nargs="+", choices=LENGTHS, default=tuple(LENGTHS))
     parser.add_argument("--clients", nargs="+", type=int, default=(1, 8, 64))
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
@@ -89,19 +91,28 @@ def check(folder: Path, ports: dict[str, int], texts: Sequence[str], precision: 
     """End unless each server gives the vectors of the engine."""
     expected = Embedder.load(folder, precision="fp32")(list(texts))
     for side, port in ports.items():
-        found = np.array([ask(port, text) for text in texts])
+        found = np.array([ask(side, port, text) for text in texts])
         difference = float(np.abs(found - expected).max())
         if not difference <= MAX_DIFFERENCE[precision]:
             raise SystemExit(f"{side} gives other vectors: {difference:.2g} apart")
 
 
-def ask(port: int, text: str) -> Any:
+def ask(side: str, port: int, text: str) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", port, 600)
-    headers = {"Content-Type": "application/json"}
-    connection.request("POST", "/embed", json.dumps({"inputs": [text]}), headers)
+    path, body = write_request(side, text)
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
     content = json.loads(connection.getresponse().read())
     connection.close()
-    return content["embedding"] if isinstance(content, dict) else content[0]
+    if isinstance(content, list):
+        return content[0]
+    return content["data"][0]["embedding"] if "data" in content else content["embedding"]
+
+
+def write_request(side: str, text: str) -> tuple[str, bytes]:
+    """The path and the body of a request to a side."""
+    if side == "infinity":
+        return "/embeddings", json.dumps({"model": "minilm", "input": [text]}).encode()
+    return "/embed", json.dumps({"inputs": [text]}).encode()
 
 
 def measure(
@@ -116,8 +127,8 @@ def measure(
     if side == ENGINE:
         order = {"texts": texts, "seconds": seconds, "singles": 50}
         return sides.ask(side, json.dumps(order))
-    bodies = [json.dumps({"inputs": [text]}).encode() for text in texts]
-    target = Target("127.0.0.1", ports[side], "/embed")
+    requests = [write_request(side, text) for text in texts]
+    target, bodies = Target("127.0.0.1", ports[side], requests[0][0]), [one[1] for one in requests]
     result: LoadResult = asyncio.run(drive(target, bodies, clients, seconds))
     if set(result.statuses) != {200}:
         raise SystemExit(f"{side} refused requests: {dict(result.statuses)}")

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ os.environ.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")  # read when t
 from program import answer, obey
 
 CORE = 0
+INFINITY = "BERTKIT_INFINITY"  # where infinity_emb is, which needs other versions of packages
 
 
 def serve_bertkit(folder: Path, precision: str) -> None:
@@ -70,6 +72,32 @@ def serve_by_litserve(folder: Path, precision: str) -> None:
     threading.Thread(target=wait_for_end, args=(end_group,), daemon=True).start()
     threading.Thread(target=tell_when_open, args=(port,), daemon=True).start()
     server.run(host="127.0.0.1", port=port, generate_client_file=False, log_level="warning")
+
+
+def serve_by_infinity(folder: Path, precision: str) -> None:
+    """infinity-emb, of an environment of its own; its dynamic batches are of up to 64 texts."""
+    place = bind()
+    port = place.getsockname()[1]
+    place.close()
+    options = {
+        "model-id": str(folder),
+        "served-model-name": "minilm",
+        "engine": "torch",
+        "device": "cpu",
+        "dtype": "bfloat16" if precision == "bf16" else "float32",
+        "batch-size": "64",
+        "host": "127.0.0.1",
+        "port": str(port),
+        "log-level": "warning",
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+    command = [os.environ[INFINITY], "v2", "--no-bettertransformer", *words]
+    threading.Thread(target=wait_for_end, args=(end_group,), daemon=True).start()
+    threading.Thread(target=tell_when_open, args=(port,), daemon=True).start()
+    subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment, check=True
+    )
 
 
 def run_engine(folder: Path, precision: str) -> None:
@@ -140,6 +168,7 @@ SIDES: dict[str, Callable[[Path, str], None]] = {
     "bertkit": serve_bertkit,
     "fastapi": serve_by_hand,
     "litserve": serve_by_litserve,
+    "infinity": serve_by_infinity,
     "engine": run_engine,
 }
 

@@ -73,6 +73,7 @@ def test_each_form_comes_to_its_own_answers(client, name):
     assert answers.is_closed == is_closed
     if statuses[-1] >= 400:
         assert b"content-type: application/json" in answers.content
+        assert b"x-request-id: " in answers.content
         assert isinstance(json.loads(answers.content.rpartition(b"\r\n\r\n")[2]), dict)
 
 
@@ -277,6 +278,7 @@ def test_connections_too_many_are_refused_and_the_others_served(client):
         stack.enter_context(socket.create_connection(("127.0.0.1", client.server.port)))
         answers = send(client.server.port, b"", patience=TIMEOUT_SECONDS)
         assert answers.statuses == [503]
+        assert b"retry-after: 1" in answers.content
         assert answers.is_closed
 
 

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -48,6 +48,7 @@ MAX_NAME_CHARS = 80  # of a request
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
+REFUSAL = "refusal"  # in the state of a request: what its connection found wrong with its body
 LEFT = 499  # the status of a request whose client left, as nginx logs it
 DROPPED = "dropped"  # the kind of its error in metrics and logs
 
@@ -68,6 +69,7 @@ def build_app(
         handler = Responder(service, endpoint, admin if endpoint.is_admin else digests)
         routes.append(Route(pattern, handler, methods=[endpoint.method]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
+    app.state.service = service
     app.router.redirect_slashes = False  # to an address that the request names
     if service.settings.cors_allow_origin:
         app.add_middleware(
@@ -162,7 +164,7 @@ class Responder:
                 "only servers that have the variable BERTKIT_ADMIN_KEY do this"
             )
         if not self._digests or self.endpoint.is_open:
-            return request.client.host if request.client else "local"
+            return find_address(request)
         scheme, is_named, key = request.headers.get("authorization", "").partition(" ")
         if not is_named:  # LlamaIndex's reranker sends the key alone
             scheme, key = "bearer", scheme
@@ -210,7 +212,14 @@ class Responder:
             raise Reason.LARGE_BODY.error(
                 f"the body has {int(stated):,} bytes; {limit:,} is the limit"
             )
-        async for part in request.stream():
+        has_more = True
+        while has_more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            if refusal := request.scope["state"].get(REFUSAL):
+                raise refusal
+            part, has_more = message["body"], message["more_body"]
             size += len(part)
             if size > limit:
                 raise Reason.LARGE_BODY.error(f"the body has more than {limit:,} bytes")
@@ -248,8 +257,8 @@ class Responder:
         return Response(plain.content, media_type=plain.media_type, headers=headers)
 
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
-        response = write_refusal(error, self.endpoint.style, {"x-request-id": call.identity})
         call.failure = error.reason.kind
+        response = write_refusal(call, error, self.endpoint.style)
         self._note(call, response.status_code)
         return response
 
@@ -258,28 +267,43 @@ class Responder:
             call.note_end(status)
 
 
-def write_refusal(error: ServingError, style: str, headers: Mapping[str, str]) -> Response:
+def write_refusal(call: RequestContext, error: ServingError, style: str) -> Response:
     """Return the answer to a request that is refused."""
     status, content = write_error(error, style)
-    return Response(
-        orjson.dumps(content),
-        status_code=status,
-        media_type=JSON,
-        headers={**headers, **error.headers},
+    headers = {"x-request-id": call.identity, **error.headers}
+    return Response(orjson.dumps(content), status, headers, JSON)
+
+
+def refuse(request: Request, error: ServingError) -> Response:
+    """Count a request that came to no endpoint, and return the answer."""
+    call = RequestContext(
+        service=request.app.state.service,
+        client=find_address(request),
+        route="",
+        identity=name_request(request),
+        failure=error.reason.kind,
     )
+    response = write_refusal(call, error, find_style(request.scope["path"]))
+    call.note_end(response.status_code)
+    return response
 
 
-async def refuse_path(request: Request, error: Exception) -> Response:
+async def refuse_path(request: Request, _: Exception) -> Response:
     """Answer a request that no endpoint takes."""
     fitting = [one for one in request.app.routes if one.matches(request.scope)[0] != Match.NONE]
-    if not fitting:
-        refusal = Reason.NO_ROUTE.error("there is no such route; GET /openapi.json lists all")
-        return write_refusal(refusal, find_style(request.url.path), {})
-    methods = {name for one in fitting if one.path == fitting[0].path for name in one.methods}
-    allowed = ", ".join(sorted(methods))
-    message = f"the route doesn't take {request.method}; it takes {allowed}"
-    wrong = Reason.WRONG_METHOD.error(message)
-    return write_refusal(wrong, find_style(request.url.path), {"allow": allowed})
+    error = Reason.NO_ROUTE.error("there is no such route; GET /openapi.json lists all")
+    if fitting:
+        methods = {name for one in fitting if one.path == fitting[0].path for name in one.methods}
+        allowed = ", ".join(sorted(methods))
+        message = f"the route doesn't take {request.method}; it takes {allowed}"
+        error = Reason.WRONG_METHOD.error(message)
+        error.headers["allow"] = allowed
+    return refuse(request, error)
+
+
+def find_address(request: Request) -> str:
+    """Return the address of a client."""
+    return request.client.host if request.client else "local"
 
 
 def name_request(request: Request) -> str:

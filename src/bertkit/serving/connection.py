@@ -3,15 +3,19 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
-import orjson
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from starlette.requests import Request
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-from bertkit.serving.errors import Reason, ServingError, find_style, write_error
+from bertkit.serving.app import REFUSAL, refuse
+from bertkit.serving.errors import Reason, ServingError
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -33,7 +37,6 @@ class Connection(HttpToolsProtocol):
             while it doesn't, or rests between requests, which uvicorn limits itself.
     """
 
-    url = b""
     head_since = math.inf
     _is_in_head = False
     _is_refused = False
@@ -43,11 +46,12 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Refuse a connection too many."""
         super().connection_made(transport)
+        super().on_message_begin()  # what is refused before has a scope, too
         self.head_since = self.loop.time()
         limit, self.limit_concurrency = self.limit_concurrency, None  # uvicorn's isn't JSON
         if limit is not None and len(self.connections) > limit:
             self._refuse(
-                Reason.CROWDED.error(f"there are {limit:,} connections already; try again")
+                Reason.CROWDED.error(f"there are {limit:,} connections already; try again", 1)
             )
 
     def data_received(self, data: bytes) -> None:
@@ -140,21 +144,23 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
 
     def _refuse(self, error: ServingError) -> None:
-        """Answer what can't be read, and close the connection when answers before it are sent."""
+        """Answer what can't be read, and close the connection when answers before it are sent.
+
+        Where only the body can't be read, the application has the request, and answers it.
+        """
         self._is_refused = True
-        cycle = self.cycle
-        if self.pipeline or (
-            self._is_answering and (cycle.response_started or not cycle.more_body)
-        ):
-            cycle.keep_alive = False
+        if self._is_answering:
+            self.cycle.keep_alive = False
+            if self.cycle.more_body:
+                self.cycle.scope["state"][REFUSAL] = error
+                self.cycle.message_event.set()
             return
-        status, content = write_error(error, find_style(self.url.decode("latin-1")))
-        body = orjson.dumps(content)
-        head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
+        scope = {**self.scope, "path": self.url.decode("latin-1"), "app": self.config.app}
+        answer = refuse(Request(scope), error)
+        answer.headers["connection"] = "close"
+        lines = [name + b": " + value + b"\r\n" for name, value in answer.raw_headers]
+        head = b"".join([STATUS_LINE[answer.status_code], *lines, b"\r\n"])
+        self.transport.write(head + bytes(answer.body))
         self.transport.close()
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.hostile.raw_http import send
 from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 
@@ -71,6 +72,37 @@ def test_the_counts_are_those_of_the_requests(server):
     assert families["te_request_count"].type == "counter"
     assert families["te_request_duration"].type == "histogram"
     assert not [name for name in families if name.endswith(("_total", "_created"))]
+
+
+CHUNKED = (
+    f"POST {FILL} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
+    "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "kind", "route"),
+    [
+        ("GET /none HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", 404, "UnknownRoute", ""),
+        ("PUT /embed HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", 405, "Validation", ""),
+        ("GET / HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", 400, "Validation", ""),
+        ("nonsense", 400, "Validation", ""),
+        (f"{CHUNKED}zz\r\n", 400, "Validation", "/v1/models/{model}/fill-mask"),
+    ],
+)
+def test_what_is_refused_before_a_route_is_counted_once(server, log, request_, status, kind, route):
+    _, before = read_metrics(server)
+    answers = send(server.server.port, request_.encode())
+    assert answers.statuses == [status]
+    _, after = read_metrics(server)
+    more = {key: value for key, value in (after - before).items() if value}
+    unknown = ("model", "")
+    assert more.pop(("te_request_count", unknown, ("route", route))) == 1
+    assert more.pop(("te_request_failure", ("err", kind.lower()), unknown)) == 1
+    line = next(one for one in log() if one["route"] != "/metrics")
+    assert (line["status"], line["failure"], line["route"]) == (status, kind, route)
+    assert f"x-request-id: {line['id']}\r\n".encode() in answers.content
+    assert (line["id"] == "mine") == ("mine" in request_)
 
 
 def test_each_metric_is_in_the_guide(server, request):

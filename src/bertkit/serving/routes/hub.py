@@ -12,8 +12,6 @@ from pydantic import ValidationError
 
 from bertkit.base.settings import describe_validation
 from bertkit.inference.fill_mask import MASK, FilledText
-from bertkit.inference.generation.generator import ContinuedText
-from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import (
@@ -80,13 +78,14 @@ def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
 
 async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: bool) -> Any:
     """Return the labels of each text with their scores, the highest first; a list for one, too."""
-    inputs = body.inputs if isinstance(body.inputs, list) else [body.inputs]
     function, usual = body.parameters.function_to_apply, "sigmoid" if is_sigmoid else "softmax"
     if function not in {None, "none", usual}:
         raise Reason.UNREADABLE.error(
             f"function_to_apply is {function}, and {call.model} takes {usual} or none"
         )
-    found = await score_labels(call, None, inputs, is_raw=function == "none", truncate=None)
+    found = await score_labels(
+        call, None, body.list_inputs(), is_raw=function == "none", truncate=None
+    )
     return [rows[: body.parameters.top_k] for rows in found]
 
 
@@ -109,12 +108,9 @@ class HubForm:
     async def answer(self, call: RequestContext, task: str, given: Mapping[str, Any]) -> Any:
         """Return the answer to a request."""
         body = read(self.body, given)
-        is_several = isinstance(body.inputs, list)
-        given_inputs = body.inputs if is_several else [body.inputs]
-        inputs = [dict(one) if isinstance(one, Body) else one for one in given_inputs]
-        found = await call.compute(None, task, inputs, self.choose(body.parameters))
+        found = await call.compute(None, task, body.list_inputs(), self.choose(body.parameters))
         shaped = [self.shape(one, body.parameters) for one in found]
-        return shaped if is_several or self.is_listed else shaped[0]
+        return shaped if self.is_listed else body.shape(shaped)
 
 
 def shape_blanks(filled: FilledText, _: object) -> list[Any]:
@@ -172,37 +168,33 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
     return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
 
 
-def choose_decoding(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def rename(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return transformers' options of decoding under our names."""
     return {WRITING.get(key, key): value for key, value in parameters.items()}
 
 
-def choose_writing(parameters: Any) -> dict[str, Any]:
-    """Return the options of decoding of a request for a translation or a summary."""
-    return choose_decoding(parameters.generate_parameters)
-
-
-def shape_written(key: str) -> Callable[[GeneratedText, object], dict[str, str]]:
-    """Return a function that names a text that was written."""
-    return lambda written, _: {key: written.text}
-
-
-def shape_continuation(continued: ContinuedText, _: object) -> dict[str, str]:
-    """Return what was written after the prompt."""
-    return {"generated_text": continued.answers[0].text}
-
-
 FORMS = {
-    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda chosen: chosen),
+    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given),
     "tag": HubForm(TagRequest, shape_tags),
     "answer": HubForm(AnswerRequest, shape_answer),
     "translate": HubForm(
-        WriteRequest, shape_written("translation_text"), choose_writing, is_listed=True
+        WriteRequest,
+        lambda written, _: {"translation_text": written.text},
+        lambda given: rename(given.generate_parameters),
+        is_listed=True,
     ),
     "summarize": HubForm(
-        WriteRequest, shape_written("summary_text"), choose_writing, is_listed=True
+        WriteRequest,
+        lambda written, _: {"summary_text": written.text},
+        lambda given: rename(given.generate_parameters),
+        is_listed=True,
     ),
-    "generate": HubForm(OptionsRequest, shape_continuation, choose_decoding, is_listed=True),
+    "generate": HubForm(
+        OptionsRequest,
+        lambda continued, _: {"generated_text": continued.answers[0].text},
+        rename,
+        is_listed=True,
+    ),
 }
 
 ENDPOINTS = tuple(

@@ -1,6 +1,6 @@
 """What routes take, as pydantic models: they check requests, and the OpenAPI page shows them."""
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
@@ -20,10 +20,30 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, strict=True)
 
 
-class OwnBody(BaseModel):
+class OwnBody(Body, extra="forbid"):
     """Base of bodies that only bertkit defines: an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+One = TypeVar("One")
+Parameters = TypeVar("Parameters")
+
+
+class InputsBody(Body, Generic[One]):
+    """Base of bodies with one input or several."""
+
+    inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
+
+    def list_inputs(self) -> list[Any]:
+        """Return one input, or several, as pipelines take them: a list among them is a pair."""
+        given = self.inputs if isinstance(self.inputs, list) else [self.inputs]
+        return [
+            tuple(one) if isinstance(one, list) else dict(one) if isinstance(one, Body) else one
+            for one in given
+        ]
+
+    def shape(self, results: list[Any]) -> Any:
+        """Return the results of several inputs, or the one of one."""
+        return results if isinstance(self.inputs, list) else results[0]
 
 
 class TruncatingBody(Body):
@@ -135,14 +155,9 @@ class AnyBody(RootModel[dict[str, JsonValue]]):
     """A request whose content depends on what the model does."""
 
 
-One = TypeVar("One")
-Parameters = TypeVar("Parameters")
-
-
-class HubRequest(Body, Generic[One, Parameters]):
+class HubRequest(InputsBody[One], Generic[One, Parameters]):
     """A request of huggingface_hub's InferenceClient: one input or several, and parameters."""
 
-    inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
     parameters: Parameters = Field(default_factory=dict, validate_default=True)
     stream: Literal[False] = False
 
@@ -196,10 +211,9 @@ AnswerRequest = HubRequest[Question, AnswerParameters]
 WriteRequest = HubRequest[Text, WriteParameters]
 
 
-class TaskBody(OwnBody, Generic[One]):
+class TaskBody(InputsBody[One], Generic[One], extra="forbid"):
     """A request of bertkit's own routes: one input or several, and options of the pipeline."""
 
-    inputs: One | Annotated[list[One], Field(min_length=1, fail_fast=True)]
     truncate: bool | None = None
     options: dict[str, JsonValue] = {}
 
@@ -240,7 +254,7 @@ class AttentionOptions(OwnBody):
     layer: Annotated[int, Field(strict=True, ge=1)] = 1
 
 
-class AttentionBody(OwnBody):
+class AttentionBody(InputsBody[Text | Pair], extra="forbid"):
     """A request of a model's attention: a text, or a list of one text or pair of texts."""
 
     inputs: Text | Annotated[list[Text | Pair], Field(min_length=1, max_length=1)]

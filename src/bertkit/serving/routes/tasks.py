@@ -14,9 +14,9 @@ from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, TaskResults
 from bertkit.serving.routes.requests import (
     AttentionBody,
-    Body,
     ChoicesBody,
     GenerateBody,
+    InputsBody,
     PairsBody,
     QuestionsBody,
     TaskBody,
@@ -47,7 +47,8 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
 async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults:
     """Return the results of a model's pipeline."""
     task = call.route.rpartition("/")[2]
-    found = await call.compute(None, task, list_inputs(body), body.options, truncate=body.truncate)
+    inputs = body.list_inputs()
+    found = await call.compute(None, task, inputs, body.options, truncate=body.truncate)
     return answer(call, body, found)
 
 
@@ -101,7 +102,7 @@ async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResul
         raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
     if layer > (most := loaded.opened.config.num_hidden_layers):
         raise Reason.UNREADABLE.error(f"layer is {layer}; {call.model} has layers 1 to {most}")
-    found = await call.run(lambda one: attend(loaded, one, layer), list_inputs(body))
+    found = await call.run(lambda one: attend(loaded, one, layer), body.list_inputs())
     return answer(call, body, found)
 
 
@@ -125,23 +126,11 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[
     }
 
 
-def list_inputs(body: TaskBody[Any] | AttentionBody) -> list[Any]:
-    """Return one input, or several, as pipelines take them: a list among them is a pair."""
-    given = body.inputs if isinstance(body.inputs, list) else [body.inputs]
-    return [
-        tuple(one) if isinstance(one, list) else dict(one) if isinstance(one, Body) else one
-        for one in given
-    ]
-
-
-def answer(
-    call: RequestContext, body: TaskBody[Any] | AttentionBody, found: Sequence[Any]
-) -> TaskResults:
+def answer(call: RequestContext, body: InputsBody[Any], found: Sequence[Any]) -> TaskResults:
     """Return the results in the form of the request, with the model and its tokens."""
     rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
-    results = rows if isinstance(body.inputs, list) else rows[0]
     usage = {"total_tokens": call.work.num_tokens if call.work else 0}
-    return TaskResults(call.model, results, usage)
+    return TaskResults(call.model, body.shape(rows), usage)
 
 
 async def show_page(call: RequestContext, _: None) -> Plain:

@@ -13,17 +13,11 @@ from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
+from bertkit.inference.predictor import LogitsPredictor
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.serving.errors import Reason
-from bertkit.serving.pipelines import (
-    RAW,
-    Pipelines,
-    change_options,
-    load_pipelines,
-    load_search,
-    warm_up,
-)
+from bertkit.serving.pipelines import Pipelines, load_pipelines, load_search, warm_up
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import ComputedBatch, Worker
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -74,6 +68,11 @@ class ReadyModel:
         """Its tokenizer."""
         return self.opened.tokenizer
 
+    @cached_property
+    def logits(self) -> LogitsPredictor:
+        """What gives the logits of a classifier."""
+        return LogitsPredictor(**vars(self.pipelines["classify"]))
+
     def find_prompt(self, name: str) -> str:
         """Return a prompt of an embedder; `SettingsError` if it has none of this name."""
         embedder = self.pipelines.get("embed")
@@ -112,14 +111,18 @@ class ReadyModel:
         pipeline = self.pipelines[task]
         if not options:
             return pipeline
-        key = task if options is RAW else json.dumps([task, options], sort_keys=True, default=str)
+        key = json.dumps([task, options], sort_keys=True, default=str)
         if len(key) > MAX_OPTION_CHARS:
             raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
         found = self._variants.get(key)
         if found is None:
             if len(self._variants) >= MAX_VARIANTS:
                 self._variants.pop(next(iter(self._variants)))
-            found = self._variants[key] = change_options(pipeline, options)
+            if isinstance(pipeline, Embedder):
+                found = pipeline.change(**options)
+            else:
+                found = pipeline.with_options(**options)
+            self._variants[key] = found
         return found
 
 

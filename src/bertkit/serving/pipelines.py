@@ -1,18 +1,15 @@
 """What a model of the server does: its pipelines, loaded, and changed as requests ask."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import numpy as np
-import torch
 from pydantic import Field
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
-from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.generation.generator import Generator
@@ -25,20 +22,13 @@ from bertkit.inference.generation.summarizer import (
 )
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.inference.pipeline import (
-    NamedInput,
-    Pipeline,
-    WindowSize,
-    compute_in_batches,
-    start_engine,
-)
-from bertkit.inference.predictor import EncodedExamples, Predictor
+from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize, start_engine
+from bertkit.inference.predictor import Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.stream import EncodedTexts
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
@@ -147,44 +137,6 @@ def load_search(opened: OpenModel, corpus: str, settings: ServeSettings) -> Pipe
     return {"embed": replace(embedder, text_encoder=encoder), "search": search}
 
 
-RAW = {"raw": True}  # the option of a predictor that gives logits
-
-
-class LogitsOf(Predictor[Any, Any, Any]):
-    """Gives the logits of each input, `[rows, labels]`, with a row for each of its windows."""
-
-    def decode_window(self, encoded: EncodedExamples[Any], computed: Sequence[Any]) -> Any:
-        """Return the logits as they are."""
-        return computed
-
-
-class TokenEmbedder(Embedder):
-    """Gives the last hidden states of each text's tokens, `[tokens, hidden]`."""
-
-    @torch.inference_mode()
-    def compute_window(self, encoded: EncodedTexts) -> Any:
-        """Compute the states of a window of texts, none of which is divided into parts."""
-        return compute_in_batches(
-            encoded.ids, list(map(len, encoded.ids)), self.engine.tokens_per_batch, self._compute
-        )
-
-    def _compute(self, batch: Sequence[list[int]]) -> list[Any]:
-        packed = PackedBatch.from_single(batch)
-        states = as_array(self.engine(packed)[-1])
-        return np.split(states, packed.first_tokens[1:].tolist())
-
-
-def change_options(pipeline: Pipeline[Any, Any], options: Mapping[str, Any]) -> Any:
-    """Return a pipeline with other options."""
-    if isinstance(pipeline, Embedder):
-        rest = {**options}
-        kind = TokenEmbedder if rest.pop("by_token", False) else Embedder
-        return copy_as(kind, pipeline.change(**rest))
-    if isinstance(pipeline, Predictor) and options is RAW:
-        return copy_as(LogitsOf, pipeline)
-    return pipeline.with_options(**options)
-
-
 def count_written(compute: Any) -> int:
     """Return how many tokens are written for an input, at most; 0 by what doesn't write."""
     options: Any = getattr(compute, "options", None)
@@ -210,11 +162,6 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
                 f"the request asks for {num:,} words in all, and {MAX_CANDIDATES:,} is the limit;"
                 " lower top_k or divide it"
             )
-
-
-def copy_as(kind: Any, pipeline: Any) -> Any:
-    """Return a pipeline as another class with the same fields."""
-    return kind(**{one.name: getattr(pipeline, one.name) for one in fields(pipeline)})
 
 
 PAIRS, TEXTS = [("a", "b"), ("a b", "b")], ["a", "a b"]

@@ -23,6 +23,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings, validate
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.choice import find_device
@@ -246,24 +247,28 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         self,
         prompt_name: str | None = None,
         *,
+        dimensions: int | None = None,
         normalize: bool | None = None,
         keeps_end: bool = False,
-    ) -> Self:
-        """Return the embedder with another prompt, or with or without lengths of 1 at the end.
+        by_token: bool = False,
+    ) -> "Embedder":
+        """Return an embedder with other settings that shares the engine.
 
-        It shares the engine, so that a server need not load a model for each. With `keeps_end` the
-        start of a long text is cut off instead of its end.
+        With `keeps_end` the start of a long text is cut off instead of its end. With `by_token` it
+        gives the last hidden states of each text's tokens, `[tokens, hidden]`.
         """
-        encoder, head, changed = self.text_encoder, self.head, copy(self)
+        encoder, head = self.text_encoder, self.head
         if prompt_name is not None:
             settings = EmbedderSettings(prompt_name=prompt_name)
             prompt = find_prompt(self.opened.sentences, settings)
             encoder = dataclasses.replace(encoder, prompt=prompt)
+        if dimensions is not None:
+            head = head.cut(dimensions)
         if normalize is not None:
             head = head.scaled(is_scaled=normalize)
-        changed.text_encoder = dataclasses.replace(encoder, keeps_end=keeps_end)
-        changed.head = head
-        return changed
+        encoder = dataclasses.replace(encoder, keeps_end=keeps_end)
+        changed = dataclasses.replace(self, text_encoder=encoder, head=head)
+        return TokenEmbedder(**vars(changed)) if by_token else changed
 
     def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
         """Encode texts as token ids."""
@@ -308,6 +313,23 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         check_finite(vectors, "the model's vectors")
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
+
+
+class TokenEmbedder(Embedder):
+    """Gives the last hidden states of each text's tokens; no text is divided into parts."""
+
+    @torch.inference_mode()
+    def compute_window(self, encoded: EncodedTexts) -> Any:
+        """Compute the states of a window of texts."""
+        lengths = [len(ids) for ids in encoded.ids]
+        return compute_in_batches(
+            encoded.ids, lengths, self.engine.tokens_per_batch, self._compute_states
+        )
+
+    def _compute_states(self, batch: Sequence[list[int]]) -> list[Any]:
+        packed = PackedBatch.from_single(batch)
+        states = as_array(self.engine(packed)[-1])
+        return np.split(states, packed.first_tokens[1:].tolist())
 
 
 def average_parts(

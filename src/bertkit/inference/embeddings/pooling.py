@@ -184,17 +184,21 @@ class SentenceHead:
                     dimension = module.out_features
                 case sentence_modules.Normalize() if settings.normalize is not False:
                     steps.append(("normalize", normalize))
-        size = settings.dimensions or (model.truncate_dimension if model else None)
-        if settings.dimensions is not None and settings.dimensions > dimension:
-            raise SettingsError(
-                f"dimensions is {settings.dimensions}, and a vector has only {dimension} features;"
-                " lower it"
-            )
-        if size is not None and size < dimension:
-            steps.append((f"first {size}", partial(truncate, size=size)))
-            dimension = size
         head = cls(poolings, tuple(steps), dimension, includes_prompt)
+        usual = (model.truncate_dimension if model else None) or dimension
+        head = head.cut(settings.dimensions or min(usual, dimension))
         return head.scaled(is_scaled=True) if settings.normalize else head
+
+    def cut(self, size: int) -> Self:
+        """Return the head with so many features, the first ones; SettingsError if it has fewer."""
+        if size > self.dimension:
+            raise SettingsError(
+                f"dimensions is {size}, and a vector has only {self.dimension} features; lower it"
+            )
+        if size == self.dimension:
+            return self
+        step = f"first {size}", partial(truncate, size=size)
+        return replace(self, steps=(*self.steps, step), dimension=size)
 
     def scaled(self, *, is_scaled: bool) -> Self:
         """Return the head with vectors scaled to length 1 at the end, or without any scaling."""

@@ -137,8 +137,7 @@ async def embed(
 ) -> list[Any]:
     """Return a vector for each text, or list of token ids, which is turned into text first.
 
-    Fewer `dimensions` are the first features of each vector; it is scaled after that. `by_token`
-    gives the vectors of each text's tokens instead.
+    `by_token` gives the vectors of each text's tokens instead.
     """
     if dimensions is not None and dimensions < 1:
         raise Reason.UNREADABLE.error(f"dimensions is {dimensions}; it must be at least 1")
@@ -147,23 +146,12 @@ async def embed(
         inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
     options = {
         "prompt_name": parameters.prompt_name,
-        "normalize": normalize and dimensions is None,
+        "dimensions": dimensions,
+        "normalize": normalize,
         "keeps_end": parameters.truncation_direction.lower() == "left",
         "by_token": by_token,
     }
-    vectors: list[Vector] = await call.compute(
-        model, "embed", inputs, options, truncate=parameters.truncate
-    )
-    if dimensions is None:
-        return vectors
-    if dimensions > len(vectors[0]):
-        raise Reason.UNREADABLE.error(
-            f"dimensions is {dimensions}, and a vector of {call.model} has {len(vectors[0])}"
-        )
-    vectors = [one[:dimensions] for one in vectors]
-    if not normalize:
-        return vectors
-    return [one / max(float(np.linalg.norm(one)), 1e-12) for one in vectors]
+    return await call.compute(model, "embed", inputs, options, truncate=parameters.truncate)
 
 
 async def rank(

@@ -12,7 +12,6 @@ from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.pipelines import RAW
 from bertkit.serving.routes.answers import Endpoint, Plain
 from bertkit.serving.routes.openai import embed, list_inputs, rank, to_probability
 from bertkit.serving.routes.requests import (
@@ -132,8 +131,9 @@ async def score_labels(
         scores = [one.value if is_raw else to_probability(one.value) for one in found]
         return [[LabelScore(score, label)] for score in scores]
     if is_raw:
-        rows = await call.compute(model, "classify", inputs, RAW, truncate=truncate)
-        scored = [zip(loaded.labels, np.mean(row, axis=0).tolist(), strict=True) for row in rows]
+        limit = loaded.max_length
+        rows = await call.run(loaded.logits, inputs, truncate=truncate, most_tokens=limit)
+        scored = [zip(loaded.labels, row.tolist(), strict=True) for row in rows]
     else:
         found = await call.compute(model, "classify", inputs, truncate=truncate)
         scored = [one.probabilities.items() for one in found]

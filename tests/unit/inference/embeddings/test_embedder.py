@@ -200,6 +200,27 @@ def test_what_the_model_has_not_is_refused(sentence_folder, choices, message):
         load(sentence_folder, **choices)
 
 
+@pytest.mark.parametrize(
+    "choices", [{}, {"normalize": True}, {"dimensions": 3}, {"dimensions": 3, "normalize": False}]
+)
+def test_a_changed_embedder_is_one_that_was_loaded_so(sentence_folder, choices):
+    usual, expected = load(sentence_folder), load(sentence_folder, **choices)
+    changed = usual.change(**choices)
+    assert changed.engine is usual.engine
+    assert changed.head.description == expected.head.description
+    assert changed.identity == expected.identity
+    np.testing.assert_array_equal(changed(TEXTS), expected(TEXTS))
+    with pytest.raises(SettingsError, match="dimensions is 6, and a vector has only 5 features"):
+        usual.change(dimensions=6)
+
+
+def test_vectors_of_tokens_are_the_last_states(small_folder):
+    embed = load(small_folder).change(by_token=True)
+    encoded = embed.encode_window(list(embed.read(TEXTS)))
+    for text, vectors in zip(TEXTS, embed.compute_window(encoded), strict=True):
+        np.testing.assert_allclose(vectors, states_of(small_folder, text)[-1], atol=1e-6)
+
+
 def test_identity_tells_models_and_choices_apart_and_nothing_else(
     small_folder, sentence_folder, tmp_path
 ):

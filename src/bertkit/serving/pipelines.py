@@ -84,7 +84,7 @@ def take_whole(settings: LoadingSettings) -> LoadingSettings:
 
 
 MAX_HITS = 1000  # of a query
-MAX_CANDIDATES = 100_000  # of the [MASK]s of a request
+MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
 USUAL_TOKENS = 64  # that are written for a text where nothing limits them
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
@@ -156,12 +156,19 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
             f" {num_rows:,}"
         )
     if isinstance(pipeline, FillMask):
-        num = options.top_k * sum(text.count(MASK) for text in inputs)
-        if num > MAX_CANDIDATES:
-            raise Reason.UNREADABLE.error(
-                f"the request asks for {num:,} words in all, and {MAX_CANDIDATES:,} is the limit;"
-                " lower top_k or divide it"
-            )
+        num_masks = sum(text.count(MASK) for text in inputs)
+        check_results(options.top_k * num_masks, MAX_CANDIDATES, "words")
+    if isinstance(pipeline, Searcher):
+        check_results(options.top_k * len(inputs), MAX_FOUND, "texts")
+
+
+def check_results(num: int, most: int, what: str) -> None:
+    """Refuse a request for more results than a limit."""
+    if num > most:
+        raise Reason.UNREADABLE.error(
+            f"the request asks for {num:,} {what} in all, and {most:,} is the limit; lower top_k or"
+            " divide it"
+        )
 
 
 PAIRS, TEXTS = [("a", "b"), ("a b", "b")], ["a", "a b"]

@@ -360,6 +360,11 @@ def test_the_texts_of_a_corpus_are_found(client, corpus):
     assert client.post(path, {"inputs": " "}).status == 400
     assert client.post(path, {"inputs": "a", "options": {"top_k": 0}}).status == 400
     assert client.post("/v1/models/words/search", {"inputs": "a"}).status == 404
+    refused = client.post(path, {"inputs": ["a"] * 11, "options": {"top_k": 1000}})
+    assert refused.status == 400
+    assert (
+        "asks for 11,000 texts in all, and 10,000 is the limit" in refused.json["error"]["message"]
+    )
 
 
 def test_a_corpus_belongs_to_a_model():

@@ -4,18 +4,15 @@ Each server has a registry of its own, so that servers in one process, as in tes
 """
 
 import re
-from collections.abc import Iterator
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
-    Metric,
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.registry import Collector
 
 from bertkit.serving.worker import ComputedBatch, Work
 
@@ -24,18 +21,19 @@ SIZES = [2**power for power in range(13)]
 TOKENS = [2**power for power in range(21)]
 REASONS = {"backend": "inference", "empty": "validation", "unknownmodel": "model_type"}
 COUNTER = re.compile(rb"^((?:# HELP |# TYPE )?te_\w+)_total\b", re.MULTILINE)
+SAMPLE = re.compile(rb"^(te_\w+\{.*)\} ", re.MULTILINE)
 WAITS = "Seconds that a request waited."
 COMPUTES = "Seconds from its first batch to its end, tokenizing included."
 
 
-class ServerMetrics(Collector):
+class ServerMetrics:
     """The metrics of one server, labeled by model; the label is empty where none was found.
 
     Where several workers share a port, all have a label for the one that answers.
     """
 
     def __init__(self, worker: str = "") -> None:
-        self._worker = worker
+        self._worker = worker.encode()
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each other one
         self.registry = CollectorRegistry()
         self.requests = self._count("te_request_count", "Requests that ended.", "route")
@@ -74,16 +72,8 @@ class ServerMetrics(Collector):
 
     def write(self) -> bytes:
         """Return all metrics as text, counters without the `_total` of Prometheus's client."""
-        return COUNTER.sub(rb"\1", generate_latest(self))
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as Prometheus's client writes them."""
-        labels = {"worker": self._worker} if self._worker else {}
-        for metric in self.registry.collect():
-            metric.samples = [
-                one._replace(labels={**one.labels, **labels}) for one in metric.samples
-            ]
-            yield metric
+        text = COUNTER.sub(rb"\1", generate_latest(self.registry))
+        return SAMPLE.sub(rb'\1,worker="%b"} ' % self._worker, text) if self._worker else text
 
     def _count(self, name: str, meaning: str, label: str) -> Counter:
         return Counter(name, meaning, ["model", label], registry=self.registry)

@@ -179,5 +179,10 @@ def test_an_exception_is_one_line():
 
 def test_the_metrics_of_a_worker_name_it():
     metrics = ServerMetrics("2")
-    metrics.note_request("words", "/embed", "")
-    assert b'te_request_count{model="words",route="/embed",worker="2"} 1.0\n' in metrics.write()
+    metrics.note_request("wor} ds", "/embed", "")
+    metrics.duration.labels("words").observe(1.0)
+    metrics.queue.labels("words").set(3)
+    families = list(text_string_to_metric_families(metrics.write().decode()))
+    samples = [one for family in families for one in family.samples]
+    assert {one.labels["worker"] for one in samples} == {"2"}
+    assert sum(one.labels["model"] == "wor} ds" for one in samples) == 2

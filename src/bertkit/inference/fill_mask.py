@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -71,6 +71,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
     options: FillOptions = field(default_factory=FillOptions)
 
     model_kind = BertForMaskedLM
+    samples: ClassVar = ["a [MASK]", "a b [MASK]"]
 
     def encode_window(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
         """Return each text with its token ids, not truncated; no word extends over a [MASK]."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
@@ -30,6 +31,7 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
 
     model_kind = BertForNextSentencePrediction
     noun = "pair"
+    samples: ClassVar = [("a", "b"), ("a b", "b")]
 
     def check(self, named: NamedInput) -> None:
         """Raise InputError for what isn't a pair; its texts are checked when they are encoded."""

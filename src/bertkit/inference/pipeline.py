@@ -194,6 +194,16 @@ class Pipeline(Loadable, Generic[Input, Result]):
             return ResultList(ready.stream(cast("Iterable[Input]", inputs)))
         return cast("Result", ready.process_one(inputs))
 
+    @property
+    def samples(self) -> Sequence[Any]:
+        """Inputs of different lengths, on which an engine starts all its threads."""
+        return ["a", "a b"]
+
+    def warm_up(self) -> None:
+        """Compute samples, so that the first call is fast and a model that can't compute fails."""
+        options = {"max_tokens": 2} if hasattr(self.options, "max_tokens") else {}
+        self(list(self.samples), **options)
+
     def process_one(self, value: object) -> Any:
         """Return the result of one input, without a thread."""
         encoded = self.encode_window(list(self.read([NamedInput(f"the {self.noun}", value)])))

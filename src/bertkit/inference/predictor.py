@@ -137,6 +137,11 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""
         return show_metrics(f"{type(self).__name__}{labels}", self.metrics)
 
+    @property
+    def samples(self) -> Sequence[Any]:
+        """Those of the task."""
+        return self.task.samples
+
     def with_options(self, settings: Settings | None = None, /, **options: Any) -> Self:
         """Return the predictor with other options, which are its task's, too."""
         changed = super().with_options(settings, **options)

@@ -8,16 +8,19 @@ from functools import cached_property
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.settings import select
 from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
+from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.predictor import LogitsPredictor
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
+from bertkit.retrieval.search_pipeline import Searcher
+from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
-from bertkit.serving.pipelines import Pipelines, load_pipelines, load_search, warm_up
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import ComputedBatch, Worker
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -173,17 +176,20 @@ class ServedModel:
         """Load the model and compute something with it, so that the first request is fast."""
         with copied_files():  # whoever replaces a model may write over the files of this one
             opened = OpenModel.open(self._path, revision=self._settings.revision)
-            if self._corpus is None:
-                pipelines = load_pipelines(opened, self._settings)
-            else:
-                pipelines = load_search(opened, self._corpus, self._settings)
+            pipelines = self._load_pipelines(opened)
             with storage_errors(opened.folder, "read"):
                 changed = int(opened.folder.stat().st_mtime)
         loaded = ReadyModel(opened, pipelines, changed)
         loaded.limit_batches(self._settings.max_batch_tokens)
-        for task, pipeline in loaded.pipelines.items():
-            warm_up(task, pipeline)
+        for pipeline in loaded.pipelines.values():
+            pipeline.warm_up()
         return loaded
+
+    def _load_pipelines(self, opened: OpenModel) -> Pipelines:
+        if self._corpus is None:
+            return load_pipelines(opened, select(EmbedderSettings, self._settings))
+        search = Searcher.build(opened, select(SearchSettings, self._settings), self._corpus)
+        return {"embed": search.text_embedder, "search": search}
 
     def start(self, loaded: ReadyModel, note: Callable[[ComputedBatch], None]) -> None:
         """Serve what was loaded; what waits for an earlier one is computed by that."""

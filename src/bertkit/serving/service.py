@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertkit.inference.fill_mask import MASK, FillMask
+from bertkit.inference.pipeline import Pipeline
+from bertkit.retrieval.search_pipeline import Searcher
 from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
-from bertkit.serving.pipelines import check_size, count_written
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 
@@ -21,6 +23,9 @@ WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole o
 MAX_FAILURES = 3  # batches in a row of which nothing could be computed
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 MAX_RELOADS = 2  # one that runs, and one that waits
+MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
+USUAL_TOKENS = 64  # that are written for a text where nothing limits them
+MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
 class Service:
@@ -267,3 +272,37 @@ class RequestContext:
             "failure": self.failure,
         }
         REQUESTS.info("request", extra={"request": line})
+
+
+def count_written(compute: Any) -> int:
+    """Return how many tokens are written for an input, at most; 0 by what doesn't write."""
+    options: Any = getattr(compute, "options", None)
+    if not hasattr(options, "max_tokens"):
+        return 0
+    num_rows: int = max(options.beams, options.num_answers)
+    return num_rows * int(options.max_tokens or USUAL_TOKENS)
+
+
+def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
+    """Refuse a request whose answer would take too much memory."""
+    options: Any = pipeline.options
+    num_rows = max(getattr(options, "beams", 1), getattr(options, "num_answers", 1))
+    if num_rows > MAX_ROWS:
+        raise Reason.UNREADABLE.error(
+            f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
+            f" {num_rows:,}"
+        )
+    if isinstance(pipeline, FillMask):
+        num_masks = sum(text.count(MASK) for text in inputs)
+        check_results(options.top_k * num_masks, MAX_CANDIDATES, "words")
+    if isinstance(pipeline, Searcher):
+        check_results(options.top_k * len(inputs), MAX_FOUND, "texts")
+
+
+def check_results(num: int, most: int, what: str) -> None:
+    """Refuse a request for more results than a limit."""
+    if num > most:
+        raise Reason.UNREADABLE.error(
+            f"the request asks for {num:,} {what} in all, and {most:,} is the limit; lower top_k or"
+            " divide it"
+        )

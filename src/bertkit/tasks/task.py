@@ -140,6 +140,12 @@ class Task(ABC, Generic[Example, Prediction]):
         return isinstance(self.settings, TextSettings)
 
     @property
+    def samples(self) -> Sequence[Any]:
+        """Two inputs of different lengths."""
+        is_of_pairs = isinstance(self.settings, TextSettings) and self.settings.pairs
+        return [("a", "b"), ("a b", "b")] if is_of_pairs else ["a", "a b"]
+
+    @property
     def scored(self) -> Scored:
         """What has a row of logits."""
         return self.model_kind.scored

@@ -50,6 +50,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         ],
         "null_odds.json": lambda answer: answer.null_odds,
     }
+    samples: ClassVar = [("a", "a b"), ("a", "a b a b")]
     metric: ClassVar = "f1"
     config_changes: ClassVar = {"num_labels": 2}  # start and end
 

@@ -250,6 +250,7 @@ class Choose(Task[ChooseExample, Choice]):
     """Multiple choice among answers or endings."""
 
     name: ClassVar = "choose"
+    samples: ClassVar = [("a", ("a", "b")), ("a b", ("a b", "b"))]
     example_kind: ClassVar = ChooseExample
     model_kind: ClassVar = BertForMultipleChoice
     metric: ClassVar = "accuracy"

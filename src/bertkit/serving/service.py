@@ -139,7 +139,7 @@ class RequestContext:
     Attributes:
         client: who asks: its key, or else its address.
         identity: a name of the request, for logs.
-        named: the model that the path names, or None.
+        named: the model that the path or the body names, or None.
         route: the path's template, for metrics.
         model: the name of the model that it asked, or empty.
         work: what it asked of a model last; None if it didn't.
@@ -158,31 +158,29 @@ class RequestContext:
     num_bytes: int = 0
     failure: str = ""
 
-    def find(self, name: str | None, *tasks: str) -> ReadyModel:
-        """Return what is loaded of a model, and remember its name; errors as in `Service.find`."""
-        model = self.service.find(name if name is not None else self.named, *tasks)
+    def find(self, *tasks: str) -> ReadyModel:
+        """Return what is loaded of its model, and remember its name; errors as `Service.find`."""
+        model = self.service.find(self.named, *tasks)
         self.model = model.name
         return model.loaded
 
     async def compute(
         self,
-        name: str | None,
         task: str,
         inputs: Sequence[Any],
         options: Mapping[str, Any] | None = None,
         *,
         truncate: bool | None = None,
     ) -> list[Any]:
-        """Return what a model's pipeline gives for inputs.
+        """Return what a pipeline of its model, or of the first that has it, gives for inputs.
 
         Args:
-            name: the model; by default the one of the path, or the first that does the task.
-            task: the name of its pipeline.
+            task: the name of the pipeline.
             inputs: one or more.
             options: of the pipeline, that differ from its own.
             truncate: whether inputs may be cut off; by default as the server's settings say.
         """
-        loaded = self.find(name, task)
+        loaded = self.find(task)
         most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
         compute = loaded.choose(task, options or {})
         check_size(compute, inputs)

@@ -46,7 +46,7 @@ WRITING = {
 async def infer(call: RequestContext, body: AnyBody) -> Any:
     """Do what the model is for."""
     given = body.root
-    task, pipeline = call.find(None).usual
+    task, pipeline = call.find().usual
     if task == "embed":
         is_comparison = isinstance(given.get("inputs"), Mapping)
         return await (
@@ -83,9 +83,7 @@ async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: b
         raise Reason.UNREADABLE.error(
             f"function_to_apply is {function}, and {call.model} takes {usual} or none"
         )
-    found = await score_labels(
-        call, None, body.list_inputs(), is_raw=function == "none", truncate=None
-    )
+    found = await score_labels(call, body.list_inputs(), is_raw=function == "none")
     return [rows[: body.parameters.top_k] for rows in found]
 
 
@@ -108,7 +106,7 @@ class HubForm:
     async def answer(self, call: RequestContext, task: str, given: Mapping[str, Any]) -> Any:
         """Return the answer to a request."""
         body = read(self.body, given)
-        found = await call.compute(None, task, body.list_inputs(), self.choose(body.parameters))
+        found = await call.compute(task, body.list_inputs(), self.choose(body.parameters))
         shaped = [self.shape(one, body.parameters) for one in found]
         return shaped if self.is_listed else body.shape(shaped)
 

@@ -12,12 +12,11 @@ import numpy.typing as npt
 from bertkit.base.errors import InputError
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
-from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, Input, RerankingBody
+from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
 from bertkit.serving.service import RequestContext
 from bertkit.tokenization.tokenizer import Tokenizer
 
 Vector = npt.NDArray[np.float32]
-Ranked = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,8 @@ async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> Embed
 
     Vectors have length 1, as OpenAI's; an empty text has one, too.
     """
-    texts = list_inputs(body.input)
-    vectors = await embed(call, body.model, texts, body, dimensions=body.dimensions)
+    call.named = body.model
+    vectors = await embed(call, list_inputs(body.input), body, dimensions=body.dimensions)
     is_packed = body.encoding_format == "base64"
     data = [
         EmbeddedText("embedding", index, pack(one) if is_packed else one)
@@ -99,14 +98,15 @@ async def list_models(call: RequestContext, _: None) -> ListedModels:
 
 async def get_model(call: RequestContext, _: None) -> ListedModel:
     """Describe a model."""
-    call.find(None)
+    call.find()
     return describe(call, call.model)
 
 
 async def rerank_documents(call: RequestContext, body: RerankingBody) -> RankedDocuments:
     """Order documents by a query."""
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
-    ranked = await rank(call, body.model, body.query, texts)
+    call.named = body.model
+    ranked = await rank(call, body.query, texts)
     results: list[dict[str, Any]] = []
     for index, score in ranked[: body.top_n]:
         results.append({"index": index, "relevance_score": score})
@@ -116,18 +116,17 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> RankedD
     return RankedDocuments(call.identity, call.model, results, count_usage(call), meta)
 
 
-def list_inputs(given: Input) -> list[str | list[int]]:
-    """Return one input, or several, as a list; there is at least one."""
-    is_one = isinstance(given, str) or (given and isinstance(given[0], int))
-    inputs: Any = [given] if is_one else given
-    if not inputs:
+def list_inputs(given: str | Sequence[Any]) -> list[Any]:
+    """Return one text or list of token ids, or several, as a list; there is at least one."""
+    if isinstance(given, str) or (given and isinstance(given[0], int)):
+        return [given]
+    if not given:
         raise Reason.EMPTY.error("the input is empty; give at least one text")
-    return list(inputs)
+    return list(given)
 
 
 async def embed(
     call: RequestContext,
-    model: str | None,
     inputs: Sequence[str | Sequence[int]],
     parameters: EmbedParameters,
     *,
@@ -139,10 +138,8 @@ async def embed(
 
     `by_token` gives the vectors of each text's tokens instead.
     """
-    if dimensions is not None and dimensions < 1:
-        raise Reason.UNREADABLE.error(f"dimensions is {dimensions}; it must be at least 1")
     if not all(isinstance(one, str) for one in inputs):
-        tokenizer = call.find(model, "embed").tokenizer
+        tokenizer = call.find("embed").tokenizer
         inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
     options = {
         "prompt_name": parameters.prompt_name,
@@ -151,18 +148,17 @@ async def embed(
         "keeps_end": parameters.truncation_direction.lower() == "left",
         "by_token": by_token,
     }
-    return await call.compute(model, "embed", inputs, options, truncate=parameters.truncate)
+    return await call.compute("embed", inputs, options, truncate=parameters.truncate)
 
 
 async def rank(
     call: RequestContext,
-    model: str | None,
     query: str,
     texts: Sequence[str],
     *,
     is_raw: bool = False,
     truncate: bool | None = None,
-) -> Ranked:
+) -> list[tuple[int, float]]:
     """Return the place and the score of each text for a query, best first.
 
     A score is between 0 and 1, or with `is_raw` the model's own number.
@@ -170,7 +166,7 @@ async def rank(
     if not texts:
         raise Reason.EMPTY.error("there are no texts; give at least one")
     pairs = [(query, text) for text in texts]
-    found = await call.compute(model, "regress", pairs, truncate=truncate)
+    found = await call.compute("regress", pairs, truncate=truncate)
     scores = [one.value if is_raw else to_probability(one.value) for one in found]
     order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
     return [(index, scores[index]) for index in order]

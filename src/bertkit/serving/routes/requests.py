@@ -9,6 +9,7 @@ QUICKLY = Field(fail_fast=True)  # else a list of a million wrong values has a m
 Ids = Annotated[list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]], QUICKLY]
 Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], QUICKLY]
+Count = Annotated[int, Field(ge=1)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
 TextOrIds = Text | Ids
 Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
@@ -66,7 +67,7 @@ class EmbeddingsBody(EmbedParameters):
     input: Input
     model: Text | None = None
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: int | None = None
+    dimensions: Count | None = None
     user: Text | None = None
 
 
@@ -80,7 +81,7 @@ class EmbedBody(EmbedTokensBody):
     """A request of `/embed`."""
 
     normalize: bool = True
-    dimensions: int | None = None
+    dimensions: Count | None = None
 
 
 class PredictBody(TruncatingBody):
@@ -147,7 +148,7 @@ class RerankingBody(Body):
     query: Text
     documents: Annotated[list[Text | RankedDocument], QUICKLY]
     model: Text | None = None
-    top_n: Annotated[int, Field(ge=1)] | None = None
+    top_n: Count | None = None
     return_documents: bool | None = None
 
 
@@ -166,7 +167,7 @@ class ClassifyParameters(OwnBody):
     """Which scores of a text's labels are wanted."""
 
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
-    top_k: Annotated[int, Field(ge=1)] | None = None
+    top_k: Count | None = None
 
 
 class TagParameters(OwnBody):
@@ -194,7 +195,7 @@ class Choices(Body):
 class AnswerParameters(OwnBody):
     """How many answers are wanted, and whether there may be none; None as the model says."""
 
-    top_k: Annotated[int, Field(ge=1)] = 1
+    top_k: Count = 1
     handle_impossible_answer: bool | None = None
 
 

@@ -48,7 +48,7 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
     """Return the results of a model's pipeline."""
     task = call.route.rpartition("/")[2]
     inputs = body.list_inputs()
-    found = await call.compute(None, task, inputs, body.options, truncate=body.truncate)
+    found = await call.compute(task, inputs, body.options, truncate=body.truncate)
     return answer(call, body, found)
 
 
@@ -63,7 +63,7 @@ async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Ev
         raise Reason.UNREADABLE.error(
             "stream is for one text, and inputs is a list; give the text alone"
         )
-    generator: Generator = call.find(None, "generate").choose("generate", body.options)
+    generator: Generator = call.find("generate").choose("generate", body.options)
     words, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
 
     def write(prompt: str) -> None:
@@ -97,7 +97,7 @@ async def send_words(
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:
     """Show what tokens attend to."""
-    loaded, layer = call.find(None), body.options.layer
+    loaded, layer = call.find(), body.options.layer
     if loaded.opened.is_encoder_decoder:
         raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
     if layer > (most := loaded.opened.config.num_hidden_layers):
@@ -163,8 +163,7 @@ def build_page() -> Plain:
 async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:
     """Load all models again from their folders."""
     names = list(call.service.models) if call.named is None else [call.named]
-    for name in names:
-        call.find(name)
+    call.find()  # refuses a model that isn't there, or isn't loaded yet
     task = call.service.reload_soon(*names)
     if task is None:
         raise Reason.OVERLOAD.error("models are being loaded again already", RELOAD_SECONDS)

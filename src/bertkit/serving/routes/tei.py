@@ -66,14 +66,8 @@ class ListedToken:
 
 async def embed_inputs(call: RequestContext, body: EmbedBody) -> list[list[float]]:
     """Embed texts."""
-    return await embed(
-        call,
-        call.named,
-        list_texts(body),
-        body,
-        normalize=body.normalize,
-        dimensions=body.dimensions,
-    )
+    texts, dimensions = list_texts(body), body.dimensions
+    return await embed(call, texts, body, normalize=body.normalize, dimensions=dimensions)
 
 
 async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> list[list[list[float]]]:
@@ -84,7 +78,7 @@ async def embed_tokens(call: RequestContext, body: EmbedTokensBody) -> list[list
             f"the request has {len(inputs):,} inputs, and vectors of tokens are given of"
             f" {MAX_TOKEN_TEXTS} at most; divide it"
         )
-    return await embed(call, call.named, inputs, body, by_token=True)
+    return await embed(call, inputs, body, by_token=True)
 
 
 def list_texts(body: EmbedTokensBody) -> list[str | list[int]]:
@@ -109,24 +103,17 @@ async def predict(
     parts: Any = [[given] if isinstance(given, str) else given] if is_one else given
     inputs = [one[0] if len(one) == 1 else tuple(one) for one in parts]
     refuse_empty(inputs)
-    found = await score_labels(
-        call, call.named, inputs, is_raw=body.raw_scores, truncate=body.truncate
-    )
+    found = await score_labels(call, inputs, is_raw=body.raw_scores, truncate=body.truncate)
     return found[0] if is_one else found
 
 
 async def score_labels(
-    call: RequestContext,
-    model: str | None,
-    inputs: Sequence[Any],
-    *,
-    is_raw: bool,
-    truncate: bool | None,
+    call: RequestContext, inputs: Sequence[Any], *, is_raw: bool, truncate: bool | None = None
 ) -> list[list[LabelScore]]:
     """Return the labels of each input with their scores, the highest first."""
-    loaded = call.find(model, "classify", "regress")
+    loaded = call.find("classify", "regress")
     if "regress" in loaded.pipelines:
-        found = await call.compute(model, "regress", inputs, truncate=truncate)
+        found = await call.compute("regress", inputs, truncate=truncate)
         (label,) = loaded.labels
         scores = [one.value if is_raw else to_probability(one.value) for one in found]
         return [[LabelScore(score, label)] for score in scores]
@@ -135,7 +122,7 @@ async def score_labels(
         rows = await call.run(loaded.logits, inputs, truncate=truncate, most_tokens=limit)
         scored = [zip(loaded.labels, row.tolist(), strict=True) for row in rows]
     else:
-        found = await call.compute(model, "classify", inputs, truncate=truncate)
+        found = await call.compute("classify", inputs, truncate=truncate)
         scored = [one.probabilities.items() for one in found]
     rows = [[LabelScore(score, label) for label, score in row] for row in scored]
     return [sorted(row, key=lambda one: one.score, reverse=True) for row in rows]
@@ -143,16 +130,10 @@ async def score_labels(
 
 async def rerank(call: RequestContext, body: RerankBody) -> list[ReturnedText] | list[RankedText]:
     """Order texts by a query."""
-    ranked = await rank(
-        call,
-        call.named,
-        body.query,
-        body.texts,
-        is_raw=body.raw_scores,
-        truncate=body.truncate,
-    )
+    texts, is_raw = body.texts, body.raw_scores
+    ranked = await rank(call, body.query, texts, is_raw=is_raw, truncate=body.truncate)
     if body.return_text:
-        return [ReturnedText(index, score, body.texts[index]) for index, score in ranked]
+        return [ReturnedText(index, score, texts[index]) for index, score in ranked]
     return [RankedText(index, score) for index, score in ranked]
 
 
@@ -163,29 +144,26 @@ async def compare(call: RequestContext, body: SimilarityBody) -> list[float]:
         raise Reason.EMPTY.error("there are no sentences; give at least one")
     texts = [body.inputs.source_sentence, *sentences]
     refuse_empty(texts)
-    source, *others = await embed(call, call.named, texts, body.parameters or EmbedParameters())
+    source, *others = await embed(call, texts, body.parameters or EmbedParameters())
     return cast("list[float]", np.stack(others) @ source)
 
 
 async def tokenize(call: RequestContext, body: TokenizeBody) -> list[list[ListedToken]]:
     """Split texts into tokens."""
-    texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-    if not texts:
-        raise Reason.EMPTY.error("there are no inputs; give at least one")
-    loaded = call.find(None)
+    loaded = call.find()
     prompt = "" if body.prompt_name is None else loaded.find_prompt(body.prompt_name)
     return await call.run(
         lambda text: list_tokens(loaded.tokenizer, prompt + text, special=body.add_special_tokens),
-        texts,
+        list_inputs(body.inputs),
     )
 
 
 async def decode(call: RequestContext, body: DecodeBody) -> list[str]:
     """Turn token ids into texts."""
-    lists = [body.ids] if body.ids and isinstance(body.ids[0], int) else body.ids
-    if not lists or not all(lists):
+    lists = list_inputs(body.ids)
+    if not all(lists):
         raise Reason.EMPTY.error("there are no ids; give at least one")
-    tokenizer = call.find(None).tokenizer
+    tokenizer = call.find().tokenizer
     skip = body.skip_special_tokens
     return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
 
@@ -193,7 +171,7 @@ async def decode(call: RequestContext, body: DecodeBody) -> list[str]:
 async def inform(call: RequestContext, _: None) -> dict[str, Any]:
     """Describe the server."""
     settings = call.service.settings
-    loaded = call.find(None)
+    loaded = call.find()
     return {
         "model_id": call.model,
         "model_sha": settings.revision,

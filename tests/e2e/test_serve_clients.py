@@ -19,8 +19,8 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.sharing.worker import Worker
 from bertkit.serving.errors import Reason
-from bertkit.serving.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
 KEY = "a-key-of-the-tests"

@@ -13,9 +13,10 @@ from tests.unit.inference.small import WORDS
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
+from bertkit.inference.sharing.work import Work
+from bertkit.inference.sharing.worker import SharingLimits, Worker
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import Work, Worker
 
 # Each word is a token, so that two texts fit into the 24 of the small models.
 TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)
@@ -81,17 +82,16 @@ def served(request, tmp_path_factory):
 
 async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool) -> list[list[Any]]:
     """The answers to requests that wait for the same worker at once."""
-    options = ServeSettings(), threading.Event()
-    worker = Worker("m", options[0], batch_tokens=64, is_deterministic=is_deterministic)
+    limits, may_begin = SharingLimits(512, None, 4.0, 30.0), threading.Event()
+    worker = Worker("m", limits, batch_tokens=64, is_deterministic=is_deterministic)
 
     def ask(compute: Any, inputs: list[Any], client: str) -> Any:
-        future = asyncio.get_running_loop().create_future()
-        return asyncio.ensure_future(worker.compute(Work(compute, inputs, client, True, future)))
+        return asyncio.ensure_future(worker.compute(Work(compute, inputs, client)))
 
-    held = ask(lambda _: options[1].wait(60), [0], "a")
+    held = ask(lambda _: may_begin.wait(60), [0], "a")
     tasks = [ask(pipelines[kind], inputs, client) for kind, inputs, client in mix]
     await asyncio.sleep(0)
-    options[1].set()
+    may_begin.set()
     try:
         await held
         return await asyncio.gather(*tasks)

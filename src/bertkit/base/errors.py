@@ -7,6 +7,10 @@ exception, so that code that doesn't know bertkit can catch it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import walk_tb
+
+MAX_FRAMES = 8  # of a failure, in a log
 
 
 class BertkitError(Exception):
@@ -102,6 +106,13 @@ def pluralize(number: float, noun: str, plural: str | None = None) -> str:
     """
     shown = f"{number:,.3g}" if number < 100 else f"{number:,.0f}"
     return f"{shown} {noun if shown == '1' else plural or f'{noun}s'}"
+
+
+def locate_failure(error: BaseException) -> str:
+    """Return what failed and where, innermost first; its message may hold texts of a request."""
+    frames = list(walk_tb(error.__traceback__))[-MAX_FRAMES:]
+    places = [f"{Path(one.f_code.co_filename).name}:{line}" for one, line in reversed(frames)]
+    return f"{type(error).__name__} at {' < '.join(places)}"
 
 
 # Messages of torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries; their

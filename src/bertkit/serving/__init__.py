@@ -1,1 +1,1 @@
-"""The server: models behind HTTP; read `worker.py`, `models.py` and `routes.py` in this order."""
+"""The server: models behind HTTP; read `service.py`, `models.py` and `routes.py` in this order."""

@@ -19,16 +19,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
-from bertkit.base.errors import BertkitError
+from bertkit.base.errors import BertkitError, locate_failure
 from bertkit.base.settings import describe_validation
-from bertkit.serving.errors import (
-    Reason,
-    ServingError,
-    describe_refusal,
-    find_style,
-    locate_failure,
-    write_error,
-)
+from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes import hub, openai, tasks, tei
 from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, write_json

@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
-
-MAX_FRAMES = 8  # of a failure, in the log
+from bertkit.inference.sharing.errors import ClosedError, FailedError, LateError, OverloadError
 
 
 class Reason(Enum):
@@ -83,20 +80,24 @@ class ServingError(BertkitError):
             self.headers["retry-after"] = str(max(1, round(retry_after)))
 
 
+REASONS: Mapping[type[BertkitError], Reason] = {
+    InputError: Reason.UNREADABLE,
+    SettingsError: Reason.UNREADABLE,
+    FailedError: Reason.FAILED,
+    OverloadError: Reason.OVERLOAD,
+    ClosedError: Reason.LOADING,
+    LateError: Reason.LATE,
+}
+
+
 def describe_refusal(error: BertkitError) -> ServingError:
     """Return the answer to an error of a pipeline: what the client sent, or what the model did."""
     if isinstance(error, ServingError):
         return error
-    if isinstance(error, InputError | SettingsError):
-        return Reason.UNREADABLE.error(str(error))
+    for kind, reason in REASONS.items():
+        if isinstance(error, kind):
+            return reason.error(str(error), getattr(error, "retry_after", None))
     return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
-
-
-def locate_failure(error: BaseException) -> str:
-    """Return what failed and where, innermost first; its message may hold texts of a request."""
-    frames = list(walk_tb(error.__traceback__))[-MAX_FRAMES:]
-    places = [f"{Path(one.f_code.co_filename).name}:{line}" for one, line in reversed(frames)]
-    return f"{type(error).__name__} at {' < '.join(places)}"
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,17 @@ import logging
 from typing import TextIO
 
 REQUESTS = logging.getLogger("bertkit.serving")
+LOGGERS = REQUESTS, logging.getLogger("bertkit.inference.sharing")
 
 
 def log_requests(stream: TextIO | None = None) -> None:
     """Write a line for each request, and all other lines in that form; to standard error."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
-    REQUESTS.addHandler(handler)
-    REQUESTS.setLevel(logging.INFO)
-    REQUESTS.propagate = False
+    for logger in LOGGERS:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
 
 
 class JsonFormatter(logging.Formatter):

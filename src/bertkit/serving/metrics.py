@@ -14,7 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from bertkit.serving.worker import ComputedBatch, Work
+from bertkit.inference.sharing.work import Work
 
 SECONDS = [1e-4 * 2**power for power in range(18)]  # 0.1 ms to 13 s
 SIZES = [2**power for power in range(13)]
@@ -49,10 +49,10 @@ class ServerMetrics:
             "te_queue_size", "Requests that wait or run.", ["model"], registry=self.registry
         )
 
-    def note_batch(self, model: str, batch: ComputedBatch) -> None:
+    def note_batch(self, model: str, num_requests: int, num_tokens: int) -> None:
         """Count a batch; called in the thread of a model."""
-        self.batch_size.labels(model).observe(batch.num_requests)
-        self.batch_tokens.labels(model).observe(batch.num_tokens)
+        self.batch_size.labels(model).observe(num_requests)
+        self.batch_tokens.labels(model).observe(num_tokens)
 
     def note_request(self, model: str, route: str, failure: str) -> None:
         """Count a request that ended; `failure` is empty, or the kind of its error."""

@@ -16,13 +16,13 @@ from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.predictor import LogitsPredictor
+from bertkit.inference.sharing.worker import SharingLimits, Worker
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.search_pipeline import Searcher
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import ComputedBatch, Worker
 from bertkit.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -191,15 +191,18 @@ class ServedModel:
         search = Searcher.build(opened, select(SearchSettings, self._settings), self._corpus)
         return {"embed": search.text_embedder, "search": search}
 
-    def start(self, loaded: ReadyModel, note: Callable[[ComputedBatch], None]) -> None:
+    def start(self, loaded: ReadyModel, note: Callable[[int, int], None]) -> None:
         """Serve what was loaded; what waits for an earlier one is computed by that."""
         self._loaded = loaded
         if self._worker is None:
-            self._worker = Worker(
-                self.name,
-                self._settings,
-                is_deterministic=self._settings.deterministic,
-                note=note,
+            settings = self._settings
+            limits = SharingLimits(
+                settings.max_concurrent_requests,
+                settings.max_requests_per_client,
+                settings.max_wait,
+                settings.timeout,
             )
+            deterministic = settings.deterministic
+            self._worker = Worker(self.name, limits, is_deterministic=deterministic, note=note)
         self._worker.batch_tokens = self._settings.max_batch_tokens or loaded.batch_tokens
         self._worker.num_failures = 0

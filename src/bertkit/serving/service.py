@@ -5,17 +5,19 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.sharing.errors import FailedError
+from bertkit.inference.sharing.work import MOST_TOKENS, Work, find_texts
 from bertkit.retrieval.search_pipeline import Searcher
-from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.errors import Reason
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.worker import MOST_TOKENS, Work, find_texts
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +114,7 @@ class Service:
         async with self._loading:
             self._tried_at[model.name] = time.monotonic()
             loaded = await asyncio.to_thread(load)
-        model.start(loaded, lambda batch: self.metrics.note_batch(model.name, batch))
+        model.start(loaded, partial(self.metrics.note_batch, model.name))
         self.metrics.queue.labels(model.name).set_function(lambda: model.worker.num_works)
 
     def find(self, name: str | None, *tasks: str) -> ServedModel:
@@ -207,16 +209,14 @@ class RequestContext:
             client=self.client,
             identity=self.identity,
             truncates=settings.auto_truncate if truncate is None else truncate,
-            future=asyncio.get_running_loop().create_future(),
             most_tokens=most_tokens,
             written_tokens=count_written(compute),
         )
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
                 return await self.service.models[self.model].worker.compute(self.work)
-        except ServingError as error:
-            if error.reason is Reason.FAILED:
-                self.service.note_failure(self.model)
+        except FailedError:
+            self.service.note_failure(self.model)
             raise
         except TimeoutError:
             raise Reason.LATE.error(

@@ -12,7 +12,7 @@ from tests.hostile.raw_http import send
 from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 
-from bertkit.serving.logs import REQUESTS, JsonFormatter, log_requests
+from bertkit.serving.logs import LOGGERS, JsonFormatter, log_requests
 from bertkit.serving.metrics import ServerMetrics
 
 SECRET = "of-the-test"
@@ -114,11 +114,13 @@ def test_each_metric_is_in_the_guide(server, request):
 @pytest.fixture
 def log():
     """The lines of the log so far, as objects."""
-    level, handlers, written = REQUESTS.level, list(REQUESTS.handlers), io.StringIO()
+    before = [(one.level, list(one.handlers)) for one in LOGGERS]
+    written = io.StringIO()
     log_requests(written)
     yield lambda: [json.loads(one) for one in written.getvalue().splitlines()]
-    REQUESTS.handlers, REQUESTS.propagate = handlers, True
-    REQUESTS.setLevel(level)
+    for logger, (level, handlers) in zip(LOGGERS, before, strict=True):
+        logger.handlers, logger.propagate = handlers, True
+        logger.setLevel(level)
 
 
 def test_each_request_is_a_line_without_its_text_and_key(server, log):

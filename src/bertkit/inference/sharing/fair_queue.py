@@ -1,24 +1,11 @@
 """A queue that is fair between clients, and in which short requests pass long ones."""
 
 from collections import Counter
-from heapq import heappop, heappush, heapreplace
-from typing import Generic, Protocol, TypeVar
+from heapq import heapify, heappop, heappush, heapreplace
+
+from bertkit.inference.sharing.work import Work, WorkPiece
 
 MAX_CLIENTS = 1000  # whose times are kept, apart from those that have had more than others
-
-
-class QueuedPiece(Protocol):
-    """What waits: a part of a client's request."""
-
-    cost: int  # in tokens, about
-    cost_so_far: int  # of the parts of its request up to this one
-
-    @property
-    def client(self) -> str:
-        """Whose it is."""
-
-
-AnyPiece = TypeVar("AnyPiece", bound=QueuedPiece)
 
 
 class FairClock:
@@ -46,7 +33,7 @@ class FairClock:
             self._times = {name: time for name, time in self._times.items() if time > self.now}
 
 
-class FairQueue(Generic[AnyPiece]):
+class FairQueue:
     """Pieces of requests, of which the client comes first that has had the least.
 
     A client that comes anew begins at the time of the clock, so that it neither waits for others'
@@ -54,30 +41,33 @@ class FairQueue(Generic[AnyPiece]):
     comes first which has the least of its own request before it. It isn't safe for threads.
 
     Source: Goyal, Vin and Cheng 1996, "Start-time Fair Queueing".
+
+    Attributes:
+        kind: of what computes the pieces.
     """
 
-    def __init__(self, clock: FairClock | None = None) -> None:
-        self._clock = FairClock() if clock is None else clock
-        self._waiting: dict[str, list[tuple[float, int, AnyPiece]]] = {}
+    def __init__(self, clock: FairClock, kind: type = object) -> None:
+        self.kind = kind
+        self._clock = clock
+        self._waiting: dict[str, list[tuple[float, int, WorkPiece]]] = {}
         self._turns: list[tuple[float, int, str]] = []
         self._count = 0
-        self._num_waiting = 0
         self._costs = Counter[str]()  # of what waits, by client
 
-    def __len__(self) -> int:
-        return self._num_waiting
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
 
-    def push(self, piece: AnyPiece) -> None:
+    def push(self, piece: WorkPiece) -> None:
         """Let a piece wait."""
         self._count += 1
-        client, time = piece.client, max(self._clock.now, self._clock.find(piece.client))
+        client = piece.work.client
+        time = max(self._clock.now, self._clock.find(client))
         if client not in self._waiting:
             self._clock.num_waiting += 1
             self._waiting[client] = []
             heappush(self._turns, (time, self._count, client))
         heappush(self._waiting[client], (time + piece.cost_so_far, self._count, piece))
         self._costs[client] += piece.cost
-        self._num_waiting += 1
 
     def find_cost(self, client: str) -> int:
         """Return the cost of what a client waits for."""
@@ -94,7 +84,7 @@ class FairQueue(Generic[AnyPiece]):
             heapreplace(self._turns, (time, count, client))  # it was served in another queue
         return self._turns[0][0]
 
-    def pop(self) -> AnyPiece:
+    def pop(self) -> WorkPiece:
         """Take the next piece; there must be one."""
         time = self.find_time()
         client = heappop(self._turns)[2]
@@ -105,7 +95,23 @@ class FairQueue(Generic[AnyPiece]):
             self._count += 1
             heappush(self._turns, (self._clock.find(client), self._count, client))
         else:
-            del self._waiting[client], self._costs[client]
-            self._clock.num_waiting -= 1
-        self._num_waiting -= 1
+            self._forget(client)
         return piece
+
+    def remove(self, work: Work) -> bool:
+        """Take out what still waits of a work, unpaid; return whether anything else waits."""
+        client = work.client
+        left = [one for one in self._waiting.get(client, ()) if one[2].work is not work]
+        self._costs[client] = sum(piece.cost for _, _, piece in left)
+        if left:
+            heapify(left)
+            self._waiting[client] = left
+        elif client in self._waiting:
+            self._turns = [one for one in self._turns if one[2] != client]
+            heapify(self._turns)
+            self._forget(client)
+        return bool(self)
+
+    def _forget(self, client: str) -> None:
+        del self._waiting[client], self._costs[client]
+        self._clock.num_waiting -= 1

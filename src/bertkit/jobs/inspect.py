@@ -197,7 +197,9 @@ def describe(
         architecture=architecture,
         config=checkpoint.config if config is None else config.to_dict(),
         heads=anatomy.heads,
-        labels=_list_labels(config) if "classifier" in anatomy.heads else (),
+        labels=config.labels
+        if isinstance(config, BertConfig) and "classifier" in anatomy.heads
+        else (),
         num_attention_heads=_count_attention_heads(config),
         parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
@@ -239,10 +241,6 @@ def _find_architecture(anatomy: SingleEncoder, problems: _Problems) -> str:
     if isinstance(names, list) and names and not checkpoint.tensors:
         return str(names[0])
     return found
-
-
-def _list_labels(config: Config | None) -> tuple[str, ...]:
-    return tuple((config.id2label or {}).values()) if isinstance(config, BertConfig) else ()
 
 
 def _count_attention_heads(config: Config | None) -> int | None:

@@ -89,17 +89,6 @@ class ReadyModel:
         return InspectedModel.of(self.opened, self.engine.encoder)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of a classifier, in their order."""
-        return tuple((self.opened.config.id2label or {}).values())
-
-    @property
-    def precision(self) -> str:
-        """The type of its weights and products, as text-embeddings-inference names it."""
-        precision = "fp32" if self.engine is None else self.engine.precision
-        return {"fp32": "float32", "bf16": "bfloat16"}.get(precision, precision)
-
-    @property
     def usual(self) -> tuple[str, Any]:
         """The task that it is for, and the pipeline."""
         return next(iter(self.pipelines.items()))

@@ -190,6 +190,11 @@ class BertConfig(ModelConfig):
         """Number of a classifier's labels; 2 if the config doesn't say."""
         return 2 if self.id2label is None else len(self.id2label)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A classifier's labels by id; none if the config doesn't say."""
+        return tuple((self.id2label or {}).values())
+
     @model_validator(mode="before")
     @classmethod
     def _labels_agree(cls, values: Any) -> Any:

@@ -1,7 +1,6 @@
 """Routes as OpenAI defines them, and `/v1/rerank` as Cohere and Jina do."""
 
 import base64
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
 from bertkit.serving.service import RequestContext
+from bertkit.tasks.classify.scoring import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 
 Vector = npt.NDArray[np.float32]
@@ -167,14 +167,9 @@ async def rank(
         raise Reason.EMPTY.error("there are no texts; give at least one")
     pairs = [(query, text) for text in texts]
     found = await call.compute("regress", pairs, truncate=truncate)
-    scores = [one.value if is_raw else to_probability(one.value) for one in found]
+    scores = [one.value if is_raw else sigmoid(one.value) for one in found]
     order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
     return [(index, scores[index]) for index in order]
-
-
-def to_probability(logit: float) -> float:
-    """Return the logistic function of a number."""
-    return 0.5 + 0.5 * math.tanh(0.5 * logit)
 
 
 def read_ids(tokenizer: Tokenizer, given: str | Sequence[int]) -> str:

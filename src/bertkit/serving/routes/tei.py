@@ -13,7 +13,7 @@ from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import Endpoint, Plain
-from bertkit.serving.routes.openai import embed, list_inputs, rank, to_probability
+from bertkit.serving.routes.openai import embed, list_inputs, rank
 from bertkit.serving.routes.requests import (
     DecodeBody,
     EmbedBody,
@@ -25,8 +25,10 @@ from bertkit.serving.routes.requests import (
     TokenizeBody,
 )
 from bertkit.serving.service import RequestContext
+from bertkit.tasks.classify.scoring import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
 MAX_TOKEN_TEXTS = 32  # of a request, since a vector of each token is a long answer
 
 
@@ -112,15 +114,15 @@ async def score_labels(
 ) -> list[list[LabelScore]]:
     """Return the labels of each input with their scores, the highest first."""
     loaded = call.find("classify", "regress")
+    labels = loaded.opened.config.labels
     if "regress" in loaded.pipelines:
         found = await call.compute("regress", inputs, truncate=truncate)
-        (label,) = loaded.labels
-        scores = [one.value if is_raw else to_probability(one.value) for one in found]
-        return [[LabelScore(score, label)] for score in scores]
+        scores = [one.value if is_raw else sigmoid(one.value) for one in found]
+        return [[LabelScore(score, label) for label in labels] for score in scores]
     if is_raw:
         limit = loaded.max_length
         rows = await call.run(loaded.logits, inputs, truncate=truncate, most_tokens=limit)
-        scored = [zip(loaded.labels, row.tolist(), strict=True) for row in rows]
+        scored = [zip(labels, row.tolist(), strict=True) for row in rows]
     else:
         found = await call.compute("classify", inputs, truncate=truncate)
         scored = [one.probabilities.items() for one in found]
@@ -175,7 +177,7 @@ async def inform(call: RequestContext, _: None) -> dict[str, Any]:
     return {
         "model_id": call.model,
         "model_sha": settings.revision,
-        "model_dtype": loaded.precision,
+        "model_dtype": DTYPES["fp32" if loaded.engine is None else loaded.engine.precision],
         "served_model_name": call.model,
         "model_type": describe_type(loaded),
         "max_concurrent_requests": settings.max_concurrent_requests,
@@ -234,8 +236,9 @@ def describe_type(loaded: ReadyModel) -> dict[str, Any]:
     kind = {"classify": "classifier", "regress": "reranker"}.get(task)
     if kind is None:
         return {task: {}}
-    names = {str(index): label for index, label in enumerate(loaded.labels)}
-    return {kind: {"id2label": names, "label2id": {name: int(key) for key, name in names.items()}}}
+    labels = list(enumerate(loaded.opened.config.labels))
+    ids = {label: index for index, label in labels}
+    return {kind: {"id2label": {str(index): label for index, label in labels}, "label2id": ids}}
 
 
 PLAIN = ("text/plain",)

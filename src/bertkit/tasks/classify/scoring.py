@@ -101,12 +101,17 @@ class Classification(TaskPrediction):
         ]
 
 
+def sigmoid(score: float) -> float:
+    """Return the logistic function, written with tanh so that nothing overflows."""
+    return 0.5 + 0.5 * math.tanh(score / 2)
+
+
 def find_probabilities(
     scores: Sequence[float], temperature: float, *, multi_label: bool
 ) -> list[float]:
     """Compute probabilities of one example's labels, without NumPy: it is slow on few numbers."""
-    if multi_label:  # the sigmoid, written with tanh so that nothing overflows
-        return [0.5 + 0.5 * math.tanh(score / temperature / 2) for score in scores]
+    if multi_label:
+        return [sigmoid(score / temperature) for score in scores]
     most = max(scores)
     powers = [math.exp((score - most) / temperature) for score in scores]
     total = math.fsum(powers)

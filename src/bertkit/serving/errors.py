@@ -18,19 +18,11 @@ class Reason(Enum):
         meaning: what the OpenAPI page says.
     """
 
-    MALFORMED = (
-        400,
-        "Validation",
-        "What came isn't a request of HTTP, or could be read in two ways.",
-    )
+    MALFORMED = 400, "Validation", "This isn't a request of HTTP, or it could be read in two ways."
     EMPTY = 400, "Empty", "There is nothing to compute."
     NO_KEY = 401, "Unauthorized", "The request has no key, or a wrong one."
     FORBIDDEN = 403, "Unauthorized", "Nobody may use the route of this server."
-    UNKNOWN_MODEL = (
-        404,
-        "UnknownModel",
-        "There is no such model, or it doesn't do what the route is for.",
-    )
+    UNKNOWN_MODEL = 404, "UnknownModel", "There is no such model, or it does something else."
     NO_ROUTE = 404, "UnknownRoute", "There is no such route."
     WRONG_METHOD = 405, "Validation", "The route takes another method."
     SLOW = 408, "Timeout", "The request didn't arrive in time."
@@ -39,11 +31,7 @@ class Reason(Enum):
     UNREADABLE = 422, "Validation", "The body isn't what the route takes."
     FAILED = 424, "Backend", "The model failed on the request."
     OVERLOAD = 429, "Overloaded", "More requests wait than the server takes."
-    LARGE_HEAD = (
-        431,
-        "Validation",
-        "The request's line and headers are larger than the server takes.",
-    )
+    LARGE_HEAD = 431, "Validation", "The request's line and headers are too large."
     LOADING = 503, "Unhealthy", "The model is being loaded, or the server is stopping."
     CROWDED = 503, "Overloaded", "There are more connections than the server takes."
     LATE = 504, "Timeout", "The answer took longer than a request may."

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, get_type_hints
 
-import numpy as np
 import orjson
 from pydantic import BaseModel
 
@@ -45,7 +44,7 @@ class Endpoint:
         _, body, answer = get_type_hints(self.handle).values()
         self.body = self.body or (None if body is NoneType else body)
         self.answer = self.answer or answer
-        self.summary = self.summary or str(self.handle.__doc__).partition("\n")[0]
+        self.summary = self.summary or (self.handle.__doc__ or "").partition("\n")[0]
 
     @property
     def method(self) -> str:
@@ -86,12 +85,4 @@ class TaskResults:
 
 def write_json(content: Any) -> bytes:
     """Return an answer as JSON; arrays and dataclasses are written as lists and objects."""
-    return orjson.dumps(content, default=_simplify, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def _simplify(value: Any) -> Any:
-    if isinstance(value, np.ndarray):  # not contiguous
-        return np.ascontiguousarray(value)
-    if hasattr(value, "_asdict"):
-        return value._asdict()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -18,6 +18,7 @@ from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.sharing.work import MOST_TOKENS
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
 from bertkit.serving.errors import ServingError
@@ -435,6 +436,14 @@ def test_numbers_that_are_not_finite_are_an_error(client, monkeypatch, name, pat
     answer = client.post(f"/v1/models/{name}{path}", body)
     assert answer.status == 424
     assert "the model failed" in str(answer.json["error"])
+
+
+def test_a_request_that_is_refused_before_it_waits_ends_quietly(client, caplog):
+    answer = client.post("/v1/models/words/score", {"inputs": "the " * MOST_TOKENS * 2})
+    assert answer.status == 400
+    assert "shorten or divide it" in answer.json["error"]["message"]
+    assert client.get("/health").status == 200  # the request before has ended
+    assert "Traceback" not in caplog.text
 
 
 def test_paths_are_unique():

@@ -98,10 +98,10 @@ class Worker:
         Raises:
             BertkitError: too much waits already, an input can't be processed, or the model failed.
         """
+        work.future, work.queued = self._loop.create_future(), time.monotonic()
         pieces = work.cut(1 if self._is_deterministic else PIECE_TOKENS)
         self._check(pieces)
         self._works.add(work)
-        work.future, work.queued = self._loop.create_future(), time.monotonic()
         key = id(work.compute)
         with self._changed:
             queue = self._queues.setdefault(key, FairQueue(self._clock, type(work.compute)))

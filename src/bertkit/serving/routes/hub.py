@@ -166,7 +166,7 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
     return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
 
 
-def rename(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def translate_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return transformers' options of decoding under our names."""
     return {WRITING.get(key, key): value for key, value in parameters.items()}
 
@@ -178,19 +178,19 @@ FORMS = {
     "translate": HubForm(
         WriteRequest,
         lambda written, _: {"translation_text": written.text},
-        lambda given: rename(given.generate_parameters),
+        lambda given: translate_names(given.generate_parameters),
         is_listed=True,
     ),
     "summarize": HubForm(
         WriteRequest,
         lambda written, _: {"summary_text": written.text},
-        lambda given: rename(given.generate_parameters),
+        lambda given: translate_names(given.generate_parameters),
         is_listed=True,
     ),
     "generate": HubForm(
         OptionsRequest,
         lambda continued, _: {"generated_text": continued.answers[0].text},
-        rename,
+        translate_names,
         is_listed=True,
     ),
 }

@@ -1,13 +1,10 @@
 """The web application: a handler for each endpoint, with its key, its limits and its errors."""
 
 import asyncio
-import hmac
 import logging
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -22,6 +19,7 @@ from starlette.routing import Match, Route
 from bertkit.base.errors import BertkitError, locate_failure
 from bertkit.base.settings import describe_validation
 from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
+from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes import hub, openai, tasks, tei
 from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, write_json
@@ -46,20 +44,16 @@ LEFT = 499  # the status of a request whose client left, as nginx logs it
 DROPPED = "dropped"  # the kind of its error in metrics and logs
 
 
-def build_app(
-    service: Service, keys: Sequence[str] = (), admin_key: str | None = None
-) -> Starlette:
+def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
     """Build the application; with keys, every endpoint but the open ones needs one.
 
     Those that change the server need the key of whoever runs it. Scripts of pages may use it whose
     origins the settings name.
     """
-    digests = [sha256(key.encode()).digest() for key in keys]
-    admin = [] if admin_key is None else [sha256(admin_key.encode()).digest()]
     routes = []
     for path, endpoint in list_paths(has_keys=bool(keys)):
         pattern = path.replace("{model}", "{model:path}")
-        handler = Responder(service, endpoint, admin if endpoint.is_admin else digests)
+        handler = Responder(service, endpoint, admin_keys if endpoint.is_admin else keys)
         routes.append(Route(pattern, handler, methods=[endpoint.method]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
     app.state.service = service
@@ -103,10 +97,10 @@ def build_api(has_keys: bool) -> dict[str, Any]:
 class Responder:
     """Answers the requests of one endpoint."""
 
-    def __init__(self, service: Service, endpoint: Endpoint, digests: Sequence[bytes]) -> None:
+    def __init__(self, service: Service, endpoint: Endpoint, keys: Keys) -> None:
         self.service = service
         self.endpoint = endpoint
-        self._digests = digests
+        self._keys = keys
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as ASGI has it."""
@@ -152,21 +146,17 @@ class Responder:
 
     def _check_key(self, request: Request) -> str:
         """Return the client: which key it has, or its address where there are no keys."""
-        if self.endpoint.is_admin and not self._digests:
+        if self.endpoint.is_admin and not self._keys:
             raise Reason.FORBIDDEN.error(
                 "only servers that have the variable BERTKIT_ADMIN_KEY do this"
             )
-        if not self._digests or self.endpoint.is_open:
+        if not self._keys or self.endpoint.is_open:
             return find_address(request)
-        scheme, is_named, key = request.headers.get("authorization", "").partition(" ")
-        if not is_named:  # LlamaIndex's reranker sends the key alone
-            scheme, key = "bearer", scheme
-        digest = sha256(key.strip().encode()).digest()
-        matches = [hmac.compare_digest(digest, one) for one in self._digests]
-        if scheme.lower() != "bearer" or not any(matches):
+        client = self._keys.find(request.headers.get("authorization", ""))
+        if client is None:
             wanted = "its BERTKIT_ADMIN_KEY" if self.endpoint.is_admin else "one of its keys"
             raise Reason.NO_KEY.error(f"the server wants {wanted}: Authorization: Bearer KEY")
-        return f"key {matches.index(True) + 1}"
+        return client
 
     async def _read(self, request: Request, call: RequestContext) -> BaseModel | None:
         """Read and check the body."""

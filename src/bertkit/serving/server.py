@@ -3,7 +3,6 @@
 import asyncio
 import math
 import os
-import re
 import signal
 import socket
 import ssl
@@ -17,28 +16,24 @@ import uvicorn
 import uvloop
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.files import read_text
 from bertkit.base.progress import announce
 from bertkit.base.signals import HANGUPS, STOP_SIGNALS, find_handlers, handled_by
 from bertkit.checkpoints.formats import name_model
 from bertkit.checkpoints.hub import Part, find_bundled
 from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
+from bertkit.serving.keys import ADMIN_VARIABLE, KEYS_VARIABLE, Keys
 from bertkit.serving.logs import log_requests
 from bertkit.serving.models import ServedModel
 from bertkit.serving.service import Service
 from bertkit.serving.settings import ServeSettings
 
-KEYS_VARIABLE, ADMIN_VARIABLE = "BERTKIT_KEYS", "BERTKIT_ADMIN_KEY"
 # What is served if no model is named.
 BUNDLED: Mapping[str, Part] = {"all-MiniLM-L6-v2": "vectors", "all-MiniLM-L6-v2-words": "words"}
 KEEP_ALIVE_SECONDS = 30
 RELOAD_SIGNALS = (signal.SIGUSR1,) if hasattr(signal, "SIGUSR1") else ()
 PATIENCE = 1.0  # seconds for what models compute for clients that have left
 BACKLOG = 2048  # connections that wait until they are accepted
-KEY_FORM = "letters, digits and ._~+/-, then any ="
-MAX_KEY_BYTES = 1 << 20  # of a file of keys
-KEY = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow Bearer; Source: RFC 6750, 2.1
 
 
 def run_server(server: "ModelServer", serving: Coroutine[Any, Any, None]) -> None:
@@ -55,9 +50,8 @@ def name_models(models: Sequence[str]) -> dict[str, str]:
     """Return the models by name: `NAME=PATH`, or the name of their folder."""
     named: dict[str, str] = {}
     for one in models:
-        name, is_named, path = one.partition("=")
-        if not is_named or "/" in name:
-            name, path = name_model(Path(one)), one
+        name, path = split_name(one)
+        name = name or name_model(Path(path))
         if name in named:
             raise SettingsError(f"two models are named {name}; name one of them: NAME={path}")
         named[name] = path
@@ -68,9 +62,8 @@ def name_corpora(corpora: Sequence[str], models: Mapping[str, str]) -> dict[str,
     """Return the corpora by the names of their models: `NAME=FILE`, or of the first model."""
     named: dict[str, str] = {}
     for one in corpora:
-        name, is_named, path = one.partition("=")
-        if not is_named or "/" in name:
-            name, path = next(iter(models)), one
+        name, path = split_name(one)
+        name = name or next(iter(models))
         if name not in models or name in named:
             problem = "has two corpora" if name in named else "isn't served"
             raise SettingsError(
@@ -79,6 +72,12 @@ def name_corpora(corpora: Sequence[str], models: Mapping[str, str]) -> dict[str,
             )
         named[name] = path
     return named
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Return the name of `NAME=PATH`, empty if there is none, and the path."""
+    name, is_named, path = text.partition("=")
+    return (name, path) if is_named and "/" not in name else ("", text)
 
 
 class ModelServer:
@@ -104,11 +103,11 @@ class ModelServer:
         self._settings = settings
         self._socket = place or bind(settings)
         self.port: int = self._socket.getsockname()[1]
-        keys = read_keys(settings.key_file)
+        keys = Keys.read(KEYS_VARIABLE, settings.key_file)
         self._is_open = not keys and not ip_address(self._socket.getsockname()[0]).is_loopback
         check_certificate(settings)
         config = uvicorn.Config(
-            build_app(self.service, keys, read_admin_key()),
+            build_app(self.service, keys, Keys.read(ADMIN_VARIABLE)),
             http=Connection,
             ws="none",
             limit_concurrency=settings.max_connections,
@@ -214,30 +213,3 @@ def handled_signals(server: ModelServer) -> Iterator[None]:
     handlers = dict.fromkeys(STOP_SIGNALS, stop) | dict.fromkeys(RELOAD_SIGNALS, reload)
     with handled_by(handlers, before):
         yield
-
-
-def read_admin_key() -> str | None:
-    """Return the key of whoever runs the server, from the environment."""
-    key = os.environ.get(ADMIN_VARIABLE)
-    if key is not None and not KEY.fullmatch(key):
-        raise SettingsError(f"{ADMIN_VARIABLE} isn't a key: {KEY_FORM}; or leave it out")
-    return key
-
-
-def read_keys(path: Path | None) -> list[str]:
-    """Return the keys of a file, or else those of the environment, one a line.
-
-    Empty lines and those that begin with # are left out.
-    """
-    if path is None and KEYS_VARIABLE not in os.environ:
-        return []
-    source = KEYS_VARIABLE if path is None else str(path)
-    text = os.environ[KEYS_VARIABLE] if path is None else read_text(path, limit_bytes=MAX_KEY_BYTES)
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    keys = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    for number, key in keys:
-        if not KEY.fullmatch(key):
-            raise SettingsError(f"line {number} of {source} isn't a key: {KEY_FORM}")
-    if not keys:
-        raise SettingsError(f"{source} has no key; write one a line, or leave it out")
-    return [key for _, key in keys]

@@ -10,7 +10,8 @@ from tests.unit.serving.running import running
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
 from bertkit.serving.app import ENDPOINTS, MAX_VALUES, build_app
-from bertkit.serving.server import check_certificate, read_keys
+from bertkit.serving.keys import KEYS_VARIABLE, Keys
+from bertkit.serving.server import check_certificate
 from bertkit.serving.settings import ServeSettings
 
 KEY = "sk-1aB.c_d~e+f/g=="
@@ -29,7 +30,7 @@ def locked(tmp_path_factory):
 
 def list_routes(client):
     """The method and a path of each route of the application, with a model's name."""
-    routes = build_app(client.server.service).routes
+    routes = build_app(client.server.service, Keys(), Keys()).routes
     assert all(isinstance(route, Route) for route in routes)
     return [
         (method, route.path.replace("{model:path}", "some"))
@@ -91,29 +92,30 @@ def test_a_file_of_keys_without_good_ones_is_refused(tmp_path, monkeypatch, cont
     path = tmp_path / "keys"
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=message) as caught:
-        read_keys(path)
+        Keys.read(KEYS_VARIABLE, path)
     assert "words" not in str(caught.value)
     monkeypatch.setenv("BERTKIT_KEYS", content.decode())
     with pytest.raises(SettingsError, match=message):
-        read_keys(None)
+        Keys.read(KEYS_VARIABLE)
 
 
 def test_a_file_of_keys_must_be_readable_and_small(tmp_path):
     with pytest.raises(MissingFileError):
-        read_keys(tmp_path / "none")
+        Keys.read(KEYS_VARIABLE, tmp_path / "none")
     (tmp_path / "large").write_bytes(b"a\n" * 600_000)
     with pytest.raises(DamagedFileError, match="more than"):
-        read_keys(tmp_path / "large")
+        Keys.read(KEYS_VARIABLE, tmp_path / "large")
     (tmp_path / "latin").write_bytes(b"k\xfcy")
     with pytest.raises(DamagedFileError, match="UTF-8"):
-        read_keys(tmp_path / "latin")
+        Keys.read(KEYS_VARIABLE, tmp_path / "latin")
 
 
 def test_without_keys_the_environment_counts(monkeypatch):
     monkeypatch.delenv("BERTKIT_KEYS", raising=False)
-    assert read_keys(None) == []
+    assert not Keys.read(KEYS_VARIABLE)
     monkeypatch.setenv("BERTKIT_KEYS", "one\ntwo")
-    assert read_keys(None) == ["one", "two"]
+    keys = Keys.read(KEYS_VARIABLE)
+    assert [keys.find(f"Bearer {one}") for one in ("one", "two")] == ["key 1", "key 2"]
 
 
 DEEP = b'{"inputs": ' + b"[" * 5000 + b"]" * 5000 + b"}"

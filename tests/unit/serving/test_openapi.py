@@ -5,6 +5,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from bertkit.serving.app import ENDPOINTS, build_app, list_paths
+from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes.answers import JSON, TaskResults
 
@@ -17,7 +18,7 @@ def api(client):
 
 def test_the_description_is_valid_and_has_each_route(client, api):
     validate(api)
-    routes = build_app(client.server.service).routes
+    routes = build_app(client.server.service, Keys(), Keys()).routes
     described = {(method.upper(), path) for path, one in api["paths"].items() for method in one}
     assert described == {
         (method, route.path.replace(":path}", "}"))

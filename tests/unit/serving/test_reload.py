@@ -17,8 +17,8 @@ from bertkit.base.errors import BertkitError, SettingsError
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.serving import service
+from bertkit.serving.keys import ADMIN_VARIABLE, Keys
 from bertkit.serving.models import MAX_OPTION_CHARS, ServedModel
-from bertkit.serving.server import read_admin_key
 from bertkit.serving.settings import ServeSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -79,7 +79,7 @@ def test_reloading_needs_a_key_of_its_own(client, server):
 def test_the_key_must_be_one(monkeypatch):
     monkeypatch.setenv("BERTKIT_ADMIN_KEY", "two words")
     with pytest.raises(SettingsError, match="BERTKIT_ADMIN_KEY isn't a key"):
-        read_admin_key()
+        Keys.read(ADMIN_VARIABLE)
 
 
 def test_a_model_is_replaced_while_it_is_asked(server, folder):

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 import orjson
@@ -22,7 +22,7 @@ from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes import hub, openai, tasks, tei
-from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, write_json
+from bertkit.serving.routes.answers import JSON, Endpoint, write_json
 from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,15 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
     Those that change the server need the key of whoever runs it. Scripts of pages may use it whose
     origins the settings name.
     """
+
+    async def show(call: RequestContext, _: None) -> dict[str, Any]:
+        """Describe the routes."""
+        return api
+
+    paths = list_paths([*ENDPOINTS, Endpoint("/openapi.json", show, "tei", is_open=True)])
+    api = describe_api(paths, has_keys=bool(keys))
     routes = []
-    for path, endpoint in list_paths(has_keys=bool(keys)):
+    for path, endpoint in paths:
         pattern = path.replace("{model}", "{model:path}")
         handler = Responder(service, endpoint, admin_keys if endpoint.is_admin else keys)
         routes.append(Route(pattern, handler, methods=[endpoint.method]))
@@ -69,29 +76,14 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
     return app
 
 
-def list_paths(*, has_keys: bool) -> list[tuple[str, Endpoint]]:
-    """List each path with its endpoint, and one that describes them.
-
-    That is open, since it tells nothing but the version.
-    """
-
-    async def show(call: RequestContext, _: None) -> dict[str, Any]:
-        """Describe the routes."""
-        return build_api(has_keys)
-
-    api = Endpoint("/openapi.json", show, "tei", is_open=True)
+def list_paths(endpoints: Iterable[Endpoint]) -> list[tuple[str, Endpoint]]:
+    """List each path with its endpoint."""
     paths = []
-    for endpoint in (*ENDPOINTS, api):
+    for endpoint in endpoints:
         paths.append((endpoint.path, endpoint))
         if endpoint.style == "tei" and not endpoint.is_open:
             paths.append(((MODEL_PATH + endpoint.path).rstrip("/"), endpoint))
     return sorted(paths, key=lambda one: one[0].endswith("{model}"))  # they fit others' paths
-
-
-@cache
-def build_api(has_keys: bool) -> dict[str, Any]:
-    """Describe all paths."""
-    return describe_api(list_paths(has_keys=has_keys), has_keys=has_keys)
 
 
 class Responder:
@@ -230,14 +222,13 @@ class Responder:
         return task.result()
 
     def _accept(self, call: RequestContext, answer: Any) -> Response:
-        if isinstance(answer, Events):
-            headers = {"x-request-id": call.identity, "cache-control": "no-cache"}
-            return StreamingResponse(answer.write(), 200, headers, "text/event-stream")
-        headers = {"x-request-id": call.identity, **call.describe_times()}
-        plain = answer if isinstance(answer, Plain) else Plain(write_json(answer), JSON)
-        self._note(call, 200)
-        headers |= plain.headers
-        return Response(plain.content, media_type=plain.media_type, headers=headers)
+        is_json = not isinstance(answer, Response)
+        response = Response(write_json(answer), media_type=JSON) if is_json else answer
+        response.headers["x-request-id"] = call.identity
+        if not isinstance(response, StreamingResponse):  # its end is noted when it is sent
+            response.headers.update(call.describe_times())
+            self._note(call, 200)
+        return response
 
     def _refuse(self, call: RequestContext, error: ServingError) -> Response:
         call.failure = error.reason.kind

@@ -1,7 +1,7 @@
 """What handlers return, and how it becomes JSON."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_type_hints
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from bertkit.serving.service import RequestContext
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
-JSON = "application/json"
+JSON, EVENTS = "application/json", "text/event-stream"
 
 
 @dataclass(eq=False)
@@ -53,34 +53,19 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """An answer that isn't JSON."""
-
-    content: bytes = b""
-    media_type: str = "text/plain; charset=utf-8"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Events:
-    """An answer that is sent in parts, as server-sent events."""
-
-    parts: AsyncIterator[Any]
-
-    async def write(self) -> AsyncIterator[bytes]:
-        """Yield each part as an event, and at last one that tells the end."""
-        async for part in self.parts:
-            yield b"data: " + write_json(part) + b"\n\n"
-        yield b"data: [DONE]\n\n"
-
-
-@dataclass(frozen=True)
 class TaskResults:
     """The results of a pipeline: one, or a list as of the inputs."""
 
     model: str
     results: Any
     usage: dict[str, int]
+
+
+async def write_events(parts: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    """Yield each part as a server-sent event, and at last one that tells the end."""
+    async for part in parts:
+        yield b"data: " + write_json(part) + b"\n\n"
+    yield b"data: [DONE]\n\n"
 
 
 def write_json(content: Any) -> bytes:

@@ -6,12 +6,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.inference.generation.generator import Generator
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import JSON, Endpoint, Events, Plain, TaskResults
+from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
 from bertkit.serving.routes.requests import (
     AttentionBody,
     ChoicesBody,
@@ -52,7 +54,7 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
     return answer(call, body, found)
 
 
-async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Events:
+async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Response:
     """Continue texts.
 
     One can be sent word by word.
@@ -77,7 +79,8 @@ async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Ev
     first = await words.get()
     if first is None:
         await writing  # raises
-    return Events(send_words(call, writing, words, first))
+    events = write_events(send_words(call, writing, words, first))
+    return StreamingResponse(events, headers={"cache-control": "no-cache"}, media_type=EVENTS)
 
 
 async def send_words(
@@ -133,14 +136,15 @@ def answer(call: RequestContext, body: InputsBody[Any], found: Sequence[Any]) ->
     return TaskResults(call.model, body.shape(rows), usage)
 
 
-async def show_page(call: RequestContext, _: None) -> Plain:
+async def show_page(call: RequestContext, _: None) -> Response:
     """Try the models in a browser."""
-    return build_page()
+    content, headers = build_page()
+    return HTMLResponse(content, headers=headers)
 
 
 @cache
-def build_page() -> Plain:
-    """Build the page, with the view of heads as the pages of `bertkit view` have it."""
+def build_page() -> tuple[str, dict[str, str]]:
+    """Build the page, with the heads of `bertkit view`, and return it with its headers."""
     own = resources.files("bertkit.serving").joinpath("page")
     views = resources.files("bertkit.interpret").joinpath("views")
     page = InteractivePage(
@@ -157,7 +161,7 @@ def build_page() -> Plain:
         "referrer-policy": "no-referrer",
         "cache-control": "no-cache",
     }
-    return Plain(page.render().encode(), "text/html; charset=utf-8", headers)
+    return page.render(), headers
 
 
 async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:
@@ -185,7 +189,7 @@ ENDPOINTS = (
         generate,
         "openai",
         answer=TaskResults,
-        media_types=(JSON, "text/event-stream"),
+        media_types=(JSON, EVENTS),
     ),
     Endpoint(OF_MODEL + "attention", show_attention, "openai"),
     Endpoint(OF_MODEL + "reload", reload_models, "openai", summary=RELOAD_ONE, is_admin=True),

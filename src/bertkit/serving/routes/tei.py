@@ -7,12 +7,13 @@ from itertools import accumulate
 from typing import Any, cast
 
 import numpy as np
+from starlette.responses import PlainTextResponse, Response
 
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint, Plain
+from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.openai import embed, list_inputs, rank
 from bertkit.serving.routes.requests import (
     DecodeBody,
@@ -193,22 +194,22 @@ async def inform(call: RequestContext, _: None) -> dict[str, Any]:
     }
 
 
-async def check_health(call: RequestContext, _: None) -> Plain:
+async def check_health(call: RequestContext, _: None) -> Response:
     """Whether the server is alive."""
-    return Plain()
+    return PlainTextResponse()
 
 
-async def check_ready(call: RequestContext, _: None) -> Plain:
+async def check_ready(call: RequestContext, _: None) -> Response:
     """Whether all models are loaded."""
     if not call.service.is_ready:
         raise Reason.LOADING.error("models are being loaded, or the server is stopping")
-    return Plain()
+    return PlainTextResponse()
 
 
-async def show_metrics(call: RequestContext, _: None) -> Plain:
+async def show_metrics(call: RequestContext, _: None) -> Response:
     """Metrics for Prometheus."""
     content = call.service.metrics.write()
-    return Plain(content, "text/plain; version=0.0.4; charset=utf-8")
+    return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[ListedToken]:

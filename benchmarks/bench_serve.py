@@ -26,7 +26,7 @@ import numpy as np
 
 from bench_query import cut_queries
 from bertkit import Embedder
-from bertkit.serving.load import LoadResult, Target, drive
+from bertkit.jobs.load_test import LoadResult, Target, drive
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures

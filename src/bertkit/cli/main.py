@@ -66,7 +66,7 @@ COMMANDS = {
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.cli.rewriting:translate",
     "serve": "bertkit.serving.command:serve",
-    "benchmark serve": "bertkit.serving.command:benchmark_serve",
+    "benchmark serve": "bertkit.cli.load_test:benchmark_serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("Pre-training", sort_key=1)

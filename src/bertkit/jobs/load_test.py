@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
@@ -30,7 +30,7 @@ class Target:
 
     Attributes:
         host, port: of the server.
-        path: of the route.
+        path: of the route, with its query.
         key: that is sent with each request, or empty.
     """
 
@@ -51,7 +51,8 @@ class Target:
             raise SettingsError(
                 f"{url!r:.80} isn't the URL of a route, such as http://host:8080/embed"
             )
-        return cls(parts.hostname, port, parts.path or "/", key)
+        path = parts._replace(scheme="", netloc="", fragment="").geturl()
+        return cls(parts.hostname, port, path or "/", key)
 
     def write(self, body: bytes) -> bytes:
         """Return the bytes of a POST."""
@@ -100,12 +101,12 @@ class LoadResult:
             "clients": self.num_clients,
             "requests_per_second": self.requests_per_second,
             **quantiles,
-            "refused": refused,
+            "refused": dict(sorted(refused.items())),
         }
 
 
 class LoadClient(asyncio.Protocol):
-    """One client with one connection: it sends, waits for the answer, and sends again."""
+    """One connection of a client: it sends, waits for the answer, and sends again."""
 
     def __init__(self, requests: Iterator[bytes], result: LoadResult, stop: float) -> None:
         self.is_done = asyncio.get_running_loop().create_future()
@@ -137,7 +138,7 @@ class LoadClient(asyncio.Protocol):
             return
         self._note(int(head.split(b" ", 2)[1]))
         self._received.clear()
-        if time.monotonic() < self._stop:
+        if time.monotonic() < self._stop and b"\r\nconnection: close" not in head:
             self._send()
         else:
             self._transport.close()
@@ -172,23 +173,28 @@ async def drive(
         seconds: after which nothing new is sent.
 
     Raises:
-        InputError: nobody listens there.
+        InputError: nobody listens there, or answers.
     """
     result, begun = LoadResult(num_clients), time.monotonic()
     start = partial(LoadClient, cycle(map(target.write, bodies)), result, begun + seconds)
-    loop, clients = asyncio.get_running_loop(), []
-    for _ in range(num_clients):
-        try:
-            _, client = await loop.create_connection(start, target.host, target.port)
-        except OSError as error:
-            place = f"{target.host}, port {target.port}"
-            raise InputError(f"nobody answers on {place}: {error.strerror}") from None
-        clients.append(client)
-    if not clients or seconds <= 0:
+    loop = asyncio.get_running_loop()
+
+    async def ask() -> None:
+        while time.monotonic() < begun + seconds:  # a connection that is closed is replaced
+            try:
+                _, client = await loop.create_connection(start, target.host, target.port)
+            except OSError as error:
+                place = f"{target.host}, port {target.port}"
+                raise InputError(f"nobody answers on {place}: {error.strerror}") from None
+            await client.is_done
+
+    if num_clients < 1 or seconds <= 0:
         raise SettingsError(f"{num_clients} clients can't ask for {seconds:g} s; take 1 or more")
-    done, _ = await asyncio.wait([client.is_done for client in clients], timeout=10 * seconds + 60)
-    for one in done:
-        one.result()
+    try:
+        everyone = asyncio.gather(*(ask() for _ in range(num_clients)))
+        await asyncio.wait_for(everyone, 10 * seconds + 60)
+    except TimeoutError:
+        raise InputError(f"the server left requests unanswered for {10 * seconds:g} s") from None
     result.seconds = time.monotonic() - begun
     return result
 
@@ -198,15 +204,13 @@ def drive_each(
     bodies: Sequence[bytes],
     nums_clients: Iterable[int],
     seconds: float,
-    tell: Callable[[LoadResult], None] = lambda _: None,
 ) -> list[LoadResult]:
-    """Return the result of each number of clients, one after the other; `tell` gets each, too."""
+    """Return the result of each number of clients, one after the other."""
     results = []
     for num_clients in nums_clients:
         results.append(asyncio.run(drive(target, bodies, num_clients, seconds)))
         if KEYLESS in results[-1].statuses:
             raise InputError("the server asks for a key; give it with --key")
-        tell(results[-1])
     return results
 
 
@@ -220,8 +224,8 @@ def make_bodies(path: str, body: Path | None, num_words: int) -> list[bytes]:
     """Return the bodies of requests: that of a file, or texts for a route of vectors."""
     if body is not None:
         return [read_text(body).encode()]
-    name = "input" if path.endswith("embeddings") else "inputs"
-    if not path.endswith(TAKE_TEXTS):
+    name = "input" if path.partition("?")[0].endswith("embeddings") else "inputs"
+    if not path.partition("?")[0].endswith(TAKE_TEXTS):
         raise SettingsError(f"texts alone aren't a request of {path}; give a --body")
     words = SAMPLE.split() * (NUM_TEXTS + num_words)
     texts = (" ".join(words[start : start + num_words]) for start in range(NUM_TEXTS))
@@ -232,18 +236,14 @@ def tabulate(results: Sequence[LoadResult]) -> str:
     """Return the figures as lines of a table."""
     cells = [HEADS, *map(list_cells, results)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "".join("  ".join(map(str.rjust, row, widths)) + "\n" for row in cells)
+    return "\n".join("  ".join(map(str.rjust, row, widths)) for row in cells)
 
 
 def list_cells(result: LoadResult) -> list[str]:
     """Return the cells of a row."""
-    refused = {status: count for status, count in result.statuses.items() if status != OK}
-    return [
-        f"{result.num_clients:,}",
-        f"{result.requests_per_second:,.1f}",
-        *(f"{1000 * result.quantile(one):,.1f}" for one in QUANTILES),
-        ", ".join(f"{count:,} × {status}" for status, count in sorted(refused.items())) or "–",
-    ]
+    num_clients, *figures, refused = result.as_row().values()
+    described = ", ".join(f"{count:,} × {status}" for status, count in refused.items())
+    return [f"{num_clients:,}", *(f"{one:,.1f}" for one in figures), described or "–"]
 
 
 def draw(url: str, results: Sequence[LoadResult], output: Path) -> None:

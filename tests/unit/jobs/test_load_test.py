@@ -2,13 +2,23 @@
 
 import json
 import math
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from tests.unit.serving.running import running
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.checkpoints.hub import find_bundled
 from bertkit.cli.main import main
-from bertkit.serving.load import LoadResult, Target, drive_each, make_bodies
+from bertkit.jobs.load_test import LoadResult, Target, drive_each, make_bodies
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A server of the encoder that comes with bertkit."""
+    with running({"encoder": str(find_bundled("vectors"))}) as client:
+        yield client
 
 
 def test_clients_are_answered_in_turns(client):
@@ -32,12 +42,12 @@ def test_refusals_are_counted_and_have_no_latency(client):
     assert result.as_row()["refused"] == {"400": result.statuses[400]}
 
 
-def test_a_key_is_sent(models, tmp_path):
+def test_a_key_is_sent(tmp_path):
     keys = tmp_path / "keys.txt"
     keys.write_text("secret\n")
-    with running({"words": models["words"]}, key_file=keys) as client:
-        url = f"http://127.0.0.1:{client.server.port}/v1/models/words/fill-mask"
-        body = b'{"inputs": "the [MASK]"}'
+    with running({"encoder": str(find_bundled("vectors"))}, key_file=keys) as client:
+        url = f"http://127.0.0.1:{client.server.port}/embed"
+        body = b'{"inputs": "the cat"}'
         (right,) = drive_each(Target.parse(url, "secret"), [body], [1], 0.1)
         with pytest.raises(InputError, match="asks for a key; give it with --key"):
             drive_each(Target.parse(url, "public"), [body], [1], 0.1)
@@ -62,6 +72,30 @@ def test_quantiles_are_of_the_requests():
     assert result.quantile(0.5) == 0.03
     assert result.quantile(0.99) == 0.04
     assert result.requests_per_second == 2.0
+
+
+def test_a_connection_that_the_server_closes_is_replaced():
+    paths = []
+
+    class Closing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            paths.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            self.wfile.write(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Closing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        target = Target.parse(f"http://127.0.0.1:{server.server_port}/embed?a=b")
+        (result,) = drive_each(target, make_bodies(target.path, None, 3), [1], 0.3)
+        server.shutdown()
+        thread.join(60)
+    assert set(result.statuses) == {503}
+    assert result.statuses[503] == len(paths) > 1
+    assert set(paths) == {"/embed?a=b"}
 
 
 def test_wrong_addresses_are_told():

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
@@ -46,7 +46,6 @@ class ReadyModel:
     pipelines: Pipelines
     changed: int  # the time of its folder's last change, in seconds since 1970
     max_length: int = field(init=False)
-    _variants: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.max_length = find_max_length(self.opened.halves[0], self.opened.model_max_length)
@@ -54,6 +53,7 @@ class ReadyModel:
         if isinstance(embedder, Embedder):
             self.max_length = embedder.text_encoder.max_length
         self.opened = self.opened.without_weights()
+        self._change = lru_cache(MAX_VARIANTS)(partial(change_options, self.pipelines))
 
     @cached_property
     def engine(self) -> Engine | None:
@@ -100,22 +100,20 @@ class ReadyModel:
 
     def choose(self, task: str, options: Mapping[str, Any]) -> Any:
         """Return a pipeline with the options of a request; equal options give the same object."""
-        pipeline = self.pipelines[task]
         if not options:
-            return pipeline
-        key = json.dumps([task, options], sort_keys=True, default=str)
-        if len(key) > MAX_OPTION_CHARS:
+            return self.pipelines[task]
+        written = json.dumps(options, sort_keys=True)
+        if len(written) > MAX_OPTION_CHARS:
             raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
-        found = self._variants.get(key)
-        if found is None:
-            if len(self._variants) >= MAX_VARIANTS:
-                self._variants.pop(next(iter(self._variants)))
-            if isinstance(pipeline, Embedder):
-                found = pipeline.change(**options)
-            else:
-                found = pipeline.with_options(**options)
-            self._variants[key] = found
-        return found
+        return self._change(task, written)
+
+
+def change_options(pipelines: Pipelines, task: str, options: str) -> Any:
+    """Return a pipeline with options that are written as JSON."""
+    pipeline, changes = pipelines[task], json.loads(options)
+    if isinstance(pipeline, Embedder):
+        return pipeline.change(**changes)
+    return pipeline.with_options(**changes)
 
 
 class ServedModel:

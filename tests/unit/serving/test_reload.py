@@ -18,7 +18,7 @@ from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.serving import service
 from bertkit.serving.keys import ADMIN_VARIABLE, Keys
-from bertkit.serving.models import MAX_OPTION_CHARS, ServedModel
+from bertkit.serving.models import MAX_OPTION_CHARS, MAX_VARIANTS, ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -225,3 +225,11 @@ def test_options_are_bounded(client):
     answer = client.post("/v1/models/words/fill-mask", {"inputs": "the [MASK]", "options": options})
     assert answer.status == 400
     assert "give fewer" in answer.json["error"]["message"]
+
+
+def test_options_that_many_requests_have_stay_when_one_client_tries_all(client):
+    loaded = client.server.service.models["words"].loaded
+    usual = loaded.choose("fill-mask", {"top_k": 2})
+    for number in range(3, 2 * MAX_VARIANTS):
+        loaded.choose("fill-mask", {"top_k": number})
+        assert loaded.choose("fill-mask", {"top_k": 2}) is usual

@@ -84,6 +84,7 @@ async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool)
     """The answers to requests that wait for the same worker at once."""
     limits, may_begin = SharingLimits(512, None, 4.0, 30.0), threading.Event()
     worker = Worker("m", limits, batch_tokens=64, is_deterministic=is_deterministic)
+    worker.start()
 
     def ask(compute: Any, inputs: list[Any], client: str) -> Any:
         return asyncio.ensure_future(worker.compute(Work(compute, inputs, client)))

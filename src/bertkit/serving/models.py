@@ -121,8 +121,6 @@ class ServedModel:
 
     Attributes:
         name: by which requests name it.
-        is_loaded: whether it was loaded once; else there is neither of the following.
-        loaded: its pipelines.
         worker: its thread.
     """
 
@@ -130,8 +128,14 @@ class ServedModel:
         self, name: str, path: str, settings: ServeSettings, corpus: str | None = None
     ) -> None:
         self.name = name
+        limits = SharingLimits(
+            settings.max_concurrent_requests,
+            settings.max_requests_per_client,
+            settings.max_wait,
+            settings.timeout,
+        )
+        self.worker = Worker(name, limits, is_deterministic=settings.deterministic)
         self._loaded: ReadyModel | None = None
-        self._worker: Worker | None = None
         self._path = path
         self._settings = settings
         self._corpus = corpus  # that it searches
@@ -147,17 +151,6 @@ class ServedModel:
         if self._loaded is None:
             raise Reason.LOADING.error(f"{self.name} is being loaded; try again")
         return self._loaded
-
-    @property
-    def worker(self) -> Worker:
-        """Its thread; an error before it is loaded."""
-        if self._worker is None:
-            raise Reason.LOADING.error(f"{self.name} is being loaded; try again")
-        return self._worker
-
-    def close(self, seconds: float) -> bool:
-        """End its thread when what waits is done; return whether that was in time."""
-        return self._worker is None or self._worker.close(seconds)
 
     def load(self) -> ReadyModel:
         """Load the model and compute something with it, so that the first request is fast."""
@@ -180,16 +173,8 @@ class ServedModel:
 
     def start(self, loaded: ReadyModel, note: Callable[[int, int], None]) -> None:
         """Serve what was loaded; what waits for an earlier one is computed by that."""
+        self.worker.batch_tokens = self._settings.max_batch_tokens or loaded.batch_tokens
+        self.worker.num_failures = 0
+        if not self.is_loaded:
+            self.worker.start(note)
         self._loaded = loaded
-        if self._worker is None:
-            settings = self._settings
-            limits = SharingLimits(
-                settings.max_concurrent_requests,
-                settings.max_requests_per_client,
-                settings.max_wait,
-                settings.timeout,
-            )
-            deterministic = settings.deterministic
-            self._worker = Worker(self.name, limits, is_deterministic=deterministic, note=note)
-        self._worker.batch_tokens = self._settings.max_batch_tokens or loaded.batch_tokens
-        self._worker.num_failures = 0

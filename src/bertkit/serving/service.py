@@ -100,7 +100,7 @@ class Service:
 
     def close(self, seconds: float) -> bool:
         """End the threads of the models; return whether they, and loading, ended in time."""
-        ended = [model.close(seconds) for model in self.models.values()]
+        ended = [model.worker.close(seconds) for model in self.models.values()]
         return all(ended) and not self.num_loading
 
     async def _load(self, model: ServedModel) -> None:

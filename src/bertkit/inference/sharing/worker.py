@@ -61,30 +61,33 @@ class Worker:
         *,
         batch_tokens: int = PIECE_TOKENS,
         is_deterministic: bool = False,
-        note: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
-        """Start the thread.
+        """Make the worker, whose thread starts later.
 
         Args:
             name: of the model.
             limits: beyond which requests are refused.
             batch_tokens: about how many tokens are computed at once.
             is_deterministic: whether each input is computed alone.
-            note: gets the number of requests and of tokens of each batch, in the thread.
         """
         self.batch_tokens = batch_tokens
         self.num_failures = 0
         self.tokens_per_second: dict[type, float] = {}
         self._is_deterministic = is_deterministic
         self._limits = limits
-        self._note = note
         self._works: set[Work] = set()
         self._queues: dict[int, FairQueue] = {}  # by id of what computes
         self._clock = FairClock()
         self._changed = threading.Condition()
         self._is_closed = False
-        self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
+
+    def start(self, note: Callable[[int, int], None] = lambda *_: None) -> None:
+        """Start the thread, for the running event loop.
+
+        It gives `note` the number of requests and of tokens of each batch.
+        """
+        self._loop, self._note = asyncio.get_running_loop(), note
         self._thread.start()
 
     @property
@@ -121,7 +124,8 @@ class Worker:
         with self._changed:
             self._is_closed = True
             self._changed.notify()
-        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _estimate_wait(self, client: str, cost: int) -> float:

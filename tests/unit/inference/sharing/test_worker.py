@@ -58,13 +58,14 @@ class Upper(Pipeline[str, str]):
         return [one.upper() for one in encoded]
 
 
-def use(test, **limits):
+def use(test, note=lambda *_: None, **limits):
     """Run a test with a worker in an event loop."""
-    names = "batch_tokens", "is_deterministic", "note"
+    names = "batch_tokens", "is_deterministic"
     own = {"batch_tokens": 10_000} | {name: limits.pop(name) for name in names if name in limits}
 
     async def run():
         worker = Worker("m", SharingLimits(**LIMITS | limits), **own)
+        worker.start(note)
         try:
             await asyncio.wait_for(test(worker), 60)
         finally:
@@ -357,6 +358,7 @@ def test_a_loop_that_is_closed_ends_the_thread():
 
     async def leave():
         worker = Worker("m", SharingLimits(**LIMITS), batch_tokens=10)
+        worker.start()
         await hold(worker, upper)
         return worker
 

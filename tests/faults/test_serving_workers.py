@@ -1,16 +1,20 @@
 """Several processes on one port: one that is killed is replaced, and all end together."""
 
 import http.client
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from threading import Timer
 
 import pytest
-from tests.faults.served import serving
+from tests.faults.served import READY, serving
 from tests.hostile.raw_http import wait_until
 from tests.unit.inference.small import save_small
 from tests.waiting import TIMEOUT_SECONDS
@@ -100,17 +104,39 @@ def find_blocked(pid):
     return {one for one in signal.valid_signals() if int(mask, 16) >> (one - 1) & 1}
 
 
-def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
-    command = [sys.executable, "-m", "bertkit", "serve", words, "--port", "0", "--workers", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+@contextmanager
+def running(*words):
+    """A server of two workers that was started as from a shell."""
+    command = [sys.executable, "-m", "bertkit", "serve", *words, "--port", "0", "--workers", "2"]
+    keys = {**os.environ, "BERTKIT_ADMIN_KEY": "key"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=keys) as process:
+        timer = Timer(TIMEOUT_SECONDS, process.kill)  # lines that don't come are waited for
+        timer.start()
         try:
-            assert any(BOTH.search(line) for line in process.stderr)
-            blocked = list(map(find_blocked, find_workers(process.pid)))
-            assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
+            yield process
             process.send_signal(signal.SIGINT)
             assert process.wait(TIMEOUT_SECONDS) == 0
         finally:
+            timer.cancel()
             process.kill()
+
+
+def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
+    with running(words) as process:
+        assert any(BOTH.search(line) for line in process.stderr)
+        blocked = list(map(find_blocked, find_workers(process.pid)))
+        assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
+
+
+def test_a_request_to_load_models_again_reaches_all(words):
+    with running(words, "--log-requests") as process:
+        line = next(line for line in process.stderr if BOTH.search(line))
+        connection = http.client.HTTPConnection("127.0.0.1", READY.search(line)[1])
+        connection.request("POST", "/v1/models/words/reload", b"", {"authorization": "Bearer key"})
+        assert json.loads(connection.getresponse().read()) == {"loaded": ["words"]}
+        connection.close()
+        lines = (line for line in process.stderr if "words was loaded again" in line)
+        assert len(list(islice(lines, 2))) == 2
 
 
 def test_models_are_loaded_again_by_all(words):

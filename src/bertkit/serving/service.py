@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ class Service:
         is_stopping: whether no new requests are taken.
         num_bytes: of the bodies of requests, and of answers until they are sent.
         num_loading: models that are being loaded, each in a thread that can't be stopped.
+        tell_others: is called when models were loaded again by a request, for other workers.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Service:
         self.is_stopping = False
         self.num_bytes = 0
         self.num_loading = 0
+        self.tell_others: Callable[[], None] = lambda: None
         self._tried_at: dict[str, float] = {}
         self._loading = asyncio.Lock()
         self._reloads: set[asyncio.Task[dict[str, str]]] = set()
@@ -64,7 +66,7 @@ class Service:
             if not model.is_loaded:
                 await self._load(model)
 
-    async def reload(self, names: Iterable[str]) -> dict[str, str]:
+    async def reload(self, names: Iterable[str], *, tells: bool) -> dict[str, str]:
         """Load models again; return why some couldn't be, which stay as they are.
 
         A model that is replaced finishes what waits for it.
@@ -78,13 +80,17 @@ class Service:
                 logger.warning("%s", problems[name])
             else:
                 logger.info("%s was loaded again", name)
+        if tells and not problems:
+            self.tell_others()
         return problems
 
-    def reload_soon(self, *names: str) -> asyncio.Task[dict[str, str]] | None:
+    def reload_soon(self, *names: str, tells: bool = False) -> asyncio.Task[dict[str, str]] | None:
         """Load models again in the background, by default all; nothing if others wait for that."""
         if len(self._reloads) >= MAX_RELOADS:
             return None
-        task = asyncio.get_running_loop().create_task(self.reload(names or self.models))
+        task = asyncio.get_running_loop().create_task(
+            self.reload(names or self.models, tells=tells)
+        )
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
         return task

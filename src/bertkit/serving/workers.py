@@ -29,6 +29,7 @@ from bertkit.serving.server import (
 from bertkit.serving.settings import ServeSettings
 
 RESTART_SECONDS = 1.0  # without an event, before workers that ended are started again
+READY = b"ready"  # what a worker writes, or its number when its models were loaded again
 # Signals that a terminal sends to the whole process group come to workers as SIGTERM, and once.
 BLOCKED = (signal.SIGINT, *HANGUPS, *RELOAD_SIGNALS)
 
@@ -84,7 +85,7 @@ class Workers:
             if isinstance(event, int):
                 self._note_end(numbers[event])
             else:
-                self._go_on()
+                self._hear()
         while not events and self._ended and not self._is_stopping:
             self._start(self._ended.pop())
 
@@ -101,10 +102,12 @@ class Workers:
         if self._is_stopping:
             process.terminate()
 
-    def _go_on(self) -> None:
-        """Start the others when the first worker is ready."""
-        self._reading.recv_bytes()
-        if not self._is_ready and not self._is_stopping:
+    def _hear(self) -> None:
+        """Start the others when the first worker is ready, or let them do what one of them did."""
+        message = self._reading.recv_bytes()
+        if message != READY:
+            self._reload(by=int(message))
+        elif not self._is_ready and not self._is_stopping:
             self._is_ready = True
             for number in range(2, self._settings.workers + 1):
                 self._start(number)
@@ -129,10 +132,11 @@ class Workers:
                 (process.kill if self._is_killed else process.terminate)()
         self._is_stopping = True
 
-    def _reload(self, number: int, _: Any) -> None:
-        for process in list(self._processes.values()):
-            if process.pid is not None:
-                os.kill(process.pid, number)
+    def _reload(self, *_: object, by: int = 0) -> None:
+        """Let all workers load their models again, but for one that has done so."""
+        for number, process in list(self._processes.items()):
+            if number != by and process.pid is not None:
+                os.kill(process.pid, signal.SIGUSR1)
 
 
 def run_worker(
@@ -147,7 +151,7 @@ def run_worker(
     def tell(line: str) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, RELOAD_SIGNALS)
         announce(f"{line} (worker {number} of {settings.workers})")
-        writing.send_bytes(b"ready")
+        writing.send_bytes(READY)
 
     async def load_and_serve() -> None:
         """Serve once all is loaded: until then other workers take the connections."""
@@ -164,6 +168,7 @@ def run_worker(
 
     try:
         server = ModelServer(models, settings, place, str(number))
+        server.service.tell_others = lambda: writing.send_bytes(b"%d" % number)
         run_server(server, load_and_serve())
     except BertkitError as error:
         announce(f"bertkit: {error}")

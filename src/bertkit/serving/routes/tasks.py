@@ -168,7 +168,7 @@ async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:
     """Load all models again from their folders."""
     names = list(call.service.models) if call.named is None else [call.named]
     call.find()  # refuses a model that isn't there, or isn't loaded yet
-    task = call.service.reload_soon(*names)
+    task = call.service.reload_soon(*names, tells=True)
     if task is None:
         raise Reason.OVERLOAD.error("models are being loaded again already", RELOAD_SECONDS)
     if problems := await asyncio.shield(task):  # it goes on if the client leaves

@@ -215,6 +215,13 @@ def test_no_clock_is_read_that_can_be_set_back():
     assert [path for path in list_sources() if clock.search(path.read_text("utf-8"))] == []
 
 
+def test_no_test_sets_the_clock_of_the_whole_process():
+    """An event loop in another thread would sleep for what it believes to be hours."""
+    tests = Path(__file__).parents[1].rglob("*.py")
+    clock = re.compile(r"setattr\(\s*(\w+\.)?time, ")
+    assert [path for path in tests if clock.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_a_share_is_written_by_one_function():
     """Otherwise 77.5 %, 0.775 and 77.5% stand side by side."""
     share = re.compile(r"%\}|[0-9][fg]\} ?%|\.[0-9]%")

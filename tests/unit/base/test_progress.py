@@ -3,6 +3,7 @@
 import errno
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,7 +88,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     monkeypatch.setattr(progress, "LINE_INTERVAL_SECONDS", INTERVAL_SECONDS)
     times = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: times[0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: times[0]))
     return times
 
 

@@ -28,7 +28,7 @@ PACE = StepPace(STEP_SECONDS, EVALUATION_SECONDS, 12.0, 24.0, 1)
 def job(monkeypatch):
     """A job whose steps and evaluations take time on a false clock."""
     now = [1000.0]
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now[0]))
     real = build_job(TrainingSettings(batch_size=12))
 
     def score(model, batch):

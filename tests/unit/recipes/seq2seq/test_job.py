@@ -71,7 +71,7 @@ def test_no_epoch_is_planned_that_a_run_does_not_reach(monkeypatch):
 def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):
     pace = StepPace(1.0, 2.0, 100, 1.0, 1)
     monkeypatch.setattr(rhythm.budget, "measure_pace", lambda *_: pace)
-    monkeypatch.setattr(rhythm.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(rhythm, "time", SimpleNamespace(monotonic=lambda: 100.0))
     given = TranslateSettings(minutes=10)
     assert decide(given) == int(600 * 0.98 - 22 * 2)
     assert decide(TranslateSettings()) == 180  # 60 epochs
@@ -81,7 +81,7 @@ def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch
 
 def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
     now = [100.0]
-    monkeypatch.setattr(rhythm.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rhythm, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def measure(*_: object) -> StepPace:
         now[0] += 30.0

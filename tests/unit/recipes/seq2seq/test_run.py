@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -225,7 +226,7 @@ def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
 
     monkeypatch.setattr(evaluation_module, "SAMPLED_TEXTS", {"cpu": 3})
     job.generate_held_out = generate
-    monkeypatch.setattr(evaluation_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(evaluation_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     assert evaluation_module.estimate_evaluation_seconds(job) == pytest.approx(5 * 12)
 
 

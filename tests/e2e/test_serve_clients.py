@@ -19,8 +19,8 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.sharing.errors import OverloadError
 from bertkit.inference.sharing.worker import Worker
-from bertkit.serving.errors import Reason
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
 KEY = "a-key-of-the-tests"
@@ -104,15 +104,13 @@ def test_openai_raises_the_class_of_each_error(openai_client, server):
 
 
 def test_openai_comes_again_when_it_is_told_to(server, monkeypatch):
-    refusals = [Reason.OVERLOAD.error("too many requests wait", 1)] * 2
-    compute = Worker.compute
+    refusals = [OverloadError("too many requests wait", 1)] * 2
 
-    async def refuse(self, work):
+    def refuse(*_):
         if refusals:
             raise refusals.pop()
-        return await compute(self, work)
 
-    monkeypatch.setattr(Worker, "compute", refuse)
+    monkeypatch.setattr(Worker, "_check", refuse)
     with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=1) as client:
         patient = client.with_options(max_retries=0)
         with pytest.raises(openai.RateLimitError, match="too many requests wait") as refused:

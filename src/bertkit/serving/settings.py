@@ -25,8 +25,8 @@ class LimitSettings(Settings):
     max_concurrent_requests: int = Field(
         default=512,
         ge=1,
-        description="Requests that may wait or be computed at once; further ones are answered with"
-        " 429 and a Retry-After.",
+        description="Requests of a model that may wait or be computed at once; further ones are"
+        " answered with 429 and a Retry-After.",
     )
     max_requests_per_client: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
@@ -48,7 +48,7 @@ class LimitSettings(Settings):
         default=30.0,
         gt=0,
         description="Seconds that a request may take, sending it included; then it is answered with"
-        " 504.",
+        " 504, or with 408 if it didn't arrive whole.",
     )
     max_client_batch_size: int = Field(
         default=1024, ge=1, description="Texts of a request; more are answered with 422."

@@ -24,6 +24,7 @@ from bertkit.cli.main import main
 
 BOTH = re.compile(r"\(worker 2 of 2\)")
 AGAIN = re.compile(r"worker (\d) ended by itself(.|\n)*serving .*\(worker \1 of 2\)")
+ALL_ENDED = re.compile(r"(worker \d ended by itself(.|\n)*){3}")
 LONG = {"inputs": ["word " * 200] * 40}  # about a second
 FILL = "/v1/models/words/fill-mask"
 
@@ -75,8 +76,12 @@ def test_workers_share_the_port_and_one_that_is_killed_is_replaced(words):
         assert [fill(server) for _ in range(20)] == [(200, answer)] * 20  # by the other one
         server.read_until(AGAIN)
         wait_until(lambda: find_labels(server) == {"1", "2"})
-        server.send(signal.SIGTERM)
+        for one in find_workers(server.process.pid):
+            os.kill(one, signal.SIGKILL)
+        server.read_until(ALL_ENDED)
+        server.send(signal.SIGTERM)  # before they are started again
         assert server.wait() == 0
+        assert server.messages.count("(worker ") == 3
         with pytest.raises(OSError, match="refused"):
             server.ask("/health")
         assert "Traceback" not in server.messages

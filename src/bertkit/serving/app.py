@@ -110,9 +110,8 @@ class Responder:
             call.count_bytes(len(getattr(response, "body", b"")))  # a stream has none
             await response(scope, receive, send)
         finally:
-            has_left = call.close()
+            call.count_bytes(-call.num_bytes)
             if isinstance(response, StreamingResponse):
-                call.failure = call.failure or (DROPPED if has_left else "")
                 self._note(call, LEFT if call.failure == DROPPED else 200)
 
     async def respond(self, request: Request, call: RequestContext) -> Response:
@@ -225,7 +224,9 @@ class Responder:
         is_json = not isinstance(answer, Response)
         response = Response(write_json(answer), media_type=JSON) if is_json else answer
         response.headers["x-request-id"] = call.identity
-        if not isinstance(response, StreamingResponse):  # its end is noted when it is sent
+        if isinstance(response, StreamingResponse):
+            call.failure = DROPPED  # until it is sent to its end, and noted
+        else:
             response.headers.update(call.describe_times())
             self._note(call, 200)
         return response

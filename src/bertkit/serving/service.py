@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bertkit.inference.fill_mask import MASK, FillMask
+from bertkit.inference.generation.generator import WordStream
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.sharing.errors import FailedError
 from bertkit.inference.sharing.work import MOST_TOKENS, Work, find_texts
@@ -27,6 +28,7 @@ LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 MAX_RELOADS = 2  # one that runs, and one that waits
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
 USUAL_TOKENS = 64  # that are written for a text where nothing limits them
+WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
@@ -218,9 +220,14 @@ class RequestContext:
             most_tokens=most_tokens,
             written_tokens=count_written(compute),
         )
+        return await self.go_on(self.work)
+
+    async def go_on(self, work: Work) -> list[Any]:
+        """Return what a work gives, or gives next."""
+        settings = self.service.settings
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
-                return await self.service.models[self.model].worker.compute(self.work)
+                return await self.service.models[self.model].worker.compute(work)
         except FailedError:
             self.service.note_failure(self.model)
             raise
@@ -233,14 +240,6 @@ class RequestContext:
         """Count bytes of its body, or of its answer until that is sent."""
         self.num_bytes += num_bytes
         self.service.num_bytes += num_bytes
-
-    def close(self) -> bool:
-        """Give back its bytes; end its work, and return whether that wasn't done yet."""
-        self.count_bytes(-self.num_bytes)
-        if self.work is None:
-            return False
-        self.work.future.cancel()
-        return self.work.future.cancelled()
 
     def describe_times(self) -> dict[str, str]:
         """Return headers that say how long the request took, in milliseconds."""
@@ -280,6 +279,8 @@ class RequestContext:
 
 def count_written(compute: Any) -> int:
     """Return how many tokens are written for an input, at most; 0 by what doesn't write."""
+    if isinstance(compute, WordStream):
+        return WORD_COST
     options: Any = getattr(compute, "options", None)
     if not hasattr(options, "max_tokens"):
         return 0

@@ -421,6 +421,32 @@ def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, n
     assert read_sample(*left) == before + 1
 
 
+def test_others_are_answered_between_the_words_of_a_stream(client, monkeypatch):
+    may_end = threading.Event()
+
+    def write_on(*_):
+        while not may_end.wait(0.001):
+            yield "word "
+
+    monkeypatch.setattr(Generator, "stream_words", write_on)
+    read_sample = client.server.service.metrics.registry.get_sample_value
+    read = "te_request_input_length_sum", {"model": "writer"}
+    before = read_sample(*read) or 0
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
+    with closing(connection):
+        body = json.dumps({"inputs": "the cat", "stream": True})
+        headers = {"content-type": "application/json"}
+        connection.request("POST", "/v1/models/writer/generate", body, headers)
+        with connection.getresponse() as answer:
+            assert answer.readline() == b'data: {"text":"word "}\n'
+            assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
+            may_end.set()
+            assert answer.read().endswith(b"data: [DONE]\n\n")
+    scored = client.post("/v1/models/writer/score", {"inputs": "the cat"})
+    num_scored = 2 * scored.json["usage"]["total_tokens"]
+    assert read_sample(*read) - before - num_scored == 3  # [CLS] and two words, once
+
+
 @pytest.mark.parametrize(
     ("name", "path", "body"),
     [

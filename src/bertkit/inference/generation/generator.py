@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self, cast
 
 import torch
@@ -289,6 +289,29 @@ class Generator(Pipeline[str, ContinuedText]):
         stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
         text_after = unicodedata.normalize("NFC", text[start:stop])
         return text_after.lstrip() if not prompt or prompt[-1].isspace() else text_after
+
+
+class WordStream(Generator):
+    """Continues one text by a word each time that it is called with it, and by None at its end."""
+
+    @cached_property
+    def words(self) -> list[Iterator[str]]:
+        """What is written of the text; empty before it is begun."""
+        return []
+
+    def size(self, encoded: Sequence[Prompt]) -> WindowSize:
+        """Return the tokens of the prompt, which is read once."""
+        return WindowSize(0) if self.words else super().size(encoded)
+
+    def compute_window(self, encoded: Sequence[Prompt]) -> Any:
+        """Write a word."""
+        if not self.words:
+            self.words.append(self.stream_words(encoded[0].text))
+        return [next(self.words[0], None)]
+
+    def decode_window(self, encoded: Sequence[Prompt], computed: Any) -> Any:
+        """Return the word."""
+        return computed
 
 
 def count_letters(pieces: Sequence[str]) -> int:

@@ -16,6 +16,8 @@ CHARS_PER_TOKEN = 4
 class Work:
     """What a request asks of a model.
 
+    A work can be computed again, to go on with what its pipeline has begun.
+
     Attributes:
         compute: a pipeline with the options of the request, whose works are computed together; or
             a function of one input, which is called in the thread of the model.
@@ -49,7 +51,8 @@ class Work:
         """Return pieces of consecutive inputs with about so many tokens each."""
         pieces, start, cost, so_far = [], 0, 0, 0
         for stop, one in enumerate(self.inputs):
-            more = min(self.most_tokens, estimate_tokens(one)) + self.written_tokens
+            read = 0 if self.begun else min(self.most_tokens, estimate_tokens(one))
+            more = read + self.written_tokens
             if cost and cost + more > piece_tokens:
                 pieces.append(WorkPiece(self, slice(start, stop), cost, so_far))
                 start, cost = stop, 0

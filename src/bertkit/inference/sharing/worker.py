@@ -101,7 +101,8 @@ class Worker:
         Raises:
             BertkitError: too much waits already, an input can't be processed, or the model failed.
         """
-        work.future, work.queued = self._loop.create_future(), time.monotonic()
+        work.future = self._loop.create_future()
+        work.queued = work.queued or time.monotonic()
         pieces = work.cut(1 if self._is_deterministic else PIECE_TOKENS)
         self._check(pieces)
         self._works.add(work)
@@ -141,10 +142,12 @@ class Worker:
             )
 
     def _check(self, pieces: Sequence[WorkPiece]) -> None:
-        """Refuse pieces of a request that can't be computed, or not in time."""
+        """Refuse pieces of a new request that can't be computed, or not in time."""
         if self._is_closed:
             raise ClosedError("the server is stopping")
         work, cost, limits = pieces[0].work, pieces[-1].cost_so_far, self._limits
+        if work.begun:
+            return
         if max(piece.cost for piece in pieces) > MOST_TOKENS + work.written_tokens:
             raise InputError(
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"

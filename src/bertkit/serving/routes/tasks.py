@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.inference.generation.generator import Generator
+from bertkit.inference.generation.generator import Generator, WordStream
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.models import ReadyModel
@@ -65,37 +65,30 @@ async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Re
         raise Reason.UNREADABLE.error(
             "stream is for one text, and inputs is a list; give the text alone"
         )
-    generator: Generator = call.find("generate").choose("generate", body.options)
-    words, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
-
-    def write(prompt: str) -> None:
-        for word in generator.stream_words(prompt):
-            if call.work is None or call.work.future.done():  # the client has left
-                return
-            loop.call_soon_threadsafe(words.put_nowait, word)
-
-    writing = asyncio.create_task(call.run(write, [body.inputs]))
-    writing.add_done_callback(lambda _: words.put_nowait(None))
-    first = await words.get()
-    if first is None:
-        await writing  # raises
-    events = write_events(send_words(call, writing, words, first))
+    loaded = call.find("generate")
+    generator: Generator = loaded.choose("generate", body.options)
+    stream = WordStream(generator.loaded, generator.spacing, generator.options)
+    most, truncate = loaded.max_length, body.truncate
+    first = await call.run(stream, [body.inputs], truncate=truncate, most_tokens=most)
+    events = write_events(send_words(call, stream, first))
     return StreamingResponse(events, headers={"cache-control": "no-cache"}, media_type=EVENTS)
 
 
 async def send_words(
-    call: RequestContext, writing: asyncio.Task[Any], words: asyncio.Queue[str | None], word: Any
+    call: RequestContext, stream: WordStream, found: Sequence[str | None]
 ) -> AsyncIterator[dict[str, Any]]:
-    """Yield an event for each word, and perhaps an error."""
+    """Yield an event for each word, and perhaps an error; others are computed between words."""
     try:
-        while word is not None:
-            yield {"text": word}
-            word = await words.get()
-        await writing
+        while found[0] is not None and call.work is not None:
+            yield {"text": found[0]}
+            found = await call.go_on(call.work)
+        call.failure = ""
     except BertkitError as error:
         refusal = describe_refusal(error)
         call.failure = refusal.reason.kind
         yield write_error(refusal, "openai")[1]
+    finally:
+        stream.words.clear()  # else what a cancelled task holds keeps its key/value cache
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:

@@ -458,6 +458,24 @@ def test_a_client_waits_for_its_own_requests_and_not_for_all_of_anothers():
     use(check, max_wait=4)
 
 
+def test_a_work_that_goes_on_is_not_refused_and_what_it_read_costs_nothing():
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        work = Work(upper, ["x" * 400], "a", written_tokens=7)
+        assert await worker.compute(work) == ["X" * 400]
+        queued, begun = work.queued, work.begun
+        worker.tokens_per_second[Upper] = 1e-9
+        with pytest.raises(LateError):
+            await ask(worker, upper, ["x"])[1]
+        assert [piece.cost for piece in work.cut(PIECE_TOKENS)] == [7]
+        assert await worker.compute(work) == ["X" * 400]
+        assert (work.queued, work.begun) == (queued, begun)
+        assert work.num_tokens == 800
+
+    use(check)
+
+
 def test_what_is_written_counts_too():
     async def check(worker):
         upper = Upper()

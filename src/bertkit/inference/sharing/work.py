@@ -28,6 +28,7 @@ class Work:
         most_tokens: of an input; longer ones are cut off or refused.
         written_tokens: that are written for an input, at most.
         num_tokens: those that the model read.
+        num_left: pieces without a result.
         queued, begun, ended: times of `time.monotonic`.
         future: the results; it is done, or cancelled, when nobody waits any longer.
     """
@@ -45,7 +46,7 @@ class Work:
     ended: float = 0.0
     future: "asyncio.Future[list[Any]]" = field(init=False)
     _results: list[Any] = field(init=False)
-    _num_left: int = field(init=False)  # pieces
+    num_left: int = field(init=False)
 
     def cut(self, piece_tokens: int) -> list["WorkPiece"]:
         """Return pieces of consecutive inputs with about so many tokens each."""
@@ -59,7 +60,7 @@ class Work:
             cost += more
             so_far += more
         pieces.append(WorkPiece(self, slice(start, len(self.inputs)), cost, so_far))
-        self._results, self._num_left = [], len(pieces)
+        self._results, self.num_left = [], len(pieces)
         return pieces
 
     @cached_property
@@ -76,8 +77,8 @@ class Work:
             return
         self.num_tokens += piece.num_tokens
         self._results += piece.results
-        self._num_left -= 1
-        if not self._num_left:
+        self.num_left -= 1
+        if not self.num_left:
             self.future.set_result(self._results)
 
     def refuse(self, error: BertkitError) -> None:

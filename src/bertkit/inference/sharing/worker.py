@@ -116,9 +116,10 @@ class Worker:
             return await work.future
         finally:
             self._works.discard(work)
-            with self._changed:  # what waits costs nobody anything if its client has left
-                if key in self._queues and not self._queues[key].remove(work):
-                    del self._queues[key]
+            if work.num_left:  # it failed, or its client has left: what waits costs nobody anything
+                with self._changed:
+                    if key in self._queues and not self._queues[key].remove(work):
+                        del self._queues[key]
 
     def close(self, seconds: float) -> bool:
         """End the thread when nothing waits any longer; return whether it ended in time."""

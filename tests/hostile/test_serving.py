@@ -57,9 +57,16 @@ def the_server_stays_well(client, usual):
     (listener,) = client.server._listener.servers
     state = client.server._listener.server_state
     wait_until(lambda: not state.connections and not state.tasks)
-    answer = client.post("/v1/models/words/fill-mask", BODY)
-    assert answer.status == 200, answer.content
-    assert answer.json["results"] == results
+    answers = []
+
+    def is_answered():
+        """Whether there is room again: connections that the system still holds come before it."""
+        answers.append(client.post("/v1/models/words/fill-mask", BODY))
+        assert answers[-1].status in {200, 503}, answers[-1].content
+        return answers[-1].status == 200
+
+    wait_until(is_answered)
+    assert answers[-1].json["results"] == results
     wait_until(lambda: not state.connections and not state.tasks)
     assert len(asyncio.all_tasks(listener.get_loop())) <= 3  # it serves, and looks at signals
     assert count_model_threads() == num_threads

@@ -102,10 +102,10 @@ class FairQueue:
         """Take out what still waits of a work, unpaid; return whether anything else waits."""
         client = work.client
         left = [one for one in self._waiting.get(client, ()) if one[2].work is not work]
-        self._costs[client] = sum(piece.cost for _, _, piece in left)
         if left:
             heapify(left)
             self._waiting[client] = left
+            self._costs[client] = sum(piece.cost for _, _, piece in left)
         elif client in self._waiting:
             self._turns = [one for one in self._turns if one[2] != client]
             heapify(self._turns)

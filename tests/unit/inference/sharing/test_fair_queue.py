@@ -123,3 +123,15 @@ def test_what_is_removed_costs_its_client_nothing():
     assert not queue.remove(only)
     assert not queue
     assert queue._clock.num_waiting == 0
+
+
+def test_clients_whose_requests_are_done_leave_nothing_behind():
+    queue = FairQueue(FairClock())
+    push_long(queue, "a", 2)  # so that the queue stays
+    for number in range(3):
+        work = Work(len, ["one"], f"client {number}")
+        queue.push(WorkPiece(work, slice(0, 1), 10, 10))
+        while pop(queue) != "one":
+            push_long(queue, "a", 1)
+        assert queue.remove(work)
+    assert queue._costs.keys() == queue._waiting.keys() == {"a"}

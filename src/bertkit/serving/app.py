@@ -208,17 +208,21 @@ class Responder:
     async def _handle(self, request: Request, call: RequestContext, body: BaseModel | None) -> Any:
         """Return what the endpoint answers; stop when the client leaves."""
         task = asyncio.ensure_future(self.endpoint.handle(call, body))
-        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
-        if not done:
-            leaving = asyncio.ensure_future(wait_until_left(request))
-            await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            leaving.cancel()
+        try:
+            done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+            if not done:
+                leaving = asyncio.ensure_future(wait_until_left(request))
+                try:
+                    await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    leaving.cancel()
             if not task.done():
-                task.cancel()
+                raise ClientDisconnect
+            return task.result()
+        finally:
+            if task.cancel():
                 with suppress(asyncio.CancelledError):
                     await task
-                raise ClientDisconnect
-        return task.result()
 
     def _accept(self, call: RequestContext, answer: Any) -> Response:
         is_json = not isinstance(answer, Response)

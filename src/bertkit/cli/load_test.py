@@ -39,7 +39,7 @@ def benchmark_serve(
         url: The address of a route that takes a POST.
         body: File with the JSON of each request; by default texts.
         words: Words of each text, without a body.
-        clients: How many are there at once.
+        clients: Numbers of clients at once, which are measured one after another.
         seconds: How long each number of them asks.
         key: Key of the server.
         output: A page with the figures.

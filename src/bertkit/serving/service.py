@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -68,7 +68,7 @@ class Service:
             if not model.is_loaded:
                 await self._load(model)
 
-    async def reload(self, names: Iterable[str], *, tells: bool) -> dict[str, str]:
+    async def reload(self, names: Collection[str], *, tells: bool) -> dict[str, str]:
         """Load models again; return why some couldn't be, which stay as they are.
 
         A model that is replaced finishes what waits for it.
@@ -82,7 +82,7 @@ class Service:
                 logger.warning("%s", problems[name])
             else:
                 logger.info("%s was loaded again", name)
-        if tells and not problems:
+        if tells and len(problems) < len(names):
             self.tell_others()
         return problems
 

@@ -41,8 +41,8 @@ class LimitSettings(Settings):
     max_wait: float = Field(
         default=4.0,
         gt=0,
-        description="Seconds that a request may have to wait for those before it, by what the model"
-        " has computed in a second so far; further ones are answered with 429 too.",
+        description="Seconds that a request may wait for those before it, as estimated from what"
+        " the model has computed in a second so far; if it is longer, it gets 429.",
     )
     timeout: float = Field(
         default=30.0,

@@ -111,6 +111,8 @@ def test_a_model_is_replaced_while_it_is_asked(server, folder):
 
 
 def test_a_damaged_folder_changes_nothing(server, folder, caplog):
+    told: list[None] = []
+    server.server.service.tell_others = lambda: told.append(None)
     old = classify_alone(folder / "sentiment")
     before = server.server.service.models["words"].loaded
     weights = folder / "sentiment" / "model.safetensors"
@@ -119,6 +121,7 @@ def test_a_damaged_folder_changes_nothing(server, folder, caplog):
     assert answer.status == 424
     assert "sentiment stays as it was: " in answer.json["error"]["message"]
     assert "sentiment stays as it was: " in caplog.text
+    assert len(told) == 1  # of the other model, which was loaded
     assert classify(server) == old
     assert server.server.service.models["words"].loaded is not before
     assert server.get("/ready").status == 200

@@ -81,7 +81,8 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as pause:
             others = (one for one in self.headers if one[0] not in UPGRADES)
-            lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
+            version = self.parser.get_http_version().encode()
+            lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
             lines += [name + b": " + value for name, value in others]
             self.parser = httptools.HttpRequestParser(self)
             self._feed(b"\r\n".join([*lines, b"", data[pause.args[0] :]]))

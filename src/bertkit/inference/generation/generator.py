@@ -313,6 +313,10 @@ class WordStream(Generator):
         """Return the word."""
         return computed
 
+    def end(self) -> None:
+        """Let go of what writes; from now on it gives None, in whichever thread it is called."""
+        self.words[:] = [iter(())]
+
 
 def count_letters(pieces: Sequence[str]) -> int:
     """Count the characters of the words that pieces form, without spaces."""

@@ -93,7 +93,8 @@ class FairQueue:
         self._costs[client] -= piece.cost
         if self._waiting[client]:
             self._count += 1
-            heappush(self._turns, (self._clock.find(client), self._count, client))
+            turn = time + piece.cost  # which the clock may have forgotten
+            heappush(self._turns, (turn, self._count, client))
         else:
             self._forget(client)
         return piece

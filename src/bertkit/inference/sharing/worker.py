@@ -237,12 +237,22 @@ class Worker:
             self.num_failures += any(isinstance(piece.results, FailedError) for piece in pieces)
             return
         self.num_failures = 0
-        kind = type(done[0].work.compute)
-        if issubclass(kind, Pipeline):  # functions have nothing in common
-            newest = sum(piece.cost for piece in done) / max(seconds, 1e-6)
-            usual = self.tokens_per_second.get(kind, newest)
-            self.tokens_per_second[kind] = usual + NEWEST_SHARE * (newest - usual)
+        if isinstance(done[0].work.compute, Pipeline):  # functions have nothing in common
+            self._learn_speed(done, seconds)
         self._note(len({piece.work for piece in done}), sum(piece.num_tokens for piece in done))
+
+    def _learn_speed(self, done: Sequence[WorkPiece], seconds: float) -> None:
+        """Learn how fast pipelines of a kind are; a small batch only tells how fast at least."""
+        work, cost = done[0].work, sum(piece.cost for piece in done)
+        if isinstance(done[-1].results, list) and done[-1].results[-1] is None:
+            return  # the end of a stream, which took no time
+        newest, usual = cost / max(seconds, 1e-6), self.tokens_per_second.get(type(work.compute))
+        is_small = cost < min(PIECE_TOKENS, self.batch_tokens) / 2
+        is_alone = self._is_deterministic or work.written_tokens > 0  # so that it is as small
+        if is_small and not is_alone and newest <= (usual or math.inf):
+            return
+        usual = newest if usual is None else usual
+        self.tokens_per_second[type(work.compute)] = usual + NEWEST_SHARE * (newest - usual)
 
 
 def compute_or_divide(pieces: Sequence[WorkPiece]) -> None:

@@ -69,7 +69,11 @@ async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Re
     generator: Generator = loaded.choose("generate", body.options)
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
     most, truncate = loaded.max_length, body.truncate
-    first = await call.run(stream, [body.inputs], truncate=truncate, most_tokens=most)
+    try:
+        first = await call.run(stream, [body.inputs], truncate=truncate, most_tokens=most)
+    except BaseException:
+        stream.end()
+        raise
     events = write_events(send_words(call, stream, first))
     return StreamingResponse(events, headers={"cache-control": "no-cache"}, media_type=EVENTS)
 
@@ -88,7 +92,7 @@ async def send_words(
         call.failure = refusal.reason.kind
         yield write_error(refusal, "openai")[1]
     finally:
-        stream.words.clear()  # else what a cancelled task holds keeps its key/value cache
+        stream.end()  # else what a cancelled task holds keeps its key/value cache
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:

@@ -17,6 +17,7 @@ from bertkit.inference.generation.generator import (
     Generator,
     PromptSequences,
     SourceSequences,
+    WordStream,
     find_suppressed_tokens,
 )
 from bertkit.inference.generation.settings import GeneratorSettings
@@ -193,6 +194,17 @@ def test_a_text_among_others_goes_on_as_alone(generate, settings):
         assert len(found.answers) == settings.num_answers
         for one, other in zip(alone.answers, found.answers, strict=True):
             assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_a_stream_gives_a_word_a_call_and_nothing_once_it_was_ended(generate):
+    options = generate.options.model_copy(update={"max_tokens": 8})
+    words = list(replace(generate, options=options).stream_words("the cat"))
+    stream = WordStream(generate.loaded, generate.spacing, options)
+    assert [stream("the cat") for _ in range(len(words) + 2)] == [*words, None, None]
+    ended = WordStream(generate.loaded, generate.spacing, options)
+    assert ended("the cat") == words[0]
+    ended.end()
+    assert ended("the cat") is None
 
 
 def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):

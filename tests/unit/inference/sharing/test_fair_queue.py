@@ -135,3 +135,20 @@ def test_clients_whose_requests_are_done_leave_nothing_behind():
             push_long(queue, "a", 1)
         assert queue.remove(work)
     assert queue._costs.keys() == queue._waiting.keys() == {"a"}
+
+
+def test_a_client_that_the_clock_forgets_keeps_its_place():
+    queue = FairQueue(FairClock())
+    push(queue, "earlier", cost=1_000_000)
+    queue.pop()
+    for number in range(MAX_CLIENTS - 2):
+        push(queue, f"client {number}", cost=20)
+    for _ in range(MAX_CLIENTS - 2):
+        queue.pop()
+    push(queue, "a", "a", cost=2048)
+    for _ in range(50):
+        push(queue, "b", "b", cost=30)
+    push(queue, "a", "a", cost=2048)
+    for _ in range(3):
+        push(queue, "c", "c", cost=30)
+    assert "c" in take_all(queue)[3:8]

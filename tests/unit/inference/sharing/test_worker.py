@@ -424,8 +424,29 @@ def test_speed_is_that_of_a_kind_of_pipeline_and_not_of_what_was_refused():
         with pytest.raises(InputError):
             await ask(worker, upper, ["bad"])[1]
         assert not worker.tokens_per_second
-        await ask(worker, upper, ["text"])[1]
+        await ask(worker, upper, ["x" * 4500])[1]
         assert list(worker.tokens_per_second) == [Upper]
+
+    use(check)
+
+
+def test_small_batches_do_not_make_a_model_look_slow():
+    """They take as long as larger ones, and a request that is refused could never show that."""
+
+    async def check(worker):
+        upper = Upper()
+        upper.may_go_on.set()
+        for _ in range(3):
+            await ask(worker, upper, ["a"])[1]
+        assert not worker.tokens_per_second
+        worker.tokens_per_second[Upper] = 1e9
+        await ask(worker, upper, ["a"])[1]
+        assert worker.tokens_per_second[Upper] == 1e9
+        await ask(worker, upper, ["x" * 4500])[1]
+        assert worker.tokens_per_second[Upper] < 1e9
+        slow = worker.tokens_per_second[Upper] = 0.1  # the least that lets a text of one letter in
+        await ask(worker, upper, ["a"])[1]
+        assert worker.tokens_per_second[Upper] > slow
 
     use(check)
 

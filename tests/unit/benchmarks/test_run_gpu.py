@@ -20,7 +20,11 @@ subprocess.Popen([sys.executable, "-c", {FOR_EVER!r}])
 print("| begun |", flush=True)
 {FOR_EVER}
 """
-STOP_THE_PARENT = f"import os, signal; os.kill(os.getppid(), signal.SIGINT); {FOR_EVER}"
+# More than a pipe holds is written first, so that the parent reads by the time it is stopped.
+STOP_THE_PARENT = (
+    "import os, signal; print('x' * 200_000, flush=True);"
+    f" os.kill(os.getppid(), signal.SIGINT); {FOR_EVER}"
+)
 
 
 @pytest.fixture

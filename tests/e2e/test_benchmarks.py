@@ -80,6 +80,7 @@ DIFFERENT = {
         *("approximate", "approximate_to_faiss", "approximate_to_numpy"),
         *("build_seconds", "num_probes", "own_recall"),
     },
+    "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
     "bench_step": {"losses", "peak_memory_bytes", "sequences"},  # came later
     "bench_tasks": {"recipe", "accuracy", "exact_match", "matthews"},  # of other cells
 }

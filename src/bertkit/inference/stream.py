@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
+TextOrIds = str | Sequence[int]
 NUL = "\0"
 NUM_SPECIAL = 2  # [CLS] and [SEP]
 
@@ -76,13 +77,18 @@ class TextEncoder:
     skips_prompt: bool = False  # whether the prompt's tokens are left out of pooling
     keeps_end: bool = False  # whether a text's start is cut off instead of its end
 
-    def __call__(self, texts: Sequence[str]) -> EncodedTexts:
-        """Encode texts; no text is ever rejected."""
+    def __call__(self, texts: Sequence[TextOrIds]) -> EncodedTexts:
+        """Encode texts, or checked token ids as `check` takes them; no text is ever rejected."""
         room = self.max_length - NUM_SPECIAL
         counts = TextCounts(texts=len(texts), with_nul=sum(NUL in text for text in texts))
         found = EncodedTexts([], [], [], len(texts), counts)
-        num_of_prompt = len(self._cut([self.prompt])[0]) if self.prompt else 0
-        for owner, pieces in enumerate(self._cut([self.prompt + text for text in texts])):
+        prompt = self._cut(self.prompt) if self.prompt else []
+        num_of_prompt = len(prompt)
+        for owner, text in enumerate(texts):
+            if isinstance(text, str):
+                pieces = self._cut(self.prompt + text)
+            else:
+                pieces = [*prompt, *text[1:-1]]
             counts.empty += len(pieces) <= num_of_prompt
             own = pieces[num_of_prompt:]
             counts.unknown_only += bool(own) and own.count(self.tokenizer.unk_id) == len(own)
@@ -101,10 +107,26 @@ class TextEncoder:
                 counts.tokens += len(part) + NUM_SPECIAL
         return found
 
-    def _cut(self, texts: list[str]) -> list[list[int]]:
-        return self.tokenizer.piece_ids(
-            [text.lower() for text in texts] if self.lowercase else texts
-        )
+    def check(self, value: object) -> None:
+        """Raise InputError for what is neither a text nor the token ids of one.
+
+        Ids are a list or a tuple, from [CLS] to [SEP], as clients of OpenAI's own models send them
+        from another vocabulary, where they mean other words.
+        """
+        if not isinstance(value, list | tuple) or not all(isinstance(one, int) for one in value):
+            check_texts([value])
+            return
+        ends = self.tokenizer.cls_id, self.tokenizer.sep_id
+        if len(value) < NUM_SPECIAL or (value[0], value[-1]) != ends:
+            raise InputError(
+                f"token ids must be those of this model's tokenizer, from {ends[0]} ([CLS]) to"
+                f" {ends[1]} ([SEP]); send texts instead (in LangChain"
+                " check_embedding_ctx_length=False)"
+            )
+        self.tokenizer.check_ids(value)
+
+    def _cut(self, text: str) -> list[int]:
+        return self.tokenizer.piece_ids([text.lower() if self.lowercase else text])[0]
 
     def _split(self, pieces: list[int], room: int) -> list[list[int]]:
         """Split a text into parts; the last one ends at the end of the text."""

@@ -250,13 +250,18 @@ class Tokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        tokens = []
-        for index in ids:
+        known = self.check_ids(ids)
+        if skip_special_tokens:
+            known = [index for index in known if index not in self.special_ids]
+        return str(self._engine.decoder.decode([self.vocabulary[index] for index in known]))
+
+    def check_ids(self, ids: Iterable[int]) -> list[int]:
+        """Return token ids as a list; InputError if one is outside the vocabulary."""
+        known = list(ids)
+        for index in known:
             if not 0 <= index < self.vocab_size:
                 raise InputError(f"token ids go from 0 to {self.vocab_size - 1}, got {index}")
-            if not skip_special_tokens or index not in self.special_ids:
-                tokens.append(self.vocabulary[index])
-        return str(self._engine.decoder.decode(tokens))
+        return known
 
     def _cut(self, texts: Sequence[str], read_mask: bool) -> list[list[int]]:
         if read_mask:

@@ -182,3 +182,34 @@ def test_what_was_read_before_a_bad_window_is_given_first():
     assert [next(results), next(results)] == ["first", "second"]
     with pytest.raises(InputError, match="row 3"):
         next(results)
+
+
+def test_token_ids_are_taken_as_they_are_and_cut_and_prompted_as_texts():
+    mask = TOKENIZER.mask_id
+    inner = [A, UNK, mask, SEP, B]
+    encoder = TextEncoder(TOKENIZER, max_length=9, lowercase=True)
+    found = encoder([[CLS, *inner, SEP], (CLS, SEP), [CLS, UNK, SEP], "B"])
+    assert found.ids == [[CLS, *inner, SEP], [CLS, SEP], [CLS, UNK, SEP], [CLS, B, SEP]]
+    assert found.counts == TextCounts(texts=4, tokens=15, empty=1, unknown_only=1)
+    encoder = TextEncoder(TOKENIZER, max_length=5, prompt="seek ", skips_prompt=True)
+    found = encoder([[CLS, *inner, SEP]])
+    assert found.ids == [[CLS, TOKENIZER.token_to_id("seek"), A, UNK, SEP]]
+    assert (found.num_skipped, found.counts.truncated) == ([2], 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([CLS, A], "must be those of this model's tokenizer, from 2 .*send texts instead"),
+        ([SEP], "must be those of this model's tokenizer"),
+        ([], "must be those of this model's tokenizer"),
+        ([CLS, 11, SEP], "token ids go from 0 to 10, got 11"),
+        ([CLS, -1, SEP], "token ids go from 0 to 10, got -1"),
+        (["a", "b"], "expected a text, got .'a', 'b'."),
+        ([CLS, 5.0, SEP], "expected a text, got "),
+        (7, "expected a text, got 7"),
+    ],
+)
+def test_what_is_neither_a_text_nor_token_ids_is_refused(value, message):
+    with pytest.raises(InputError, match=message):
+        TextEncoder(TOKENIZER, max_length=5).check(value)

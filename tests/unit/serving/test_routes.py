@@ -14,11 +14,12 @@ from tests.waiting import TIMEOUT_SECONDS
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.features import FeatureExtractor
+from bertkit.inference.embeddings.features import FeatureExtractor, as_array
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.sharing.work import MOST_TOKENS
+from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
 from bertkit.serving.errors import ServingError
@@ -508,6 +509,23 @@ def test_token_ids_are_embedded_as_their_text(client, vectors):
     refused = client.post("/v1/embeddings", {"input": [101, 99999, 102], "model": "encoder"})
     assert refused.status == 400
     assert "token ids go from 0 to 30521" in refused.json["error"]["message"]
+
+
+def test_token_ids_that_no_text_has_are_embedded_as_they_are(client):
+    embedder = Embedder.load(device="cpu")
+    tokenizer = embedder.text_encoder.tokenizer
+    inner = ["##ing", "[UNK]", "rain", "[SEP]", "[MASK]", "##s"]
+    ids = [tokenizer.token_to_id(token) for token in ("[CLS]", *inner, "[SEP]")]
+    (states,) = embedder.engine(PackedBatch.from_single([ids]))
+    mean = as_array(states).mean(axis=0)
+    expected = mean / np.linalg.norm(mean)
+    data = client.post("/v1/embeddings", {"input": [ids], "model": "encoder"}).json["data"]
+    np.testing.assert_allclose(data[0]["embedding"], expected, atol=1e-5)
+    np.testing.assert_allclose(client.post("/embed", {"inputs": ids}).json[0], expected, atol=1e-5)
+    (rows,) = client.post("/embed_all", {"inputs": ids}).json
+    np.testing.assert_allclose(rows, as_array(states), atol=1e-5)
+    unknown = client.post("/embed", {"inputs": ["rain \N{UMBRELLA}", [*ids[:1], ids[3], 100, 102]]})
+    np.testing.assert_allclose(*unknown.json, atol=1e-6)
 
 
 def test_errors_of_the_hubs_routes_repeat_no_texts(client):

@@ -270,6 +270,10 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         changed = dataclasses.replace(self, text_encoder=encoder, head=head)
         return TokenEmbedder(**vars(changed)) if by_token else changed
 
+    def check(self, named: NamedInput) -> None:
+        """Raise InputError for an input that is neither a text nor the token ids of one."""
+        self.text_encoder.check(named.value)
+
     def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
         """Encode texts as token ids."""
         return self.text_encoder([named.value for named in inputs])

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.base.errors import InputError
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
 from bertkit.serving.service import RequestContext
 from bertkit.tasks.classify.scoring import sigmoid
-from bertkit.tokenization.tokenizer import Tokenizer
 
 Vector = npt.NDArray[np.float32]
 
@@ -134,13 +132,10 @@ async def embed(
     dimensions: int | None = None,
     by_token: bool = False,
 ) -> list[Any]:
-    """Return a vector for each text, or list of token ids, which is turned into text first.
+    """Return a vector for each text or list of token ids.
 
     `by_token` gives the vectors of each text's tokens instead.
     """
-    if not all(isinstance(one, str) for one in inputs):
-        tokenizer = call.find("embed").tokenizer
-        inputs = await call.run(lambda one: read_ids(tokenizer, one), inputs)
     options = {
         "prompt_name": parameters.prompt_name,
         "dimensions": dimensions,
@@ -170,22 +165,6 @@ async def rank(
     scores = [one.value if is_raw else sigmoid(one.value) for one in found]
     order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
     return [(index, scores[index]) for index in order]
-
-
-def read_ids(tokenizer: Tokenizer, given: str | Sequence[int]) -> str:
-    """Return the text of token ids; InputError if they aren't a whole text of this tokenizer.
-
-    Clients of OpenAI's own models send ids of another vocabulary, which would mean other words.
-    """
-    if isinstance(given, str):
-        return given
-    if not given or (given[0], given[-1]) != (tokenizer.cls_id, tokenizer.sep_id):
-        raise InputError(
-            f"token ids must be those of this model's tokenizer, from {tokenizer.cls_id} ([CLS]) to"
-            f" {tokenizer.sep_id} ([SEP]); send texts instead (in LangChain"
-            " check_embedding_ctx_length=False)"
-        )
-    return tokenizer.decode(given)
 
 
 def pack(vector: Vector) -> str:

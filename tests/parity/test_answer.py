@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import SIZES, assert_close, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import SIZES, randomize
 
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.tasks.answer import AnswerSettings

@@ -7,7 +7,8 @@ import pytest
 import torch
 import transformers
 from tests.bundles import to_variables, write_bundle
-from tests.parity.agreement import assert_close, random_batch, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import random_batch, randomize
 
 from bertkit.models.bert.encoder import BertModel
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import SIZES, random_batch, randomize
 from torch import Tensor
 
 import bertkit

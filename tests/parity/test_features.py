@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import SIZES, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 

@@ -13,7 +13,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tests.parity.agreement import assert_close, pad_sequences
+from tests.closeness import assert_close
+from tests.parity.agreement import pad_sequences
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 

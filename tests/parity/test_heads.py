@@ -12,7 +12,8 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import SIZES, random_batch, randomize
 from torch import Tensor, nn
 
 import bertkit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import assert_close
+from tests.closeness import assert_close
 
 from bertkit.data.sentences import split_sentences
 from bertkit.models.bert.encoder import BertModel

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.parity.agreement import assert_close, randomize
+from tests.closeness import assert_close
+from tests.parity.agreement import randomize
 
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import (

@@ -86,7 +86,6 @@ PUBLIC_NAMES = [
     "translate",
     "view",
 ]
-MAX_MODULES = 16
 MAX_ROOMS = 17
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
@@ -164,11 +163,6 @@ def test_each_checkpoint_format_is_a_file_or_folder_of_its_name():
     modules = {name: known.open.__module__ for name, known in FORMATS.items()}
     places = {name: module.split(".")[2] for name, module in modules.items()}
     assert places == {name: name for name in FORMATS}
-
-
-def test_a_folder_has_few_modules():
-    sizes = Counter(path.parent for path in list_sources() if path.name != "__init__.py")
-    assert {path.name: size for path, size in sizes.items() if size > MAX_MODULES} == {}
 
 
 def test_public_names_are_these():

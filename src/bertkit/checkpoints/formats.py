@@ -1,4 +1,4 @@
-"""All checkpoint formats, in the order in which they are tried, and `open_checkpoint`."""
+"""All checkpoint formats in the order in which they are tried; names and hashes of models."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The settings files of a sentence-transformers folder: the encoder's and the model's.
+"""Folders of sentence-transformers: their settings files and modules, read and written.
 
 Settings that would change the result in an unsupported way raise an error that names them; those
 that only concern other programs are kept.

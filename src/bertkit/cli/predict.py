@@ -1,4 +1,4 @@
-"""`bertkit <task>`: predict with a fine-tuned model; one command for each task of `TASKS`."""
+"""`bertkit finetune <task>` and `bertkit <task>`: two commands for each task of `TASKS`."""
 
 import math
 import shlex

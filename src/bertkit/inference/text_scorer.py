@@ -1,7 +1,8 @@
-"""Queries: the sequences to run through a model to score a text, and the tokens that each predicts.
+"""Log probabilities of texts, and the accuracy on minimal pairs that follows from them.
 
-A left-to-right model predicts all tokens of a part of a text at once. A bidirectional model sees
-the whole text but the token that it predicts, so there is one query per token.
+A query is a sequence to run through the model, and the tokens that it predicts. A left-to-right
+model predicts all tokens of a part of a text at once. A bidirectional model sees the whole text but
+the token that it predicts, so there is one query per token.
 """
 
 import math

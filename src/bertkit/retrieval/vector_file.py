@@ -1,4 +1,8 @@
-"""The manifest of a vectors file: checksummed JSON beside it."""
+"""A file of vectors: its manifest, and the rows and the record of an unfinished one.
+
+Manifest and record are checksummed JSON beside the file. An interrupted job resumes after the rows
+that the record counts.
+"""
 
 import json
 import os

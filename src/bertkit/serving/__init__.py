@@ -1,1 +1,4 @@
-"""The server: models behind HTTP; read `service.py`, `models.py` and `routes.py` in this order."""
+"""The server: pipelines behind HTTP.
+
+Read `app.py` (a request and its limits), `routes/`, `service.py` and `models.py` in this order.
+"""

@@ -1,4 +1,4 @@
-"""Choose device and precision, and prepare memory for training.
+"""Choose and describe device and precision, and prepare memory for training.
 
 On a CPU the C library returns a large block to the system as soon as it is freed, and the next
 tensor gets fresh pages, which the system has to find and clear: a tenth to a quarter of a training

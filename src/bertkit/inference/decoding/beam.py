@@ -1,4 +1,4 @@
-"""The interface between a search and a model: next-token logits, selecting and extending rows."""
+"""Beam search, and the interface between any search and a model, whose logits it may mask."""
 
 import math
 from collections.abc import Sequence

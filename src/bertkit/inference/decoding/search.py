@@ -1,4 +1,4 @@
-"""Sampling of tokens with temperature, top-k and top-p.
+"""Decode or stream: by beams, the likeliest tokens, or samples (temperature, top-k, top-p).
 
 Source: top-k: Fan et al. 2018, "Hierarchical Neural Story Generation"; top-p: Holtzman et al. 2019,
 "The Curious Case of Neural Text Degeneration".

@@ -1,6 +1,7 @@
-"""The methods by which scikit-learn takes an embedder as a step of a pipeline.
+"""Vectors of texts and of their tokens, in Python, in pipelines of scikit-learn and on the server.
 
-Only scikit-learn calls `__sklearn_tags__`; nothing else here needs it.
+A long text is divided into parts, whose vectors are averaged. Only scikit-learn calls
+`__sklearn_tags__`.
 """
 
 import dataclasses

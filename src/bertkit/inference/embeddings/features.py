@@ -1,4 +1,4 @@
-"""Encoding of texts and pairs for feature extraction, with character offsets of tokens."""
+"""Hidden states of chosen layers as features of texts and pairs, with offsets of their tokens."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Names of the similarity functions, for settings, which don't import NumPy."""
+"""Settings of vectors: of texts, of words and of hidden states; names of poolings, similarities."""
 
 from typing import Annotated, Literal, get_args
 

@@ -1,4 +1,4 @@
-"""Extractive summaries and their statistics, independent of how sentences are scored."""
+"""Extractive summaries, their statistics, and the summarizer that needs no training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

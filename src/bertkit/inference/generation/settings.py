@@ -1,4 +1,4 @@
-"""Settings for continuing texts with a left-to-right model."""
+"""Settings for continuing and summarizing texts; the file that marks an encoder-decoder folder."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self

@@ -1,4 +1,4 @@
-"""Extractive summaries with a model that was trained on reference summaries."""
+"""Summarizers of all kinds by the model's folder; those that were trained on summaries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 """BERT. Read `encoder`, then `heads` (pre-training, section 3.1), then `fine_tuning` (section 4).
 
-`pretrained`, `weights` and `architectures` load and save checkpoints; `neighbor_heads` are initial
-weights; the rest are variants.
+`config` has the sizes; `pretrained` and `weights` load and save checkpoints; `neighbor_heads` are
+initial weights; `feature_based` has heads that only bertkit has.
 """

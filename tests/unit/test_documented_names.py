@@ -1,0 +1,180 @@
+"""What the pages on the code name exists: files, names, constants, commands, flags, targets."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bertkit.cli.main import COMMANDS
+from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.tasks.table import TASKS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["docs/architecture.md", "docs/security.md", "CONTRIBUTING.md"]
+FOLDERS = ["src", "docs", "tests", "benchmarks", "examples", "studies", "models", "tools", ".ci"]
+CODE = ["src", "studies", "examples", "benchmarks", "tests", "tools"]
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.<>-]*(?:/[\w.<>-]*)+|[\w<>-]+\.(?:py|js|css|md|toml|json)")
+NAME = re.compile(r"[A-Za-z_][\w.]*(?:\(.*\))?")
+CONSTANT = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+# "`A` and `B` in `file.py`"
+PLACED = re.compile(r"((?:`\w+`(?:, | and | or )?)+) (?:in|of) `([\w/]+\.py)`")
+LIMIT = re.compile(r"^\| (`.*?) \| .* \| (`.*) \|$", re.MULTILINE)  # a row of the table of limits
+# names of other programs, of machines, and of files that the user has
+FOREIGN = {
+    "FORWARDED_ALLOW_IPS",  # uvicorn's
+    "fsspec.open_local",
+    "simplecache",
+    "faiss.read_index",
+    "/v1/models/NAME/info",
+    "num_",
+    "lm_head.",
+    "n_heads",
+    "hidden_dim",
+    "pre_classifier",
+    "distilbert.transformer.layer.{layer}.attention.q_lin",  # of other models
+    "models--…/snapshots/…",  # the Hub's cache
+    "../shared/data",
+    "shared/data",
+    "benchmarks/results/gpu/",
+    "results.json",
+    "tables.md",  # what `make gpu` writes
+    ".cache/fuzz",
+}
+
+
+@cache
+def list_files() -> list[str]:
+    folders = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
+    found = [path for path in [*ROOT.iterdir(), *folders] if "__pycache__" not in path.parts]
+    return [f"/{path.relative_to(ROOT)}" + "/" * path.is_dir() for path in found]
+
+
+@cache
+def read_code() -> str:
+    files = [path for name in CODE for path in (ROOT / name).rglob("*.py")]
+    scripts = (ROOT / "src").rglob("*.js")
+    own = Path(__file__).resolve()
+    texts = [path.read_text("utf-8") for path in [*files, *scripts] if path != own]
+    return "\n".join([*texts, (ROOT / "pyproject.toml").read_text("utf-8")])
+
+
+@cache
+def list_words() -> set[str]:
+    return set(re.findall(r"\w+", read_code()))
+
+
+def is_path(span: str) -> bool:
+    pattern = re.sub(r"<\w+>", "[^/]+", re.escape(span.rstrip("/")).replace(r"\<", "<"))
+    pattern = pattern.replace(r"\>", ">")
+    ending = re.compile(rf"/{pattern.lstrip('/')}/?$")
+    return any(ending.search(name) for name in list_files()) or span.strip("/") in read_code()
+
+
+def is_constant(name: str, code: str) -> bool:
+    return re.search(rf"^{name}\b[^=\n]*=|\"{name}\"|\({name}\)", code, re.MULTILINE) is not None
+
+
+def is_command(words: list[str]) -> bool:
+    of_packages = {"demo", "study", "next-word", "count", "<task>"}  # `count` is a test's own
+    groups = {name.partition(" ")[0] for name in COMMANDS} | {"finetune"}
+    return words[0].startswith("--") or words[0] in {*groups, *TASKS, *KINDS, *of_packages}
+
+
+def find_problem(span: str) -> str | None:
+    """What of this span doesn't exist."""
+    if span in FOREIGN:
+        return None
+    words = span.split()
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+        return None if words[1] in targets else "no target of the Makefile"
+    if words[0] == "bertkit" and len(words) > 1:
+        return None if is_command(words[1:]) else "no command"
+    if span.startswith("--"):
+        flags = (ROOT / "docs/reference/commands.md").read_text("utf-8")
+        return None if re.search(rf"`{words[0]}\b", flags) else "no flag"
+    if PATH.fullmatch(span):
+        return None if is_path(span) else "no file"
+    if CONSTANT.fullmatch(span):
+        code = read_code() + (ROOT / "Makefile").read_text("utf-8")
+        return None if is_constant(span, code) else "no constant, no variable"
+    if NAME.fullmatch(span):
+        missing = set(re.findall(r"\w+", span.partition("(")[0])) - list_words()
+        return f"no name: {', '.join(sorted(missing))}" if missing else None
+    return None
+
+
+def read_page(page: str) -> str:
+    return FENCED.sub("", (ROOT / page).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_exists(page):
+    text = read_page(page)
+    found = {span: find_problem(span) for span in SPAN.findall(text)}
+    assert {span: problem for span, problem in found.items() if problem is not None} == {}
+
+
+def list_placed() -> list[tuple[str, tuple[str, ...]]]:
+    """The names for which a page gives a file, and the files that it gives."""
+    placed = [
+        (name, (file,))
+        for page in PAGES
+        for names, file in PLACED.findall(read_page(page))
+        for name in SPAN.findall(names)
+    ]
+    limits = [
+        (name, tuple(SPAN.findall(files)))
+        for names, files in LIMIT.findall(read_page("docs/security.md"))
+        for name in SPAN.findall(names)
+    ]
+    assert len(placed) > 10
+    assert len(limits) > 10
+    return placed + limits
+
+
+@pytest.mark.parametrize(("name", "files"), list_placed())
+def test_a_name_is_in_its_file(name, files):
+    paths = [
+        path
+        for file in files
+        for path in list_files()
+        if path.endswith((f"bertkit/{file}", f"/{file}"))
+    ]
+    sources = [(ROOT / path.lstrip("/")).read_text("utf-8") for path in paths]
+    assert any(re.search(rf"\b{name}\b", source) for source in sources)
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        "make tests",
+        "bertkit clasify",
+        "--no-such-flag",
+        "data/readers/__init__.py",
+        "nn/<name>_of_nothing.py",
+        "forgotten.py",
+        "FORGOTTEN_LIMIT_BYTES",
+        "Pipeline.no_such_method",
+        "no_such_function(text)",
+    ],
+)
+def test_what_does_not_exist_is_found(span):
+    assert find_problem(span) is not None
+
+
+def test_modules_that_the_docstrings_of_packages_name_exist():
+    missing = []
+    for path in (ROOT / "src").rglob("__init__.py"):
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        siblings = {path.parent.name, *(other.stem for other in path.parent.iterdir())}
+        for span in SPAN.findall(docstring):
+            is_module = re.fullmatch(r"[a-z_]+", span) is None or span in siblings
+            is_file = PATH.fullmatch(span) is None or is_path(span)
+            if not (is_module and is_file):
+                missing.append(f"{path.relative_to(ROOT)}: {span}")
+    assert missing == []

@@ -64,7 +64,8 @@ class ServerProcess:
     def read_until(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Read its messages until one has a pattern."""
         while not (found := pattern.search(self.messages)):
-            content = os.read(self.reading, 1 << 16)
+            is_there = multiprocessing.connection.wait([self.reading], TIMEOUT_SECONDS)
+            content = os.read(self.reading, 1 << 16) if is_there else b""
             assert content, self.messages
             self.messages += content.decode()
         return found

@@ -25,6 +25,7 @@ from bertkit.cli.main import main
 BOTH = re.compile(r"\(worker 2 of 2\)")
 AGAIN = re.compile(r"worker (\d) ended by itself(.|\n)*serving .*\(worker \1 of 2\)")
 ALL_ENDED = re.compile(r"(worker \d ended by itself(.|\n)*){3}")
+LOADED_TWICE = re.compile(r"(words was loaded again(.|\n)*){2}")
 LONG = {"inputs": ["word " * 200] * 40}  # about a second
 FILL = "/v1/models/words/fill-mask"
 
@@ -144,13 +145,18 @@ def test_a_request_to_load_models_again_reaches_all(words):
         assert len(list(islice(lines, 2))) == 2
 
 
-def test_models_are_loaded_again_by_all(words):
-    with serving(words, "--workers", "2") as server:
+def test_sigusr1_to_the_parent_lets_all_workers_load_their_models_again(tmp_path):
+    folder = tmp_path / "words"
+    save_small(folder)
+    with serving(str(folder), "--workers", "2", "--log-requests") as server:
         server.read_until(BOTH)
+        _, before = fill(server)
+        save_small(folder, num_hidden_layers=1)
         server.send(signal.SIGUSR1)
-        assert fill(server)[0] == 200
-        server.send(signal.SIGTERM)
-        assert server.wait() == 0
+        server.read_until(LOADED_TWICE)
+        answers = [fill(server) for _ in range(20)]
+        assert answers == [answers[0]] * 20
+        assert answers[0] != (200, before)
 
 
 def test_workers_end_with_their_parent(words):

@@ -1,7 +1,9 @@
 """Question-answering examples: read from records, and their contexts cut into windows."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
@@ -70,6 +72,8 @@ def label_windows(windows: Windows, tokens: tuple[int, int] | None) -> npt.NDArr
 
 NUM_SHOWN_CHARS = 40
 TRUTH_VALUES = {"true": True, "false": False}
+USUAL_STARTS = ("answer_start", "start")  # keys of an answer, or columns beside its text
+WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 class GoldAnswer(NamedTuple):
@@ -78,6 +82,7 @@ class GoldAnswer(NamedTuple):
     text: str
     start: int | None  # None if the context doesn't contain it
     is_moved: bool  # whether the record gave another start
+    is_ambiguous: bool = False  # whether the record gave none, and the words occur several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +166,28 @@ class AnswerExample(TaskExample):
 
 
 def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
-    """Find an answer in its context, nearest to its stated start; without one the first."""
+    """Find an answer in its context, nearest to its stated start; without one the first.
+
+    Without a stated start, whole words come before parts of words.
+    """
     bare = text.strip()
-    num_blanks = len(text) - len(text.lstrip())
-    wanted = 0 if start is None else max(0, start + num_blanks)
-    right = context.find(bare, wanted)
+    if start is None:
+        return _locate_first(context, bare)
+    wanted = start + len(text) - len(text.lstrip())
+    right = context.find(bare, max(0, wanted))
     left = context.rfind(bare, 0, max(0, wanted + len(bare) - 1))
     places = [place for place in (left, right) if place >= 0]
     nearest = min(places, key=lambda place: abs(place - wanted), default=None)
-    is_elsewhere = start is not None and nearest != start + num_blanks
-    return GoldAnswer(bare, nearest, is_moved=nearest is not None and is_elsewhere)
+    return GoldAnswer(bare, nearest, is_moved=nearest not in {None, wanted})
+
+
+def _locate_first(context: str, bare: str) -> GoldAnswer:
+    words = re.escape(bare)
+    for pattern in (rf"(?<!\w){words}(?!\w)", words):
+        places = [found.start() for found in islice(re.finditer(pattern, context), 2)]
+        if places:
+            return GoldAnswer(bare, places[0], is_moved=False, is_ambiguous=len(places) > 1)
+    return GoldAnswer(bare, None, is_moved=False)
 
 
 def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
@@ -179,6 +196,7 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
     golds = [(gold, example.place) for example in examples for gold in example.answers or ()]
     moved = [place for gold, place in golds if gold.is_moved]
     absent = [place for gold, place in golds if gold.start is None]
+    ambiguous = [place for gold, place in golds if gold.is_ambiguous]
     lines = []
     if num_impossible:
         lines.append(f"{num_impossible:,} of {len(examples):,} questions without an answer")
@@ -186,6 +204,11 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
         lines.append(
             f"{pluralize(len(moved), 'answer')} not at answer_start; the nearest occurrence is"
             f" used, first at {moved[0]}"
+        )
+    if ambiguous:
+        lines.append(
+            f"{pluralize(len(ambiguous), 'answer')} without answer_start whose words occur several"
+            f" times; the first occurrence is used, first at {ambiguous[0]}"
         )
     if absent:
         lines.append(
@@ -231,9 +254,9 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
     """Read the answers of a cell with their stated starts."""
     cell = _pair_lists(take_value(record, column))
     if cell is None or isinstance(cell, str):
-        return [(cell, None)] if cell and cell.strip() else []
+        return [(cell, _read_start(record))] if cell and cell.strip() else []
     if isinstance(cell, list) and all(map(_is_answer, cell)):
-        return [(answer["text"], answer.get("answer_start")) for answer in cell]
+        return [(answer["text"], _find_start(answer)) for answer in cell]
     raise BrokenRowError(
         f"{record.place} has {cell!r:.40} in {column} where a text, a list of objects of text"
         " and answer_start, or an object of both lists should be"
@@ -242,15 +265,38 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
 
 def _pair_lists(cell: object) -> object:
     """Convert an object of two lists, as in the Hub's `rajpurkar/squad`, to a list of objects."""
-    match cell:
-        case {"text": list(texts), "answer_start": list(starts)} if len(texts) == len(starts):
-            pairs = zip(texts, starts, strict=True)
-            return [{"text": text, "answer_start": start} for text, start in pairs]
-    return cell
+    if not isinstance(cell, dict):
+        return cell
+    texts, starts = cell.get("text"), _find_start(cell)
+    if not (isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)):
+        return cell
+    return [
+        {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
+    ]
+
+
+def _find_start(values: Mapping[str, Any]) -> Any:
+    """Return the stated start of an answer; None if there is none."""
+    return next((values[name] for name in USUAL_STARTS if values.get(name) is not None), None)
+
+
+def _read_start(record: Record) -> int | None:
+    """Read the start of an answer that is a text from the column beside it."""
+    value = _find_start(record.values)
+    if value is None or value == "":
+        return None
+    label = read_label(value)
+    if label is None or WHOLE_NUMBER.fullmatch(label) is None:
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{NUM_SHOWN_CHARS}} in {USUAL_STARTS[0]} or"
+            f" {USUAL_STARTS[1]} where the place of the answer in its context, a whole number"
+            " from 0, should be"
+        )
+    return int(label)
 
 
 def _is_answer(value: object) -> TypeGuard[dict[str, Any]]:
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         return False
-    start = value.get("answer_start")
+    start = _find_start(value)
     return start is None or (isinstance(start, int) and not isinstance(start, bool))

@@ -112,8 +112,11 @@ def read_file(path):
         ("Ada", 999, GoldAnswer("Ada", 14, True)),
         ("Ada", -1, GoldAnswer("Ada", 0, True)),
         ("1852", 10**30, GoldAnswer("1852", 26, True)),
-        ("Ada", None, GoldAnswer("Ada", 0, False)),
-        (" Ada ", None, GoldAnswer("Ada", 0, False)),
+        ("Ada", None, GoldAnswer("Ada", 0, False, True)),
+        (" Ada ", None, GoldAnswer("Ada", 0, False, True)),
+        ("d", None, GoldAnswer("d", 1, False, True)),
+        ("i", None, GoldAnswer("i", 10, False, True)),
+        ("in", None, GoldAnswer("in", 23, False)),
         (" wrote it", 3, GoldAnswer("wrote it", 4, False)),
         ("Babbage", 0, GoldAnswer("Babbage", None, False)),
         ("Babbage", None, GoldAnswer("Babbage", None, False)),
@@ -263,7 +266,7 @@ def test_inputs_are_pairs_or_mappings(value):
 def test_oddities_are_counted():
     examples = [
         parse({"answers": [{"text": "Ada", "answer_start": 1}, {"text": "Bob"}]}),
-        parse({"answers": "Ada"}),
+        parse({"answers": "1852"}),
         parse({"answers": ""}),
     ]
     lines = list_warnings(examples)
@@ -274,17 +277,59 @@ def test_oddities_are_counted():
     assert list_warnings(examples[1:2]) == []
 
 
+def test_answers_whose_place_is_unknown_are_counted():
+    (line,) = list_warnings([parse({"answers": "Ada"}), parse({"answers": "1852"})])
+    assert line.startswith("1 answer without answer_start whose words occur several times; the")
+
+
+@pytest.mark.parametrize("start", [14, "14", 14.0, "14.0", " 14 "])
+@pytest.mark.parametrize("name", ["answer_start", "start"])
+def test_the_start_of_an_answer_may_stand_beside_it(name, start):
+    example = parse({"answers": "Ada", name: start})
+    assert example.answers == (GoldAnswer("Ada", 14, False),)
+
+
+@pytest.mark.parametrize("start", [None, ""])
+def test_a_start_may_be_missing_beside_an_answer(start):
+    assert parse({"answers": "Ada", "answer_start": start}).answers[0].is_ambiguous
+
+
+@pytest.mark.parametrize("start", ["here", 1.5, True, [14]])
+def test_a_start_beside_an_answer_is_a_number(start):
+    with pytest.raises(BrokenRowError, match="in answer_start or start where the place of the"):
+        parse({"answers": "Ada", "start": start})
+
+
+@pytest.mark.parametrize(
+    "answers", [[{"text": "Ada", "start": 14}], {"text": ["Ada"], "start": [14]}]
+)
+def test_the_start_in_an_answer_may_be_called_start(answers):
+    assert parse({"answers": answers}).span == (14, 17)
+
+
+def test_whole_words_come_before_parts_of_words():
+    gold = locate_answer("Canada knows Ada.", "Ada", None)
+    assert gold == GoldAnswer("Ada", 13, False)
+    assert locate_answer("canada, an ad, ad", "ad", None) == GoldAnswer("ad", 11, False, True)
+    assert locate_answer("東京は東京です", "東京", None) == GoldAnswer("東京", 0, False, True)
+
+
 def test_a_file_of_squad_is_read(tmp_path):
     questions = [
         {"id": "a", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]},
         {"id": "b", "question": "Where?", "answers": [{"text": "London", "answer_start": 0}]},
         {"id": "c", "question": "Why?", "answers": [], "is_impossible": True},
+        {"id": "d", "question": "Who?", "answers": [{"text": "Ada", "start": 14}]},
     ]
     paragraphs = [{"context": CONTEXT, "qas": questions}]
     path = tmp_path / "q.json"
     path.write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": paragraphs}]}))
     examples, report = read_file(path)
-    assert [(one.example_id, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
+    assert [(one.example_id, one.span) for one in examples] == [
+        ("a", (0, 3)),
+        ("c", None),
+        ("d", (14, 17)),
+    ]
     assert report.num_broken == 1
     assert (
         "data[0].paragraphs[0].qas[1] has an answer that isn't in its context: 'London'"

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
@@ -34,7 +34,9 @@ class _Part(BaseModel):
 
 class _Answer(_Part):
     text: str
-    answer_start: int | None = None
+    answer_start: int | None = Field(
+        default=None, validation_alias=AliasChoices("answer_start", "start")
+    )
 
 
 class _Question(_Part):

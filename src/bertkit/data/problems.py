@@ -112,7 +112,7 @@ class ReadReport(Problems):
         return lines
 
 
-BROKEN, UNDECODABLE = "broken", "undecodable"
+BROKEN, UNLABELED, UNDECODABLE = "broken", "unlabeled", "undecodable"
 
 
 @dataclass
@@ -122,16 +122,23 @@ class RowReport(Problems):
     Attributes:
         num_rows: rows that were read, including broken ones. A broken section that may contain
             several rows, such as one sentence of CoNLL, counts once.
+        notes: how the file as a whole is read, where that isn't evident.
     """
 
     name: str
     num_rows: int = 0
     num_bytes: int = 0  # decompressed
+    notes: list[str] = field(default_factory=list)
 
     @property
     def num_broken(self) -> int:
         """Number of rows that were left out."""
         return self.counts.get(BROKEN, 0)
+
+    @property
+    def num_unlabeled(self) -> int:
+        """Number of rows that were left out because a mark says that they have no label."""
+        return self.counts.get(UNLABELED, 0)
 
     @property
     def num_undecodable(self) -> int:
@@ -147,20 +154,26 @@ class RowReport(Problems):
         """Count rows that are left out for the same reason."""
         self.add(BROKEN, message, num_rows)
 
+    def add_unlabeled(self, message: str) -> None:
+        """Count a row that is left out because it has no label."""
+        self.add(UNLABELED, message)
+
     def add_rows(self, other: "RowReport") -> None:
         """Add the counts of other rows of the file."""
         self.merge(other)
+        self.notes += other.notes
         self.num_rows += other.num_rows
         self.num_bytes += other.num_bytes
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""
-        lines = []
-        if self.num_broken:
-            lines.append(f"{self._share(self.num_broken)} broken and left out:")
-            lines += [f"  {message}" for message in self.first_broken]
-            if self.num_broken > len(self.first_broken):
-                lines.append("  …")
+        lines = [f"{self.name}: {note}" for note in self.notes]
+        for name, what in {BROKEN: "broken", UNLABELED: "without a label"}.items():
+            if count := self.counts.get(name, 0):
+                lines.append(f"{self._share(count)} {what} and left out:")
+                lines += [f"  {message}" for message in self.places[name]]
+                if count > len(self.places[name]):
+                    lines.append("  …")
         if self.num_undecodable:
             share = self._share(self.num_undecodable)
             lines.append(f"{share} with invalid UTF-8, replaced by \N{REPLACEMENT CHARACTER}")
@@ -176,6 +189,9 @@ class RowReport(Problems):
                 f"{self._share(self.num_broken)} are broken, and at most"
                 f" {format_percent(max_broken)} may be (max_broken): {'; '.join(first)}"
             )
+        if self.num_unlabeled + self.num_broken == self.num_rows:
+            first = [*self.places[UNLABELED], "…"][: min(self.num_unlabeled, MAX_PLACES + 1)]
+            raise InputError(f"{self.name}: no row has a label: {'; '.join(first)}")
 
     def _share(self, count: int) -> str:
         share = format_percent(count / self.num_rows)

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
@@ -51,6 +52,18 @@ class TaskExample(ABC):
         Unless answers are needed, their columns are neither required nor read. A file with one text
         per line has the column `text`.
         """
+
+    @classmethod
+    def settle(
+        cls, examples: list[Self], report: RowReport, settings: Any, known: Sequence[str] = ()
+    ) -> list[Self]:
+        """Decide what depends on all labeled examples of a file, and return those to use.
+
+        The others, and how the file is read, are added to the report. By default nothing depends
+        on it. `known` are the labels of the model or of the training data, if there are some.
+        """
+        del report, settings, known
+        return examples
 
     @classmethod
     @abstractmethod

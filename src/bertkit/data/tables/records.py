@@ -146,11 +146,12 @@ def read_examples(
     parse: Callable[[Record], Example],
     report: RowReport,
     max_broken: float | None = None,
+    settle: Callable[[list[Example], RowReport], list[Example]] | None = None,
 ) -> list[Example]:
     """Read all examples of a table into memory.
 
     To leave a record out, `parse` raises `BrokenRowError`. `max_broken` is by default that of the
-    settings.
+    settings. `settle` decides what depends on all examples together, and returns those to use.
     """
     examples = []
     for record in table.records(report):
@@ -163,5 +164,6 @@ def read_examples(
             examples.append(parse(record))
         except BrokenRowError as error:
             report.add_broken(str(error))
+    examples = examples if settle is None else settle(examples, report)
     report.check_share(table.settings.max_broken if max_broken is None else max_broken)
     return examples

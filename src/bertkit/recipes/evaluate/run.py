@@ -83,7 +83,7 @@ def evaluate(
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = load()
     task = predictor.task
-    found = read_set(type(task), table, with_columns(task.settings, columns))
+    found = read_set(type(task), table, with_columns(task.settings, columns), task.labels)
     counted, predictions = predict_all(predictor, found.examples)
     counts = count_set(task, found, counted)
     check_labels(task, found, counts)

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -81,18 +82,23 @@ def read_data(
     kind: type[Task[Any, Any]], tables: Sequence[RecordTable], settings: Any, shares: Any
 ) -> FineTuningData:
     """Read all examples; if there is only one table, hold out a share of it."""
-    sets = [read_set(kind, table, settings) for table in tables]
-    if len(sets) == 1:
+    train = read_set(kind, tables[0], settings)
+    if len(tables) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
-        return hold_out(sets[0], shares.held_out, seed)
-    return FineTuningData(*sets)
+        return hold_out(train, shares.held_out, seed)
+    known = sorted({label for one in train.examples for label in one.label_names})
+    return FineTuningData(train, read_set(kind, tables[1], settings, known))
 
 
-def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> ExampleSet:
-    """Read all examples of a table; errors as in `read_data`."""
+def read_set(
+    kind: type[Task[Any, Any]], table: RecordTable, settings: Any, known: Sequence[str] = ()
+) -> ExampleSet:
+    """Read all examples of a table; `known` are the labels of the model or the training data."""
     report = RowReport(table.name)
-    parse = kind.example_kind.build_parser(settings, table, needs_answer=True)
-    examples = read_examples(table, parse, report)
+    example_kind = kind.example_kind
+    parse = example_kind.build_parser(settings, table, needs_answer=True)
+    settle = partial(example_kind.settle, settings=settings, known=known)
+    examples = read_examples(table, parse, report, settle=settle)
     return ExampleSet(table.name, examples, report, table.identity() or {})
 
 

@@ -14,12 +14,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from bertkit.base.errors import InputError
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
+from bertkit.tasks.choose.answers import GivenAnswer, choose_meaning, read_answer
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
 from bertkit.tasks.evaluation import ConfidentScoring, Flags, Statistic
 from bertkit.tasks.metrics.calibration import fit_temperature
@@ -45,6 +47,7 @@ class ChooseExample(TaskExample):
     question: str = ""  # text before each choice in the second segment; may be empty
     label: int | None = None  # index of the correct choice, from 0; None if unknown
     place: str = ""  # file and line, for messages
+    given: GivenAnswer | None = None  # until `settle` has decided what it means
 
     def join(self, choice: str) -> str:
         """Join the question and a choice, which follow the context as the second segment."""
@@ -83,11 +86,24 @@ class ChooseExample(TaskExample):
                 context=take_text(record, context),
                 choices=choices,
                 question="" if question is None else take_text(record, question),
-                label=None if label is None else _take_label(record, label, choices),
                 place=record.place,
+                given=None if label is None else read_answer(record, label, choices),
             )
 
         return parse
+
+    @classmethod
+    def settle(
+        cls, examples: list[Self], report: RowReport, settings: Any, known: Sequence[str] = ()
+    ) -> list[Self]:
+        """Read all answers as positions, or all as texts of choices."""
+        del settings, known
+        kept = []
+        given = [example.given for example in examples if example.given is not None]
+        for example, label in zip(examples, choose_meaning(given, report), strict=True):
+            if label is not None:
+                kept.append(replace(example, label=label, given=None))
+        return kept
 
     @classmethod
     def from_value(cls, value: Any, place: str, settings: ChooseSettings) -> Self:
@@ -163,26 +179,6 @@ def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
 
 def _describe_number(number: int) -> str:
     return f"there must be from {MIN_CHOICES} to {MAX_CHOICES} choices, not {number}"
-
-
-def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
-    """Read the index of the correct choice: an integer, or the text of one choice."""
-    value = take_value(record, column)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if isinstance(value, str):
-        bare = value.strip()
-        if re.fullmatch(r"\d{1,3}", bare, re.ASCII) and int(bare) < len(choices):
-            return int(bare)
-        places = [place for place, choice in enumerate(choices) if choice.strip() == bare]
-        if len(places) == 1:
-            return places[0]
-    raise BrokenRowError(
-        f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from 0 to"
-        f" {len(choices) - 1}, or one of the choices, should be"
-    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 from tests.unit.tasks.small import TOKENIZER, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError
 from bertkit.inference.predictor import Chooser
 from bertkit.models.bert.config import BertConfig
@@ -24,7 +25,8 @@ ROW = {"sent1": "She opens it.", "sent2": "The box", **{f"ending{i}": f"e{i}" fo
 
 def parse(values, *, settings=ChooseSettings(), needs_answer=True):  # noqa: B008
     parser = ChooseExample.build_parser(settings, table_of(*values), needs_answer=needs_answer)
-    return parser(record_of(**values))
+    example = parser(record_of(**values))
+    return ChooseExample.settle([example], RowReport(""), settings)[0] if needs_answer else example
 
 
 def test_swag():
@@ -55,6 +57,41 @@ def test_ten_columns_stand_in_the_order_of_their_numbers():
 )
 def test_a_label_is_a_number_or_a_choice(label, number):
     assert parse({"context": "c", "choices": ["one", "two ", "5"], "label": label}).label == number
+
+
+PRICES = ["2", "3", "1"]
+
+
+def settle(choices, labels):
+    """Read rows with the same choices as one file; return what is learned, and the report."""
+    parser = ChooseExample.build_parser(
+        ChooseSettings(), table_of("context", "choices", "label"), needs_answer=True
+    )
+    rows = [{"context": "c", "choices": choices, "label": label} for label in labels]
+    report = RowReport("t.jsonl", num_rows=len(rows))
+    found = ChooseExample.settle([parser(record_of(**row)) for row in rows], report, None)
+    return [one.label for one in found], report
+
+
+def test_the_labels_of_a_file_are_all_positions_or_all_texts():
+    labels, report = settle(PRICES, ["2", "3", "1", "2"])
+    assert labels == [0, 1, 2, 0]
+    assert "read as texts of choices; 3 of 4 could be positions too, first" in report.notes[0]
+    labels, report = settle(PRICES, ["0", "1", 2])
+    assert labels == [0, 1, 2]
+    assert "read as positions of choices; 2 of 3 could be texts too" in report.notes[0]
+    labels, report = settle(["one", "two", "1"], ["one", "two", "two", "0"])
+    assert labels == [0, 1, 1]
+    assert report.first_broken == [
+        "t.csv, line 2 has '0' in label, which isn't the text of a choice, as others are"
+    ]
+    assert settle(["0", "1"], ["1", "0"])[1].notes == []
+
+
+def test_labels_that_could_be_both_are_an_error_unless_they_are_numbers():
+    with pytest.raises(InputError, match=r"as in 2 of 2 rows; write the position .* in JSONL"):
+        settle(PRICES, ["1", "2"])
+    assert settle(PRICES, [1, 2.0])[0] == [1, 2]
 
 
 @pytest.mark.parametrize("label", [None, True, 3, -1, 0.5, "x", "same", "", "9" * 5000, ["one"]])

@@ -2,9 +2,10 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ class ExampleFile:
         )
         self.report = RowReport(self._table.name)
         self.rows: deque[Mapping[str, Any]] = deque()  # whose predictions are still to come
-        names = self._table.columns or ()
+        self.columns = names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
             if names and not has_column(names, name):
                 raise InputError(
@@ -88,6 +89,8 @@ class Answers:
     # statistics of the examples read so far
     counts: PredictionCounts = field(default_factory=PredictionCounts)
     elapsed_seconds: float = 0.0  # without loading the model; 0 until all answers were read
+    # of the columns of all predictions; None until the first is described
+    prefix: str | None = field(default=None, init=False)
 
     @property
     def task(self) -> Task[Any, Any]:
@@ -120,14 +123,30 @@ class Answers:
     def describe_row(self, row: AnsweredRow) -> dict[str, Any]:
         """Return the kept columns of a row, then the columns of its answer.
 
-        If a column of both has the same name, those of the answer begin with `predicted_`.
+        If a column of both has the same name, those of the answer begin with `predicted_`; with
+        `predicted_2_` if the file has such a column too, and so on.
         """
         names = self.settings.keep_columns
         kept = dict(row.values) if names is None else {name: _find(row, name) for name in names}
         found = row.prediction.to_row()
-        if kept.keys() & found.keys():
-            found = {f"predicted_{name}": value for name, value in found.items()}
-        return {**kept, **found}
+        if self.prefix is None:
+            known = self.file.columns if self.file and names is None else ()
+            self.prefix = _choose_prefix({*kept, *known}, found)
+        named = {f"{self.prefix}{name}": value for name, value in found.items()}
+        if clash := sorted(kept.keys() & named.keys()):
+            raise InputError(
+                f"row {row.number:,} has the column {clash[0]}, which rows before it lack and the"
+                " predictions have; choose columns with --keep-columns"
+            )
+        return {**kept, **named}
+
+
+def _choose_prefix(columns: Collection[str], found: Collection[str]) -> str:
+    """Return what the columns of predictions begin with, so that the file has none of them."""
+    prefixes = chain(["", "predicted_"], (f"predicted_{number}_" for number in count(2)))
+    return next(
+        prefix for prefix in prefixes if not any(f"{prefix}{name}" in columns for name in found)
+    )
 
 
 def _find(row: AnsweredRow, column: str) -> object:

@@ -2,6 +2,9 @@
 
 from types import SimpleNamespace
 
+import pytest
+
+from bertkit.base.errors import InputError
 from bertkit.jobs.predict import AnsweredRow, Answers
 from bertkit.jobs.settings import PredictSettings
 from bertkit.tasks.classify import ClassifySettings
@@ -35,6 +38,23 @@ def test_a_column_of_the_same_name_stays():
     found = answers().describe_row(row(text="t", label="bad"))
     assert (found["label"], found["predicted_label"]) == ("bad", "good")
     assert "predicted_probability_good" in found
+
+
+def test_predictions_of_an_earlier_model_stay():
+    before = {"label": "bad", "predicted_label": "bad", "predicted_probability": 0.9}
+    found = answers().describe_row(row(text="t", **before))
+    assert {name: found[name] for name in before} == before
+    assert found["predicted_2_label"] == "good"
+    assert found["predicted_2_probability_good"] == 0.75
+
+
+def test_all_rows_of_a_file_have_the_same_columns():
+    file = SimpleNamespace(columns=("text", "label"))
+    one = Answers(answers().predictor, [], file)
+    assert list(one.describe_row(row(text="t")))[1] == "predicted_label"
+    assert one.describe_row(row(text="t", label="bad"))["predicted_label"] == "good"
+    with pytest.raises(InputError, match="row 3 has the column predicted_label, which rows before"):
+        one.describe_row(row(text="t", predicted_label="bad"))
 
 
 def test_columns_can_be_chosen():

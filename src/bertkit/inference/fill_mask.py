@@ -124,13 +124,13 @@ class FillMask(EncoderPipeline[str, FilledText]):
             scores = model.score_words(masked)
             check_finite(scores, "the model's scores")
             # A model's vocab_size may exceed the number of entries in its vocabulary.
-            shares = scores.softmax(dim=-1)[:, : self.loaded.tokenizer.vocab_size]
-            if target_ids is not None:
-                shares = shares[:, target_ids]
-            found.append(shares.topk(min(self.options.top_k, shares.shape[1])))
-        ids = torch.cat([best.indices.cpu() for best in found])
-        shares = torch.cat([best.values.cpu() for best in found])
-        return ids if target_ids is None else target_ids[ids], shares
+            shares, num_entries = scores.softmax(dim=-1), self.loaded.tokenizer.vocab_size
+            ids = torch.arange(num_entries) if target_ids is None else target_ids
+            ids = ids.to(scores.device)
+            best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
+            found.append((best.cpu(), shares.gather(1, best).cpu()))
+        ids, shares = map(torch.cat, zip(*found, strict=True))
+        return ids, shares
 
     def _name_candidates(
         self, ids: Int[Tensor, "blanks top_k"], shares: Float[Tensor, "blanks top_k"]

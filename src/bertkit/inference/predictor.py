@@ -29,7 +29,7 @@ from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import Encoded, Logits, compute_logits, cut_by_scores
 from bertkit.tasks.choose.task import Choice, Choose, ChooseExample
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import Classification, pool_windows
+from bertkit.tasks.classify.scoring import Classification
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.regress.task import Regress, RegressExample, Regression
@@ -227,16 +227,6 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             scores = model.head_scores(tokens, placed)
         check_finite(scores, "the model's logits")
         return scores
-
-
-class LogitsPredictor(Predictor[Any, Any, Any]):
-    """Gives the logits of each input instead of a prediction, averaged over its windows."""
-
-    def decode_window(
-        self, encoded: EncodedExamples[Any], computed: Sequence[Logits]
-    ) -> Iterator[Logits]:
-        """Average the logits of each input."""
-        return map(pool_windows, computed)
 
 
 class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classification]):

@@ -15,7 +15,6 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.opening import Pipelines, load_pipelines
-from bertkit.inference.predictor import LogitsPredictor
 from bertkit.inference.sharing.worker import SharingLimits, Worker
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
@@ -70,11 +69,6 @@ class ReadyModel:
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer."""
         return self.opened.tokenizer
-
-    @cached_property
-    def logits(self) -> LogitsPredictor:
-        """What gives the logits of a classifier."""
-        return LogitsPredictor(**vars(self.pipelines["classify"]))
 
     def find_prompt(self, name: str) -> str:
         """Return a prompt of an embedder; `SettingsError` if it has none of this name."""

@@ -44,8 +44,9 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
     found = []
     for strength in STRENGTHS:
         weights, bias = fit(train, labels, len(ids), strength)
-        rows = (held_out @ weights + bias).softmax(dim=1).tolist()
-        predictions = [choose_labels(learned.labels, row) for row in rows]
+        scores = held_out @ weights + bias
+        rows = zip(scores.float().numpy(), scores.softmax(dim=1).tolist(), strict=True)
+        predictions = [choose_labels(learned.labels, *row) for row in rows]
         found.append(learned.measure(data.dev.examples, predictions)[learned.metric])
     return max(found)
 

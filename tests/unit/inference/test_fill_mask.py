@@ -81,6 +81,19 @@ def test_an_entry_without_a_word_is_no_candidate():
     assert sum(c.probability for c in blank) < 0.01
 
 
+def test_words_are_ordered_by_their_scores_where_all_probabilities_are_zero():
+    model, tokenizer = build_model(), Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    words = ["dog", "cat", "hat"]
+    with torch.no_grad():
+        for place, word in enumerate(words):
+            model.masked_lm.bias[tokenizer.token_to_id(word)] = 100.0 * place - 1000.0
+    fill = start(FillMask, LoadedModel(model.eval(), tokenizer))
+    (found,) = fill("the [MASK]", targets=words, top_k=3).blanks
+    assert [(one.token, one.probability) for one in found] == [
+        (word, 0.0) for word in reversed(words)
+    ]
+
+
 def test_how_many_blanks_are_scored_at_a_time_changes_nothing(loaded, monkeypatch):
     texts = [TEXT, "a [MASK]", "[MASK] [MASK] [MASK]"]
     whole = start(FillMask, loaded)(texts)

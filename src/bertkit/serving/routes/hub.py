@@ -46,7 +46,7 @@ WRITING = {
 async def infer(call: RequestContext, body: AnyBody) -> Any:
     """Do what the model is for."""
     given = body.root
-    task, pipeline = call.find().usual
+    task, _ = call.find().usual
     if task == "embed":
         is_comparison = isinstance(given.get("inputs"), Mapping)
         return await (
@@ -59,8 +59,7 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
     if task in {"classify", "regress"}:
         if "parameters" not in given:
             return await predict(call, read(PredictBody, given))
-        is_sigmoid = task == "regress" or pipeline.task.settings.multi_label
-        return await classify(call, read(ClassifyRequest, given), is_sigmoid=is_sigmoid)
+        return await classify(call, read(ClassifyRequest, given))
     if task not in FORMS:
         raise Reason.UNREADABLE.error(
             f"{call.model} is for the task {task}; POST to /v1/models/{call.model}/{task}"
@@ -76,14 +75,19 @@ def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
         raise Reason.UNREADABLE.error(describe_validation(error, kind, shows_input=False)) from None
 
 
-async def classify(call: RequestContext, body: ClassifyRequest, *, is_sigmoid: bool) -> Any:
+async def classify(call: RequestContext, body: ClassifyRequest) -> Any:
     """Return the labels of each text with their scores, the highest first; a list for one, too."""
-    function, usual = body.parameters.function_to_apply, "sigmoid" if is_sigmoid else "softmax"
+    task, pipeline = call.find().usual
+    function, has_sigmoid = body.parameters.function_to_apply, task == "regress"
+    usual = default = "sigmoid" if has_sigmoid or pipeline.task.settings.multi_label else "softmax"
+    if call.find().opened.config.problem_type == "regression":
+        default = "none"  # as in transformers; a reranker's config doesn't say regression
     if function not in {None, "none", usual}:
         raise Reason.UNREADABLE.error(
             f"function_to_apply is {function}, and {call.model} takes {usual} or none"
         )
-    found = await score_labels(call, body.list_inputs(), is_raw=function == "none")
+    is_raw = (function or default) == "none"
+    found = await score_labels(call, body.list_inputs(), is_raw=is_raw)
     return [rows[: body.parameters.top_k] for rows in found]
 
 

@@ -156,15 +156,16 @@ async def rank(
 ) -> list[tuple[int, float]]:
     """Return the place and the score of each text for a query, best first.
 
-    A score is between 0 and 1, or with `is_raw` the model's own number.
+    A score is between 0 and 1, or with `is_raw` the model's own number, which gives the order:
+    sigmoids of numbers beyond 37 are all 1.
     """
     if not texts:
         raise Reason.EMPTY.error("there are no texts; give at least one")
     pairs = [(query, text) for text in texts]
     found = await call.compute("regress", pairs, truncate=truncate)
-    scores = [one.value if is_raw else sigmoid(one.value) for one in found]
-    order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
-    return [(index, scores[index]) for index in order]
+    values = [one.value for one in found]
+    order = sorted(range(len(values)), key=lambda index: -values[index])  # equal ones as they came
+    return [(index, values[index] if is_raw else sigmoid(values[index])) for index in order]
 
 
 def pack(vector: Vector) -> str:

@@ -113,22 +113,21 @@ async def predict(
 async def score_labels(
     call: RequestContext, inputs: Sequence[Any], *, is_raw: bool, truncate: bool | None = None
 ) -> list[list[LabelScore]]:
-    """Return the labels of each input with their scores, the highest first."""
+    """Return the labels of each input with their scores, the highest first.
+
+    With `is_raw` a score is what the model computes, before the sigmoid or softmax.
+    """
     loaded = call.find("classify", "regress")
-    labels = loaded.opened.config.labels
     if "regress" in loaded.pipelines:
+        labels = loaded.opened.config.labels
         found = await call.compute("regress", inputs, truncate=truncate)
         scores = [one.value if is_raw else sigmoid(one.value) for one in found]
         return [[LabelScore(score, label) for label in labels] for score in scores]
-    if is_raw:
-        limit = loaded.max_length
-        rows = await call.run(loaded.logits, inputs, truncate=truncate, most_tokens=limit)
-        scored = [zip(labels, row.tolist(), strict=True) for row in rows]
-    else:
-        found = await call.compute("classify", inputs, truncate=truncate)
-        scored = [one.probabilities.items() for one in found]
-    rows = [[LabelScore(score, label) for label, score in row] for row in scored]
-    return [sorted(row, key=lambda one: one.score, reverse=True) for row in rows]
+    found = await call.compute("classify", inputs, truncate=truncate)
+    return [
+        [LabelScore(logit if is_raw else share, label) for label, share, logit in one.ranking]
+        for one in found
+    ]
 
 
 async def rerank(call: RequestContext, body: RerankBody) -> list[ReturnedText] | list[RankedText]:

@@ -51,13 +51,28 @@ class Classification(TaskPrediction):
     probabilities: dict[str, float]  # by label; with `top_k` of the likeliest, best first
     labels: tuple[str, ...]  # the likeliest, or with multi-label all that reach the threshold
     form: LabelForm = field(default=LabelForm(), repr=False, compare=False)
+    logits: Logits | None = field(default=None, repr=False, compare=False)  # as probabilities
+
+    @property
+    def ranking(self) -> list[tuple[str, float, float]]:
+        """Each label with its probability and its logit, which gives the order, the highest first.
+
+        Probabilities can be equal where logits aren't: those of large logits are rounded to 1.
+        """
+        shares = self.probabilities
+        values = [*shares.values()] if self.logits is None else self.logits.tolist()
+        rows = zip(shares.items(), values, strict=True)
+        return sorted(((*one, value) for one, value in rows), key=lambda row: -row[2])
 
     def keep_likeliest(self, most: int) -> Self:
         """Return the same with so many probabilities, best first; of equal ones the first."""
-        shares = self.probabilities
-        kept = sorted(shares, key=lambda label: -shares[label])[:most]
-        form = replace(self.form, is_ranked=True)
-        return replace(self, probabilities={label: shares[label] for label in kept}, form=form)
+        kept = self.ranking[:most]
+        return replace(
+            self,
+            probabilities={label: share for label, share, _ in kept},
+            logits=np.array([value for _, _, value in kept], dtype=np.float32),
+            form=replace(self.form, is_ranked=True),
+        )
 
     def describe(self) -> str:
         """Return the label and its probability, or each of several labels with its own."""
@@ -94,10 +109,9 @@ class Classification(TaskPrediction):
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each label, the likeliest first."""
-        ranked = sorted(self.probabilities.items(), key=lambda one: -one[1])
         return [
-            {"label": label, "probability": value, "predicted": label in self.labels}
-            for label, value in ranked
+            {"label": label, "probability": share, "predicted": label in self.labels}
+            for label, share, _ in self.ranking
         ]
 
 
@@ -120,17 +134,19 @@ def find_probabilities(
 
 def choose_labels(
     labels: Sequence[str],
+    logits: Logits,
     values: Sequence[float],
     threshold: float | None = None,
     separator: str | None = None,
 ) -> Classification:
     """Predict the likeliest label, or all whose probability reaches a threshold."""
-    best = values.index(max(values))
+    best = int(logits.argmax())
     shares = dict(zip(labels, values, strict=True))
     given: tuple[str, ...] = (labels[best],)
     if threshold is not None:
         given = tuple(label for label, share in shares.items() if share >= threshold)
-    return Classification(labels[best], values[best], shares, given, LabelForm(separator))
+    form = LabelForm(separator)
+    return Classification(labels[best], values[best], shares, given, form, logits)
 
 
 def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: bool) -> Numbers:
@@ -140,10 +156,10 @@ def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: 
     return shares if multi_label else shares / shares.sum()
 
 
-def find_likeliest(shares: Numbers, most: int) -> list[int]:
+def find_likeliest(logits: Logits, most: int) -> list[int]:
     """Return the sorted ids of the likeliest labels, always with the first argmax."""
-    kept = np.argpartition(-shares, most)[:most]
-    numbers: list[int] = np.union1d(kept, shares.argmax()).tolist()
+    kept = np.argpartition(-logits, most)[:most]
+    numbers: list[int] = np.union1d(kept, logits.argmax()).tolist()
     return numbers
 
 

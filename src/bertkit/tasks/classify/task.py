@@ -171,18 +171,19 @@ class Classify(Task[ClassifyExample, Classification]):
             values = scoring.find_probabilities(
                 scores.tolist(), self.temperature, multi_label=is_multi
             )
-            found = self._choose(self.labels, values)
+            found = self._choose(self.labels, scores, values)
         else:
             shares = scoring.find_many_probabilities(scores, self.temperature, multi_label=is_multi)
-            found = self._choose_of_many(shares)
+            found = self._choose_of_many(scores, shares)
         return found if self.top_k is None else found.keep_likeliest(self.top_k)
 
-    def _choose_of_many(self, shares: npt.NDArray[np.float64]) -> Classification:
+    def _choose_of_many(self, scores: Logits, shares: npt.NDArray[np.float64]) -> Classification:
         """Return the labels that are given, with all probabilities or the `num_kept` likeliest."""
         if self.num_kept is None:
-            return self._choose(self.labels, shares.tolist())
-        kept = scoring.find_likeliest(shares, self.num_kept)
-        found = self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
+            return self._choose(self.labels, scores, shares.tolist())
+        kept = scoring.find_likeliest(scores, self.num_kept)
+        labels = [self.labels[id_] for id_ in kept]
+        found = self._choose(labels, scores[kept], shares[kept].tolist())
         if not self.settings.multi_label:
             return found
         given = np.flatnonzero(shares >= self.threshold).tolist()  # may be more than are kept
@@ -194,10 +195,14 @@ class Classify(Task[ClassifyExample, Classification]):
         threshold: float = self.numbers.get(THRESHOLD, self.settings.threshold)
         return threshold
 
-    def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
+    def _choose(
+        self, labels: Sequence[str], scores: Logits, values: Sequence[float]
+    ) -> Classification:
         if not self.settings.multi_label:
-            return scoring.choose_labels(labels, values)
-        return scoring.choose_labels(labels, values, self.threshold, self.settings.label_separator)
+            return scoring.choose_labels(labels, scores, values)
+        return scoring.choose_labels(
+            labels, scores, values, self.threshold, self.settings.label_separator
+        )
 
     def fit_numbers(
         self,

@@ -30,10 +30,11 @@ def test_probabilities_are_softmax_or_logistic():
 
 
 def test_labels_that_reach_the_threshold_are_given():
-    found = choose_labels(("a", "b", "c"), [0.5, 0.2, 0.6], 0.5)
+    logits = np.array([0.0, -1.4, 0.4], dtype=np.float32)
+    found = choose_labels(("a", "b", "c"), logits, [0.5, 0.2, 0.6], 0.5)
     assert found.labels == ("a", "c")
     assert (found.label, found.probability) == ("c", 0.6)
-    assert choose_labels(("a", "b"), [0.1, 0.2], 0.5).labels == ()
+    assert choose_labels(("a", "b"), logits[:2], [0.1, 0.2], 0.5).labels == ()
 
 
 def test_windows_are_averaged():

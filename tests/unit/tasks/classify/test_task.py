@@ -253,3 +253,16 @@ def test_the_likeliest_of_several_labels_are_shown_whether_given_or_not():
     assert list(found.probabilities) == ["c", "a"]
     assert found.describe() == "c 88.1 %, a 26.9 %"
     assert found.to_row()["probabilities"] == found.probabilities
+
+
+@pytest.mark.parametrize("num_labels", [4, 1500])
+def test_labels_are_ordered_by_their_logits_where_all_probabilities_are_one(num_labels):
+    scores = np.linspace(40.0, 90.0, num_labels, dtype=np.float32)[None]
+    task = Classify(MANY, tuple(map(str, range(num_labels))), top_k=3)
+    found = task.decode(ClassifyExample(Texts("a")), Encoded(()), scores)
+    best = [str(num_labels - number) for number in (1, 2, 3)]
+    assert found.label == best[0]
+    assert list(found.probabilities.items()) == [(label, 1.0) for label in best]
+    assert [row["label"] for row in found.as_rows()] == best
+    kept = task.for_evaluation(1).decode(ClassifyExample(Texts("a")), Encoded(()), scores)
+    assert list(kept.probabilities) == best

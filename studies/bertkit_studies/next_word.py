@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import describe_next
+from bertkit.cli.next_step import describe_next
 from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
 from bertkit.reports.text import format_percent
 from bertkit_studies.baselines.settings import LanguageModelSettings

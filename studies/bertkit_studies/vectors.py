@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import describe_next
+from bertkit.cli.next_step import describe_next
 from bertkit.cli.texts import Words, gather_texts, printable
 from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.next_word import describe_training

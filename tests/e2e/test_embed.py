@@ -37,7 +37,8 @@ def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsy
     problems = "1 empty, 1 with unknown words only, 1 truncated to 24 tokens"
     assert f"; {problems}\n" in out
     assert " per second; " in out
-    assert err == f'Try: bertkit search --model {model} "a query" --corpus {texts}\n'
+    search = f'search --model {model} "the cat saw a dog ." --corpus {texts} --engine torch'
+    assert err == f"Try: bertkit {search}\n"
     assert np.load(output, mmap_mode="r").shape == (5, 8)
     assert read_checksummed_json(tmp_path / "vectors.npy.json")["counts"]["texts"] == 5
     again, _ = run(capsys, model, texts, "--output", output)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bertkit.base.progress import announce
-from bertkit.cli.output import describe_next
+from bertkit.cli.next_step import describe_next
 from bertkit_demo.settings import DemoSettings
 
 

@@ -1,6 +1,5 @@
 """`bertkit evaluate`: evaluate a model on labeled data, minimal pairs or held-out text."""
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +10,9 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
-from bertkit.cli.output import print_result, repeat_flags, suggest
+from bertkit.cli.next_step import choose_arguments, find_free, repeat_flags, suggest
+from bertkit.cli.output import print_result
 from bertkit.cli.texts import describe_metrics, legible, open_result
-from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.text import format_metric, format_number
@@ -127,13 +126,14 @@ def evaluate_rows(
         json=json,
         facts=summarize(result),
     )
+    engine = repeat_flags(loading, EngineSettings)
     if output is None:
-        reading = [*repeat_flags(settings, RecordSettings), *repeat_flags(columns, COLUMNS)]
-        words = ["evaluate", model, data, *reading, "--output", "evaluation"]
-        suggest(*words, json=json or data == "-")
+        reading = [*repeat_flags(settings, EvaluateSettings), *repeat_flags(columns, COLUMNS)]
+        words = ["evaluate", model, data, *reading, *engine, "--output"]
+        suggest(*words, find_free(Path("evaluation")), json=json)
     else:
-        example = TASKS[result.task.name].inputs.example
-        suggest(result.task.name, model, *shlex.split(example), json=json)
+        given = choose_arguments(example.arguments for example in result.found.examples)
+        suggest(result.task.name, model, *given, *engine, json=json or not given)
 
 
 def describe_pairs(result: "PairsResult") -> str:

@@ -11,7 +11,8 @@ from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
-from bertkit.cli.output import print_result, suggest
+from bertkit.cli.next_step import suggest
+from bertkit.cli.output import print_result
 from bertkit.cli.texts import describe_metrics, legible, printable
 from bertkit.jobs.settings import ConvertSettings, ExportSettings
 from bertkit.reports.text import format_percent, show

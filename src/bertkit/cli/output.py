@@ -1,4 +1,4 @@
-"""What commands print: results, next commands, the log, over streams that may break or be closed.
+"""What commands print: results and the log, over streams that may break or be closed.
 
 `main` replaces `sys.stdout` by `StandardOutput`, so that an error of writing ends the command with
 one line.
@@ -8,8 +8,6 @@ import codecs
 import json as json_module
 import logging
 import os
-import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -23,9 +21,7 @@ from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import show
-from bertkit.base.settings import Settings
 from bertkit.data.file_parts import FilesResult
-from bertkit.reports.text import make_legible
 
 # Flags that lower memory use, most effective first.
 FLAGS = (
@@ -206,40 +202,6 @@ def describe_files(result: FilesResult) -> str:
     done += f", {num_before:,} of them done before" if num_before else ""
     counts = ", ".join(f"{number:,} {name}" for name, number in result.counts.items())
     return "; ".join(filter(None, (done, counts.replace("_", " "))))
-
-
-PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that no shell changes
-UNQUOTABLE = set('"$`\\!')  # characters that a shell reads inside double quotes
-
-
-def describe_next(*words: object) -> str:
-    """Describe the next command to try, quoted for a shell."""
-    return f"Try: bertkit {' '.join(_quote(str(word)) for word in words)}"
-
-
-def repeat_flags(settings: Settings, kind: type[Settings]) -> list[str]:
-    """Return the given flags of a kind of settings, for a further command that has them."""
-    words = []
-    for name in kind.model_fields:
-        if name in settings.model_fields_set:
-            flag, value = name.replace("_", "-"), getattr(settings, name)
-            if isinstance(value, bool):
-                words.append(f"--{'' if value else 'no-'}{flag}")
-            else:
-                words += [f"--{flag}", str(value)]
-    return words
-
-
-def suggest(*words: object, json: bool) -> None:
-    """Announce the next command to try, unless a program reads the result (`json`)."""
-    if not json:
-        announce(make_legible(describe_next(*words)))
-
-
-def _quote(word: str) -> str:
-    if PLAIN.fullmatch(word):
-        return word
-    return shlex.quote(word) if UNQUOTABLE & set(word) else f'"{word}"'
 
 
 def settle_standard_error() -> None:

@@ -1,9 +1,8 @@
 """`bertkit finetune <task>` and `bertkit <task>`: two commands for each task of `TASKS`."""
 
 import math
-import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,8 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import describe_files, describe_next, print_result, suggest
+from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
+from bertkit.cli.output import describe_files, print_result
 from bertkit.cli.texts import (
     NO_TEXT,
     Words,
@@ -24,10 +24,12 @@ from bertkit.cli.texts import (
     take_bundled,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
+from bertkit.data.tables.parallel import read_sources
+from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
-from bertkit.recipes.seq2seq.settings import KINDS, Kind
+from bertkit.recipes.seq2seq.settings import KINDS, Kind, Seq2SeqSettings
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
@@ -102,6 +104,8 @@ def build_pair_command(kind: Kind) -> Callable[..., None]:
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
         result = train_seq2seq(files, output, settings)
         print_result(result, describe_pairs, json=json, facts=list_facts(result, "signatures"))
+        given = [] if json else choose_source(train, settings)
+        suggest(settings.kind, output, *given, json=not given)
 
     finetune_pairs.__doc__ = kind.help
     return finetune_pairs
@@ -119,9 +123,20 @@ def describe_pairs(result: "Seq2SeqResult") -> str:
         f"{result.output}: {pluralize(saved.num_steps, 'step')},"
         f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
     )
-    words = KINDS[saved.kind].file_arguments.split()
-    example = describe_next(saved.kind, result.output, *words)
-    return legible("\n".join((line, *saved.warnings, example)))
+    return legible("\n".join((line, *saved.warnings)))
+
+
+def choose_source(train: Sequence[Path], settings: Seq2SeqSettings) -> list[str]:
+    """Choose what a model that writes is tried with: a source text, or their file."""
+    column = settings.source_column
+    if settings.kind == "translate":
+        return choose_arguments([("", text)] for text in read_sources(train, settings))
+    if len(train) > 1:
+        return [str(train[0])]
+    if "." in column or not settings.header:  # `bertkit summarize` doesn't read such a table
+        return []
+    reading = repeat_flags(settings, TableSettings)
+    return [str(train[0]), "--text-column", column, *reading]
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
@@ -141,6 +156,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
+            from bertkit.recipes.finetune.examples import list_arguments
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.search import search as run_search
 
@@ -153,7 +169,10 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         if result.comparison is not None:
             facts["search"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
-        suggest(name, output, *shlex.split(entry.inputs.example), json=json)
+        given = (
+            [] if json else choose_arguments(list_arguments(sources.train, name, task, settings))
+        )
+        suggest(name, output, *given, json=not given)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
         name=name, summary=entry.summary, data=entry.example_data

@@ -12,14 +12,8 @@ from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
 from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import (
-    check_share,
-    describe_missing,
-    describe_next,
-    print_result,
-    repeat_flags,
-    suggest,
-)
+from bertkit.cli.next_step import describe_next, find_free, repeat_flags, suggest
+from bertkit.cli.output import check_share, describe_missing, print_result
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.data.sources import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -35,7 +29,7 @@ if TYPE_CHECKING:
     from bertkit.recipes.report.run import ReportResult
     from bertkit.recipes.train_tokenizer import TrainTokenizerResult
 
-MAX_NAMED = 3  # of more inputs, such as a shell makes of a glob, their folders are suggested
+MAX_NAMED = 3  # of more inputs, such as a shell makes of a glob, globs are suggested
 
 
 def train_tokenizer(
@@ -74,11 +68,17 @@ def train_tokenizer(
         "elapsed_seconds": result.elapsed_seconds,
     }
     print_result(result, partial(describe_vocabulary, settings), json=json, facts=facts)
-    folders = sorted({text.rpartition("/")[0] or "." for text in inputs})
-    texts = inputs if len(inputs) <= MAX_NAMED else folders
+    texts = inputs if len(inputs) <= MAX_NAMED else sorted(set(map(find_pattern, inputs)))
     words = ["prepare", *texts, "--tokenizer", output, *repeat_flags(settings, ReaderSettings)]
     is_gone = "-" in inputs  # what was read there
-    suggest(*words, "--output", output.parent / "shards", json=json or is_gone)
+    suggest(*words, "--output", find_free(output.parent / "shards"), json=json or is_gone)
+
+
+def find_pattern(name: str) -> str:
+    """Return a glob of the files like this one; a folder stays itself."""
+    folder, slash, file = name.rpartition("/")
+    _, dot, ending = file.rpartition(".")
+    return f"{folder}{slash}*.{ending}" if dot else name
 
 
 def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenizerResult") -> str:
@@ -171,7 +171,7 @@ def prepare(
     facts = result.manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
     facts |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
     print_result(result, partial(describe_shards, output), json=json, facts=facts)
-    run_folder = output.parent / "run"
+    run_folder = find_free(output.parent / "run")
     suggest("pretrain", "--data", output, "--minutes", 10, "--output", run_folder, json=json)
 
 
@@ -234,12 +234,14 @@ def pretrain(
     if output is None:
         raise SettingsError("--output is missing: name a folder for the run")
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
+        from bertkit.data.shards import ShardSet
+        from bertkit.recipes.pretrain.corpus import choose_trial
         from bertkit.recipes.pretrain.run import pretrain as run
 
-    trial = ("fill-mask", show(output), "She opened the [MASK].")
-    if settings.objective == "causal":
-        trial = ("generate", show(output), "She opened the")
-    print_result(run(data, output, settings), partial(describe_run, trial), json=json)
+    result = run(data, output, settings)
+    command, text = choose_trial(ShardSet.open(data), settings.objective)
+    trial = (command, show(output), text)
+    print_result(result, partial(describe_run, trial), json=json)
 
 
 def describe_run(trial: tuple[str, ...], result: "PretrainResult") -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -13,7 +14,8 @@ from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.output import describe_files, format_json, print_result, repeat_flags, suggest
+from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
+from bertkit.cli.output import describe_files, format_json, print_result
 from bertkit.cli.texts import (
     NamedModel,
     Words,
@@ -28,6 +30,7 @@ from bertkit.cli.texts import (
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
+from bertkit.inference.settings import EngineSettings
 from bertkit.reports.text import format_number
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings, SearchSettings
 
@@ -98,7 +101,7 @@ def embed(
     if output is not None and is_folder(output):
         made = embed_files(model, texts, output, settings, files)
         print_result(made, describe_files, json=json)
-        _suggest_search(model, texts, settings, json=json)
+        _suggest_search(model, texts, settings, json=json or made.num_missing > 0)
         return
     check_is_single(files)
     if output is None:
@@ -119,11 +122,17 @@ def embed(
 def _suggest_search(
     model: str, texts: Sequence[str], settings: EmbedSettings, *, json: bool
 ) -> None:
-    """Suggest to search the texts that were embedded."""
+    """Suggest to search the texts that were embedded for one of them."""
+    if json or "-" in texts:
+        return
+    from bertkit.data.tables.text_files import open_text_files
+
+    rows = open_text_files(texts, settings).rows()
+    query = choose_arguments([("", row.text)] for row in rows)
     corpus = [word for text in texts for word in ("--corpus", text)]
-    reading = repeat_flags(settings, CorpusSettings)
-    words = ["search", *name_again(model), "a query", *corpus, *reading]
-    suggest(*words, json=json or "-" in texts)
+    reading = [*repeat_flags(settings, CorpusSettings), *repeat_flags(settings, EngineSettings)]
+    words = ["search", *name_again(model), *query, *corpus, *reading]
+    suggest(*words, json=not query)
 
 
 def _describe_embedding(result: "EmbedResult") -> str:
@@ -211,7 +220,18 @@ def features(
     with open_output(output, "writing features into", inputs=[texts], check=check) as place:
         result = write_features(FeatureStream(model, texts, settings), place)
         print_result(result, _describe_features, json=json, facts=_list_facts(result))
-    suggest("similarity", *name_again(model), "The cat slept.", "A cat was asleep.", json=json)
+        if not json and texts != "-":
+            _suggest_similarity(model, texts, settings)
+
+
+def _suggest_similarity(model: str, texts: str, settings: FeaturesSettings) -> None:
+    """Suggest to compare two of the texts."""
+    from bertkit.data.tables.texts import open_texts
+
+    rows = (row.text for row in open_texts(texts, settings).rows())
+    compared = choose_arguments([("", one), ("", other)] for one, other in pairwise(rows))
+    engine = repeat_flags(settings, EngineSettings)
+    suggest("similarity", *name_again(model), *compared, *engine, json=not compared)
 
 
 def _list_facts(result: "FeaturesResult") -> dict[str, object]:

@@ -75,6 +75,11 @@ class TaskExample(ABC):
 
     @property
     @abstractmethod
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """Flags and values that give it to `bertkit <task>`; a word has the flag ""."""
+
+    @property
+    @abstractmethod
     def num_chars(self) -> int:
         """The approximate size in characters, to bound a window's size."""
 

@@ -55,6 +55,12 @@ class TextExample(TaskExample):
         return cls(texts=read_texts(value, place, settings), place=place)  # type: ignore[call-arg]
 
     @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The text, and --pair."""
+        pair = [] if self.texts.pair is None else [("--pair", self.texts.pair)]
+        return [("", self.texts.text), *pair]
+
+    @property
     def num_chars(self) -> int:
         """Number of characters of text and pair."""
         return len(self.texts.text) + len(self.texts.pair or "")

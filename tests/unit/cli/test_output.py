@@ -14,9 +14,9 @@ import torch
 from bertkit.base.errors import InputError, StorageError, is_out_of_memory
 from bertkit.base.output import check_standard_output
 from bertkit.cli.main import main
+from bertkit.cli.next_step import describe_next
 from bertkit.cli.output import (
     ReaderGoneError,
-    describe_next,
     describe_shortage,
     hold_standard_output,
     settle_standard_error,

@@ -6,6 +6,7 @@ alignment.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -138,6 +139,16 @@ def read_pairs(
     if not kept:
         raise InputError(f"{report.name} has no pair with text on both sides; is it complete?")
     return kept, report
+
+
+def read_sources(files: Sequence[Path], settings: PairSettings) -> Iterator[str]:
+    """Yield the source texts of one file with both sides, or of two, but for unusable rows."""
+    has_both = len(files) == 1
+    table = open_pairs(files[0], settings) if has_both else _open_lines(files[0], settings)
+    column = settings.source_column if has_both else DEFAULT_FIELD
+    for record in table.records(RowReport(table.name)):
+        with suppress(BrokenRowError):
+            yield _clean(_take_text(record, column))
 
 
 def _read_files(

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -13,14 +14,17 @@ from pydantic import Field
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.data.problems import MAX_PLACES, RowReport
+from bertkit.data.tables.record import BrokenRowError
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
+from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.predictor import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, describe_look_alikes, name_labels
+from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task, TaskExample
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -100,6 +104,17 @@ def read_set(
     settle = partial(example_kind.settle, settings=settings, known=known)
     examples = read_examples(table, parse, report, settle=settle)
     return ExampleSet(table.name, examples, report, table.identity() or {})
+
+
+def list_arguments(
+    source: Table, task: str, settings: Any, reading: RecordSettings
+) -> Iterator[Sequence[tuple[str, str]]]:
+    """Yield the usable rows of a training table as `TaskExample.arguments`."""
+    table = open_records(source, reading)
+    parse = TASKS[task].load().example_kind.build_parser(settings, table, needs_answer=True)
+    for record in table.records(RowReport(table.name)):
+        with suppress(BrokenRowError):
+            yield parse(record).arguments
 
 
 def hold_out(whole: ExampleSet, share: float, seed: int) -> FineTuningData:

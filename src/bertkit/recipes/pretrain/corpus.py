@@ -1,10 +1,12 @@
 """The corpus of a run in numbers, and masked sentences and prefixes from its held-out part."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.base.errors import BertkitError
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import MASK
 from bertkit.tasks.objectives.settings import ObjectiveName
@@ -84,6 +86,22 @@ def choose_beginnings(
     shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
     firsts = [part[0] for part in np.array_split(list_usable(shard), num_beginnings) if len(part)]
     return [halve(shard, int(index), tokenizer) for index in firsts]
+
+
+def choose_trial(shards: ShardSet | None, objective: ObjectiveName) -> tuple[str, str]:
+    """Choose a command that tries a model of the objective, with a text from held-out sentences.
+
+    The text is general English if the shards are unknown, damaged, or have no such sentence.
+    """
+    texts: list[str] = []
+    if shards is not None:
+        with suppress(BertkitError):  # a run is useful without an example
+            tokenizer = shards.load_tokenizer()
+            choose = choose_beginnings if objective == "causal" else choose_blanks
+            texts = [found.text for found in choose(shards, tokenizer, 1)]
+    if objective == "causal":
+        return "generate", texts[0] if texts else "She opened the"
+    return "fill-mask", texts[0] if texts else f"She opened the {MASK}."
 
 
 def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:

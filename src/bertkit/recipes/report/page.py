@@ -18,6 +18,7 @@ from bertkit.recipes.pretrain.corpus import (
     TextPrefix,
     choose_beginnings,
     choose_blanks,
+    choose_trial,
     describe_corpus,
 )
 from bertkit.recipes.report.facts import RunFacts
@@ -357,12 +358,9 @@ def list_commands(facts: RunFacts) -> list[str]:
         return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE", *dumps]
     if facts.checkpoint is None:
         return ["bertkit pretrain --help", *dumps]
-    is_causal = facts.objective == "causal"
-    try_it = (
-        ("generate", "She opened the") if is_causal else ("fill-mask", "She opened the [MASK].")
-    )
+    command, text = choose_trial(facts.shards, facts.objective)
     return [
-        f"bertkit {try_it[0]} {run} {quote(try_it[1])}",
+        f"bertkit {command} {run} {quote(text)}",
         f"bertkit inspect {run}",
         f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
         *dumps,

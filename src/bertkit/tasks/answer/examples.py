@@ -104,6 +104,11 @@ class AnswerExample(TaskExample):
         return None
 
     @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The question, and --context."""
+        return [("", self.question), ("--context", self.context)]
+
+    @property
     def num_chars(self) -> int:
         """Number of characters of question and context."""
         return len(self.question) + len(self.context)

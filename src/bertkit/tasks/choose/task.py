@@ -54,6 +54,12 @@ class ChooseExample(TaskExample):
         return f"{self.question} {choice}" if self.question else choice
 
     @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The context, --question if it has one, and each --choice."""
+        question = [("--question", self.question)] if self.question else []
+        return [("", self.context), *question, *(("--choice", each) for each in self.choices)]
+
+    @property
     def num_chars(self) -> int:
         """Number of characters of all sequences."""
         return sum(len(self.context) + len(self.join(choice)) for choice in self.choices)

@@ -129,6 +129,11 @@ class ExtractExample(TaskExample):
         return cls(Candidates.find(value, settings.language), len(value), place=place)
 
     @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The sentences of the text."""
+        return [("", " ".join(self.candidates.sentences))]
+
+    @property
     def group(self) -> str | None:
         """The text, because another summary of it would leak which sentences matter."""
         return " ".join(self.candidates.sentences) or None

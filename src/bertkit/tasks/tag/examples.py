@@ -88,6 +88,11 @@ class TagExample(TaskExample):
     place: str = ""  # file and line, for messages
 
     @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The text, or the words with a space between them."""
+        return [("", self.text or " ".join(self.words or ()))]
+
+    @property
     def num_chars(self) -> int:
         """Number of characters of the text or all words."""
         return len(self.text or "") + sum(map(len, self.words or ()))

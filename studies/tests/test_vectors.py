@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from studies.tests.baselines.conftest import shards
+from tests.closeness import close
 
 from bertkit.cli.main import main
 from bertkit.nn.packing import PackedBatch
@@ -68,7 +69,7 @@ def list_neighbors(capsys, *words):
 def rank(units, target, left_out):
     cosines = {word: row @ target / np.linalg.norm(target) for word, row in units.items()}
     kept = sorted(cosines.keys() - left_out, key=cosines.__getitem__, reverse=True)
-    return {word: pytest.approx(float(cosines[word]), abs=1e-5) for word in kept}
+    return {word: close(float(cosines[word]), "float32") for word in kept}
 
 
 def test_nearest_compares_skip_gram_vectors(word_vectors, units, capsys):
@@ -90,7 +91,7 @@ def test_nearest_compares_the_embeddings_of_recurrent_networks(run, capsys):
     vocabulary = Tokenizer.load(max((run / "checkpoints").iterdir())).vocabulary
     a, b = (table[vocabulary.index(word)] for word in "ab")
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    assert list_neighbors(capsys, "nearest", run, "a")["b"] == pytest.approx(cosine, abs=1e-5)
+    assert list_neighbors(capsys, "nearest", run, "a")["b"] == close(cosine, "float32")
 
 
 def test_a_word_to_try_has_a_vector(shards, word_vectors, capsys):
@@ -118,7 +119,7 @@ def test_sentences_are_ranked_by_the_cosine_of_their_vectors(run, sentences, cap
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = {"d e": vectors[0] @ vectors[1], "f g h a": vectors[0] @ vectors[2]}
     shown = {each["sentence"]: each["similarity"] for each in found["sentences"]}
-    assert shown == {line: pytest.approx(float(one), abs=1e-5) for line, one in cosines.items()}
+    assert shown == {line: close(float(one), "float32") for line, one in cosines.items()}
     assert list(shown.values()) == sorted(shown.values(), reverse=True)
     assert main([*words, "--top-k", "1"]) == 0
     text, nearest = capsys.readouterr().out.splitlines()

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.parity import test_encoder_decoder as pairs
 from tests.parity.agreement import SIZES, random_batch, randomize
 from transformers import BertConfig as TheirConfig
@@ -31,7 +32,7 @@ def test_weights_agree(tmp_path, is_inference):
         for sequence, length in enumerate(LENGTHS):
             weights = layer.heads(sequence).weights
             theirs_here = their_layer[sequence, :, :length, :length]
-            torch.testing.assert_close(weights, theirs_here, rtol=0, atol=1e-5)
+            assert_close(weights, theirs_here)
 
 
 @torch.inference_mode()
@@ -58,4 +59,4 @@ def test_all_attentions_of_an_encoder_decoder_agree(tmp_path):
                 weights = layer.heads(sequence).weights
                 rows, columns = weights.shape[1:]
                 theirs_here = their_layer[sequence, :, :rows, :columns]
-                torch.testing.assert_close(weights, theirs_here, rtol=0, atol=1e-12)
+                assert_close(weights, theirs_here)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
@@ -61,9 +62,9 @@ def test_an_encoders_layer_is_torchs(kind):
     ours = copy_weights(kind(*parts, **NORMS), theirs, {**SAME, "feed_forward_norm": "norm2"})
     tokens = vectors(READ)
     expected = torch.cat([theirs(part[None])[0] for part in tokens.split(READ.lengths)])
-    torch.testing.assert_close(ours(tokens, READ), expected, rtol=1e-9, atol=1e-9)
+    assert_close(ours(tokens, READ), expected)
     first = READ.first_tokens
-    torch.testing.assert_close(ours(tokens, READ, first), expected[first], rtol=1e-9, atol=1e-9)
+    assert_close(ours(tokens, READ, first), expected[first])
 
 
 @pytest.mark.parametrize("kind", [DecoderBlock, PreNormDecoderBlock])
@@ -84,4 +85,4 @@ def test_a_decoders_layer_is_torchs(kind):
         later = torch.ones(len(written), len(written)).triu(1).bool()
         expected.append(theirs(written[None], read[None], tgt_mask=later)[0])
     found = ours(tokens, WRITTEN, Memory(others, READ, WRITTEN))
-    torch.testing.assert_close(found, torch.cat(expected), rtol=1e-9, atol=1e-9)
+    assert_close(found, torch.cat(expected))

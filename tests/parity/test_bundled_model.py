@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.closeness import close
 
 import bertkit
 from bertkit.inference.embeddings.embedder import Embedder, EmbedderSettings
@@ -67,4 +68,4 @@ def test_view_takes_the_weights_that_the_readme_s_picture_shows():
     tokens = seen.inputs.observation.encoded.tokens
     shares = seen.weights(int(layer))[int(head) - 1][tokens.index(word)]
     assert tokens[shares.argmax()] == other
-    assert float(percent) == pytest.approx(100 * float(shares.max()), abs=0.05)
+    assert float(percent) == close(100 * float(shares.max()), within=0.05)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.closeness import assert_close, close
 from tests.parity import agreement
 from tests.parity.agreement import SMALL
 from transformers import EncoderDecoderModel as TheirModel
@@ -70,7 +71,7 @@ def test_scores_agree(joined, tmp_path):
         pad_rows([[1] * len(row) for row in TARGETS]),
     )
     mask = pad_rows([[1] * len(row) for row in TARGETS]).bool()
-    torch.testing.assert_close(ours[mask], run_theirs(theirs)[mask], rtol=1e-9, atol=1e-9)
+    assert_close(ours[mask], run_theirs(theirs)[mask])
 
 
 def test_losses_and_gradients_agree(tmp_path):
@@ -82,20 +83,18 @@ def test_losses_and_gradients_agree(tmp_path):
     )
     scores = run_theirs(theirs)[pad_rows([[1] * len(row) for row in TARGETS]).bool()]
     their_loss = F.cross_entropy(scores, labels, reduction="sum", label_smoothing=0.1)
-    torch.testing.assert_close(loss, their_loss, rtol=1e-9, atol=1e-9)
+    assert_close(loss, their_loss)
     loss.backward()
     their_loss.backward()
     expected = {name: each.grad for name, each in theirs.named_parameters()}
     query = model.decoder.layers[1].cross_attention.query.weight.grad
     there = expected["decoder.bert.encoder.layer.1.crossattention.self.query.weight"]
-    torch.testing.assert_close(query, there, rtol=1e-9, atol=1e-11)
+    assert_close(query, there)
     there = expected["encoder.encoder.layer.0.intermediate.dense.weight"]
     found = model.encoder.layers[0].feed_forward.up.weight.grad
-    torch.testing.assert_close(found, there, rtol=1e-9, atol=1e-11)
+    assert_close(found, there)
     there = expected["decoder.bert.embeddings.word_embeddings.weight"]
-    torch.testing.assert_close(
-        model.decoder.embeddings.word.weight.grad, there, rtol=1e-9, atol=1e-11
-    )
+    assert_close(model.decoder.embeddings.word.weight.grad, there)
 
 
 def test_a_folder_of_theirs_is_read(tmp_path):
@@ -106,4 +105,4 @@ def test_a_folder_of_theirs_is_read(tmp_path):
     for (name, one), (_, other) in zip(
         model.named_parameters(), again.named_parameters(), strict=True
     ):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6, msg=name)
+        assert one == close(other, "float32"), name

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.parity.agreement import SMALL
 from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
@@ -108,7 +109,7 @@ def compare(ours, theirs):
     for answers, expected in zip(ours, theirs, strict=True):
         assert [one.tokens for one in answers] == [tokens for tokens, _ in expected]
         for one, (_, score) in zip(answers, expected, strict=True):
-            assert score is None or one.score == pytest.approx(score, rel=1e-5)
+            assert score is None or one.score == close(score, "float32")
 
 
 @pytest.mark.parametrize("settings", SEARCHES, ids=str)
@@ -154,4 +155,4 @@ def test_what_may_be_drawn_is_the_same(temperature, top_k, top_p):
         expected = TopKLogitsWarper(top_k)(None, expected)
     if top_p is not None:
         expected = TopPLogitsWarper(top_p)(None, expected)
-    torch.testing.assert_close(sharpen(scores, settings), expected)
+    assert_close(sharpen(scores, settings), expected)

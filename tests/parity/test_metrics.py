@@ -21,6 +21,7 @@ import sklearn
 from seqeval.metrics import sequence_labeling as seqeval
 from seqeval.scheme import BILOU, IOBES, Entities
 from sklearn import metrics as sklearn_metrics
+from tests.closeness import assert_close, close
 
 from bertkit.tasks.metrics import classification, correlation, entities
 from bertkit.tasks.metrics.texts import AnswerScores, score_answers, total_squad_1, total_squad_2
@@ -28,7 +29,6 @@ from bertkit.tasks.metrics.texts import AnswerScores, score_answers, total_squad
 IS_FULL = os.environ.get("BERTKIT_FULL") == "1"
 NUM_CASES = 10_000 if IS_FULL else 2_000
 NUM_SLOW_CASES = 10_000 if IS_FULL else 100
-NEAR = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def draw_labels(generator: np.random.Generator, case: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -61,7 +61,7 @@ def test_each_label_scores_as_in_scikit_learn():
         theirs = sklearn_metrics.precision_recall_fscore_support(
             np.concatenate(truths), np.concatenate(guesses), labels=range(400), zero_division=0
         )
-        np.testing.assert_allclose(np.concatenate(ours, axis=1), theirs, **NEAR)
+        assert_close(np.concatenate(ours, axis=1), theirs)
 
 
 @pytest.mark.filterwarnings("ignore:A single label was found")
@@ -89,7 +89,7 @@ def test_averages_and_matthews_are_those_of_scikit_learn():
         if num_labels == 2:
             ours.append(classification.binary_f1(counts))
             theirs.append(sklearn_metrics.f1_score(truth, guess, zero_division=0))
-        np.testing.assert_allclose(ours, theirs, **NEAR)
+        assert_close(ours, theirs)
 
 
 @sklearn.config_context(skip_parameter_validation=True, assume_finite=True)
@@ -107,7 +107,7 @@ def test_sets_of_labels_score_as_in_scikit_learn():
             sklearn_metrics.f1_score(truth, guess, average="micro", zero_division=0),
             sklearn_metrics.f1_score(truth, guess, average="macro", zero_division=0),
         ]
-        np.testing.assert_allclose(ours, theirs, **NEAR)
+        assert_close(ours, theirs)
 
 
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
@@ -120,13 +120,18 @@ def test_correlations_are_those_of_scipy():
         truth[0], guess[1], guess[2] = 0.1, 1 / 3, truth[2]  # constant, and the same
         ours = [correlation.pearson(*pair) for pair in zip(truth, guess, strict=True)]
         theirs = scipy.stats.pearsonr(truth, guess, axis=1).statistic
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        assert_same_where_defined(ours, theirs)
         ours = [correlation.spearman(*pair) for pair in zip(truth, guess, strict=True)]
         ranks = (scipy.stats.rankdata(values, axis=1) for values in (truth, guess))
         theirs = scipy.stats.pearsonr(*ranks, axis=1).statistic
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        assert_same_where_defined(ours, theirs)
         theirs = scipy.stats.spearmanr(truth[block % 50], guess[block % 50]).statistic
-        np.testing.assert_allclose(ours[block % 50], theirs, rtol=1e-9, atol=1e-12)
+        assert_same_where_defined(ours[block % 50], theirs)
+
+
+def assert_same_where_defined(ours, theirs):
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
+    assert_close(np.nan_to_num(ours), np.nan_to_num(theirs))
 
 
 def draw_tags(generator: random.Random, num_words: int, types: list[str]) -> list[str]:
@@ -180,7 +185,7 @@ def test_types_of_entities_score_as_in_seqeval():
             truths += truth
             guesses += guess
         theirs = seqeval.precision_recall_fscore_support(truths, guesses, zero_division=0)
-        np.testing.assert_allclose(np.concatenate(ours, axis=1), theirs, **NEAR)
+        assert_close(np.concatenate(ours, axis=1), theirs)
 
 
 def test_averages_over_entities_are_those_of_seqeval():
@@ -189,10 +194,10 @@ def test_averages_over_entities_are_those_of_seqeval():
         truth, guess = draw_sentences(generator, ["LOC", "PER", "PER"])
         counts = entities.count_entities(truth, guess).by_type
         micro = seqeval.f1_score(truth, guess, average="micro", zero_division=0)
-        np.testing.assert_allclose(counts.pool().f1, micro, **NEAR)
+        assert_close(counts.pool().f1, micro)
         if counts.actual.size:  # the mean of no type is NaN there
             macro = seqeval.f1_score(truth, guess, average="macro", zero_division=0)
-            np.testing.assert_allclose(counts.average(counts.f1), macro, **NEAR)
+            assert_close(counts.average(counts.f1), macro)
 
 
 WORDS = ["the", "The", "a", "an", "cat", "Cat.", "an-other", "theatre", "a.", "'the'", "naïve", "É"]
@@ -248,7 +253,7 @@ def test_answers_score_as_in_squad_1():
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
     expected = {"exact_match": sum(exact) / len(exact) * 100, "f1": sum(f1) / len(f1) * 100}
-    assert total_squad_1(scores) == pytest.approx(expected, rel=1e-12)
+    assert total_squad_1(scores) == close(expected)
 
 
 def test_answers_score_as_in_squad_2():
@@ -272,7 +277,7 @@ def test_totals_are_those_of_squad_2():
         values = [generator.choice([0.0, 0.4, 2 / 3, 1.0]) for _ in questions]
         has = [generator.random() < 0.5 for _ in questions]
         scores = AnswerScores(np.floor(values), np.array(values))
-        assert total_squad_2(scores, has) == pytest.approx(official_totals(values, has))
+        assert total_squad_2(scores, has) == close(official_totals(values, has))
 
 
 def official_totals(values: list[float], has: list[bool]) -> dict[str, float]:

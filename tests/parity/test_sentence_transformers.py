@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from transformers import BertConfig, BertModel
 
 from bertkit.checkpoints.huggingface import write_huggingface
@@ -105,10 +106,9 @@ def assert_same_embeddings(first: Path, second: Path, **options: object) -> None
     """Theirs of the first folder, theirs of the second, and ours."""
     expected = embed(first, **options)
     assert np.ptp(expected, axis=0).max() > 1e-3  # the texts differ, so that equal means something
-    np.testing.assert_allclose(embed(second, **options), expected, rtol=0, atol=1e-6)
+    assert_close(embed(second, **options), expected)
     ours = Embedder.load(second, EmbedderSettings(engine="torch", **options))
-    largest = max(1.0, float(np.abs(expected).max()))
-    np.testing.assert_allclose(ours(TEXTS), expected, rtol=0, atol=1e-5 * largest)
+    assert_close(ours(TEXTS), expected)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
     assert theirs.max_seq_length == 16
     theirs.max_seq_length = 6
     expected = theirs.encode(TEXTS, show_progress_bar=False)
-    np.testing.assert_allclose(embed(tmp_path / "ours"), expected, rtol=0, atol=1e-6)
+    assert_close(embed(tmp_path / "ours"), expected)
 
 
 @pytest.mark.parametrize("is_scaled", [False, True])
@@ -199,7 +199,7 @@ def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
             engine="torch", prompt="the cat ", dimensions=3, normalize=is_scaled or None
         ),
     )
-    np.testing.assert_allclose(ours(TEXTS), embed(source, **options), rtol=0, atol=1e-5)
+    assert_close(ours(TEXTS), embed(source, **options))
 
 
 def test_all_minilm_goes_through_us_unchanged(minilm, tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sentence_transformers import util
+from tests.closeness import assert_close
 
 from bertkit.inference.embeddings.settings import SIMILARITIES
 from bertkit.inference.embeddings.similarity import compare_all
@@ -25,4 +26,4 @@ def test_scores_are_those_of_sentence_transformers(similarity):
     scores = compare_all(similarity, vectors[:4], vectors[4:])
     assert scores.shape == (4, 5)
     theirs = THEIRS[similarity](vectors[:4], vectors[4:]).numpy()
-    np.testing.assert_allclose(scores, theirs, atol=1e-5)
+    assert_close(scores, theirs)

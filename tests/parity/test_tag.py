@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 import transformers
-from tests.closeness import assert_close
+from tests.closeness import assert_close, close
 from tests.parity.agreement import SIZES, randomize
 
 from bertkit.inference.predictor import Tagger
@@ -108,7 +107,7 @@ def test_entities_of_texts_are_those_of_the_pipeline(minilm, tmp_path):
         assert [(one.type, one.start, one.stop) for one in found.entities] == [
             (one["entity_group"], one["start"], one["end"]) for one in expected
         ]
-        assert [one.probability for one in found.entities] == pytest.approx(
-            [float(one["score"]) for one in expected], abs=1e-5
+        assert [one.probability for one in found.entities] == close(
+            [float(one["score"]) for one in expected], "float32"
         )
     assert num_entities > 5

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from tests.closeness import assert_close, close
 from tests.parity.agreement import pad_sequences
 from tests.unit.tasks.small import TOKENIZER
 from torch.nn.functional import cross_entropy
@@ -88,12 +89,12 @@ def test_the_loss_of_a_batch_and_its_gradient_are_those_of_transformers(name, tm
         tensors = {key: rows.unflatten(0, (len(examples), -1)) for key, rows in tensors.items()}
     labels = batch.labels.double() if batch.labels.is_floating_point() else batch.labels
     theirs = reference(**tensors, labels=labels).loss
-    assert loss.item() == pytest.approx(theirs.item(), rel=1e-9)
+    assert loss.item() == close(theirs.item())
 
     loss.backward()
     theirs.backward()
     ours, other = model.classifier.weight.grad, reference.classifier.weight.grad
-    assert torch.allclose(ours, other, rtol=1e-8, atol=1e-12)
+    assert_close(ours, other)
 
 
 def test_weights_are_those_of_torch_but_for_the_mean():
@@ -105,6 +106,4 @@ def test_weights_are_those_of_torch_but_for_the_mean():
     logits = torch.randn(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours = task.loss(logits, batch).losses["task"] / 4
     weight = torch.tensor([2 / 3, 2.0], dtype=torch.float64)
-    assert float(ours) == pytest.approx(
-        float(cross_entropy(logits, batch.labels, weight)), rel=1e-9
-    )
+    assert float(ours) == close(float(cross_entropy(logits, batch.labels, weight)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from tests.closeness import assert_close
 from transformers import BertConfig, BertModel
 from transformers import BertForPreTraining as TheirModel
 
@@ -20,11 +20,6 @@ OUTPUTS = ("prediction_logits", "seq_relationship_logits")
 def arrays():
     with np.load(GOLDEN / "expected.npz", allow_pickle=False) as file:
         return {name: torch.from_numpy(file[name]) for name in file.files}
-
-
-def assert_close(found: Tensor, expected: Tensor) -> None:
-    scale = max(1.0, float(expected.abs().max()))
-    assert float((found.detach() - expected).abs().max()) <= 1e-5 * scale
 
 
 def test_our_outputs_are_tensorflows(arrays):

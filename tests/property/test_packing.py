@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.models.bert.encoder import BertModel
@@ -47,7 +48,7 @@ def test_a_packed_batch_gives_what_each_sequence_gives_alone(model, mode, length
         model.encoder(PackedBatch.from_sequences([one], [types]))
         for one, types in zip(ids, segments, strict=True)
     ]
-    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-9, atol=1e-10)
+    assert_close(together, torch.cat(alone))
 
 
 @every_mode
@@ -62,7 +63,7 @@ def test_padding_changes_nothing(model, mode, lengths, more):
     mask = torch.tensor([[1] * length + [0] * (width - length) for length in lengths])
     with mode():
         padded = model(rows, types, mask).last_hidden_state
-    torch.testing.assert_close(padded[mask.bool()], packed, rtol=1e-9, atol=1e-10)
+    assert_close(padded[mask.bool()], packed)
     assert not padded[~mask.bool()].any()
 
 
@@ -82,4 +83,4 @@ def test_the_spelled_out_kernel_agrees_with_the_fused_one(lengths):
     query, key, value = torch.randn(3, len(lengths), 2, max(lengths), 8, dtype=torch.float64)
     expected = attend_fused(query, key, value, mask)
     found = attend_spelled_out(query, key, value, mask, dropout_rate=0.0)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    assert_close(found, expected)

@@ -1,7 +1,7 @@
 """Texts as vectors: each as it would be alone, in the order in which they came."""
 
-import numpy as np
 import torch
+from tests.closeness import assert_close
 from tests.letters import letters_tokenizer
 
 from bertkit.nn.packing import PackedBatch
@@ -24,4 +24,4 @@ def test_each_text_is_as_it_would_be_alone(monkeypatch):
     for row, text in zip(found, TEXTS, strict=True):
         pieces = tokenizer.piece_ids([text])[0][:8]
         alone = net.encode(PackedBatch.from_single([[tokenizer.cls_id, *pieces, tokenizer.sep_id]]))
-        np.testing.assert_allclose(row, alone[0].detach().numpy(), rtol=1e-5, atol=1e-6)
+        assert_close(row, alone[0].detach().numpy())

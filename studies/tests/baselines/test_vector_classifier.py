@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from tests.closeness import assert_close
 
 from bertkit.base.errors import BertkitError
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -46,7 +47,7 @@ def test_weights_are_those_of_scikit_learn(num_labels, strength):
     theirs.fit(scaler.transform(train), labels)
     wanted = theirs.predict_proba(scaler.transform(new))
     found = (others @ weights + bias).softmax(dim=1).numpy()
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    assert_close(found, wanted, within=1e-4)
 
 
 def test_a_feature_that_never_changes_tells_nothing():

@@ -225,6 +225,6 @@ def test_additive_attention_agrees_with_numpy():
         states = memory.states[row // 3, :length].detach().numpy()
         scores = np.tanh(query @ weights[0].T + states @ weights[1].T) @ vector
         expected = np.exp(scores) / np.exp(scores).sum()
-        np.testing.assert_allclose(shares[row, :length].detach(), expected, rtol=1e-9)
+        assert_close(shares[row, :length].detach(), expected)
         assert not shares[row, length:].any()
-        np.testing.assert_allclose(contexts[row].detach(), expected @ states, rtol=1e-9)
+        assert_close(contexts[row].detach(), expected @ states)

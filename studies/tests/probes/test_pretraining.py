@@ -4,6 +4,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from tests.closeness import close
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import validate
@@ -82,7 +83,7 @@ def test_arms_of_equal_time_take_more_steps_where_a_step_is_quicker(monkeypatch,
     of_paper = int(steps["steps of paper"])
     assert of_paper == math.ceil(budget["tokens"] / TOKENS_PER_STEP if "tokens" in budget else 600)
     for arm in ("words-alone", "mask-40", "muon"):  # `measure` calls these slow
-        assert int(steps[f"steps of {arm}"]) == pytest.approx(of_paper * QUICK / SLOW, abs=1)
+        assert int(steps[f"steps of {arm}"]) == close(of_paper * QUICK / SLOW, within=1)
 
 
 def test_labeled_examples_are_counted_before_anything_is_trained(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.closeness import assert_close
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError, SettingsError
 from bertkit.models.bert.encoder import BertModel
@@ -61,7 +62,7 @@ def test_a_batch_is_as_each_sequence_alone(cell, is_bidirectional):
     )
     found = model.reader(PackedBatch.from_single(SENTENCES))
     alone = [model.reader(PackedBatch.from_single([row])) for row in SENTENCES]
-    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-12, atol=1e-12)
+    assert_close(found, torch.cat(alone))
 
 
 def test_each_direction_sees_one_side_alone():
@@ -79,10 +80,10 @@ def test_scores_and_loss_are_of_the_same_words():
     batch, positions = PackedBatch.from_single(SENTENCES), torch.tensor([0, 2, 8])
     labels = torch.tensor([7, 9, 1])
     scores = model.next_scores(batch, positions)
-    torch.testing.assert_close(scores, model.next_scores(batch)[positions])
+    assert_close(scores, model.next_scores(batch)[positions])
     loss, hits = model.next_loss(batch, positions, labels)
     expected = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
-    torch.testing.assert_close(loss, expected)
+    assert_close(loss, expected)
     assert hits == (scores.argmax(dim=1) == labels).sum()
 
 
@@ -128,7 +129,7 @@ def test_a_classifier_begins_with_a_language_model_and_keeps_its_states():
     model = build(RecurrentClassifier)
     model.warm_start(parent, freezes=True)
     batch = PackedBatch.from_single(SENTENCES)
-    torch.testing.assert_close(model.reader(batch), parent.reader(batch))
+    assert_close(model.reader(batch), parent.reader(batch))
     model.loss(batch, torch.tensor([0, 1, 0, 1]))[0].backward()
     trained = [name for name, each in model.named_parameters() if each.grad is not None]
     assert trained == ["classifier.weight", "classifier.bias"]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close
 
 from bertkit.base.errors import SettingsError
 from bertkit.inference.decoding.beam import DecodingLimits
@@ -39,14 +40,14 @@ def test_a_batch_is_as_each_pair_alone():
         model.next_scores(PackedBatch.from_single([one]), PackedBatch.from_single([other]))
         for one, other in zip(SOURCES, TARGETS, strict=True)
     ]
-    torch.testing.assert_close(model.next_scores(source, target), torch.cat(alone))
+    assert_close(model.next_scores(source, target), torch.cat(alone))
 
 
 def test_shares_add_up_to_one_and_have_the_shapes_of_the_pairs():
     shares = build().align(PackedBatch.from_single(SOURCES), PackedBatch.from_single(TARGETS))
     assert [tuple(each.shape) for each in shares] == [(4, 5), (2, 3), (3, 8)]
     for each in shares:
-        torch.testing.assert_close(each.sum(dim=1), torch.ones(len(each), dtype=torch.float64))
+        assert_close(each.sum(dim=1), torch.ones(len(each), dtype=torch.float64))
 
 
 @torch.no_grad()
@@ -56,11 +57,11 @@ def test_a_word_at_a_time_gives_what_the_whole_gives():
     written = [[START], [START], [START]]
     for words in ([9, 13, 7], [5, 6, 7]):
         expected = [last_scores(model, *pair) for pair in zip(SOURCES, written, strict=True)]
-        torch.testing.assert_close(growing.scores(), torch.stack(expected).float())
+        assert_close(growing.scores(), torch.stack(expected).float())
         growing.extend(torch.tensor(words))
         written = [[*row, word] for row, word in zip(written, words, strict=True)]
     expected = [last_scores(model, *pair) for pair in zip(SOURCES, written, strict=True)]
-    torch.testing.assert_close(growing.scores(), torch.stack(expected).float())
+    assert_close(growing.scores(), torch.stack(expected).float())
 
 
 @torch.no_grad()
@@ -73,10 +74,10 @@ def test_rows_are_chosen_and_what_they_read_with_them():
     growing.extend(torch.tensor([8, 9, 10, 11, 12, 13]))
     rows = [(2, 5, 8), (2, 4, 9), (2, 4, 10), (0, 7, 11), (0, 7, 12), (0, 6, 13)]
     expected = [last_scores(model, SOURCES[n], [START, one, two]) for n, one, two in rows]
-    torch.testing.assert_close(growing.scores(), torch.stack(expected).float())
+    assert_close(growing.scores(), torch.stack(expected).float())
     assert not growing.scores().requires_grad
     growing.select(torch.tensor([4]))
-    torch.testing.assert_close(growing.scores()[0], expected[4].float())
+    assert_close(growing.scores()[0], expected[4].float())
 
 
 def test_it_learns_to_turn_words_round_and_is_searched():

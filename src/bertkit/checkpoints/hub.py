@@ -73,8 +73,8 @@ def find_bundled(part: Part) -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:  # a mere folder of the name has no origin
         raise MissingExtraError(
-            "no model was named, and the one that comes with bertkit isn't installed; name one"
-            f" (--model), or install it with `{INSTALL_COMMAND}` in bertkit's repository"
+            "no model was named, and the one that comes with bertkit isn't installed; name one,"
+            f" or install it with `{INSTALL_COMMAND}` in bertkit's repository"
         )
     return Path(spec.origin).parent / part
 

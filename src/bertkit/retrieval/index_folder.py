@@ -40,7 +40,9 @@ from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_file import VectorsFingerprint
 from bertkit.retrieval.vector_index import VectorIndex
 
-ADVICE = "rebuild the index with --rebuild"
+# `bertkit serve` opens indexes, too, and has neither of the flags.
+FOLDER_FLAG = "--index-folder of `bertkit search`"
+ADVICE = "rebuild the index with `bertkit search --rebuild`"
 OTHER_ADVICE = re.compile(r"(; (make it again|restore it|start over|rebuild the index)[^;]*)+$")
 
 
@@ -95,7 +97,7 @@ class IndexPlan:
             earlier_use = "model and settings"
         raise SettingsError(
             f"{self.folder} has vectors of {vectors} ({'; '.join(changes)}); use the earlier"
-            f" {earlier_use}, name another --index-folder, or rebuild the index with --rebuild"
+            f" {earlier_use}, name another {FOLDER_FLAG}, or {ADVICE}"
         )
 
 
@@ -371,7 +373,7 @@ def open_vectors(
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
         activity = "clustering the vectors of"
-        with open_output(folder, activity, is_workplace=True, flag="--index-folder"):
+        with open_output(folder, activity, is_workplace=True, flag=FOLDER_FLAG):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
     with advising():
         arrays = {

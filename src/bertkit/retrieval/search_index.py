@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import (
-    DamagedFileError,
+    BertkitError,
     InputError,
     ResumeError,
     SettingsError,
@@ -31,6 +31,7 @@ from bertkit.retrieval.embed import EmbedResult, embed
 from bertkit.retrieval.index_folder import (
     CELLS_FOLDER,
     FILES_WITH_IDS,
+    FOLDER_FLAG,
     ID_ENDS_FILE,
     IDS_FILE,
     RECORD_FILE,
@@ -70,9 +71,9 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
 
 
 def _advising_to_remove(folder: Path) -> AbstractContextManager[None]:
-    """Replace the advice of `bertkit embed` on damaged vectors with that for an index."""
+    """Replace the advice of `bertkit embed` with that for an index."""
     advice = f"remove {folder} to start over"
-    return advising(advice, (DamagedFileError,), replaced="start over with --restart")
+    return advising(advice, (BertkitError,), replaced="--restart")
 
 
 def read_embedding(folder: Path) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def check_folder(folder: Path) -> None:
     if names and not (is_index and {name.split(".")[0] for name in names} <= OWN_NAMES):
         raise SettingsError(
             f"{folder} holds other files, which the index could replace; name a new or empty"
-            " --index-folder"
+            f" {FOLDER_FLAG}"
         )
 
 
@@ -266,7 +267,7 @@ class SearchIndex:
                 inputs=[name for name in files.inputs if Path(name).exists()],
                 check=check_folder,
                 is_workplace=True,
-                flag="--index-folder",
+                flag=FOLDER_FLAG,
             ):
                 record = find_index(plan) or build_index(plan)  # another may have made it
         elif asked.precision == "auto":

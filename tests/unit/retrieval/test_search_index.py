@@ -565,7 +565,7 @@ def test_a_missing_text_or_damaged_model_is_no_reason_to_remove_an_index(
 
 
 def test_only_known_advice_is_replaced():
-    message = r"^a;b isn't c; nor d; rebuild the index with --rebuild$"
+    message = r"^a;b isn't c; nor d; rebuild the index with `bertkit search --rebuild`$"
     with pytest.raises(DamagedFileError, match=message), advising():
         raise DamagedFileError("a;b isn't c; nor d; restore it or make it again")
 

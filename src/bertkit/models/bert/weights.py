@@ -83,13 +83,15 @@ def fill_model(
     missing = tuple(head for head in heads if head not in theirs)
     if missing and not new_heads:
         is_pretrained = {"masked_lm", "next_sentence"}.intersection(missing)
-        command = "pretrain --from … --new-heads" if is_pretrained else "finetune"
+        command = (
+            "`bertkit pretrain --from … --new-heads`" if is_pretrained else "`bertkit finetune`"
+        )
         if "next_sentence" in missing and "masked_lm" in theirs:
-            command += "` or, without next sentence, `pretrain --from … --objective mlm"
+            command += " or, without next sentence, `bertkit pretrain --from … --objective mlm`"
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
             f" {type(model).__name__} needs; load a model that has it, or train it with"
-            f" `bertkit {command}`"
+            f" {command}"
         )
     _check_labels(model, checkpoint, expected)
     from_file = {

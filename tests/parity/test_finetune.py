@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from tests.closeness import assert_close, close
 from tests.parity.agreement import pad_sequences
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
@@ -270,6 +270,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
     transformers.AutoModel.from_pretrained(output)  # the encoder is anybody's
     transformers.AutoTokenizer.from_pretrained(output)
     if library == "sentence-transformers":
+        assert "SentenceTransformer(…).encode(texts)" in (output / "README.md").read_text()
         model = SentenceTransformer(str(output), device="cpu")
         theirs = model.encode(list(case.inputs), convert_to_tensor=True)
         assert_close(torch.cat(ours), theirs)
@@ -317,17 +318,95 @@ def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
     assert classify(long) == classify("the cat saw a dog .")
 
 
-def test_sentence_transformers_scores_pairs_and_cuts_as_bertkit_does(
-    sentence_encoder, tmp_path, monkeypatch
+# Held-out labels of which no model can get all right, so that a temperature is fitted.
+PUZZLES = "the cat,{0}\na dog,{1}\nthe hat,{0}\na hat,{1}\nthe hat,{1}\na dog,{0}\n" * 3
+TEXTS = ["the cat lost", "a dog saw the hat", "hat"]
+PAIRS = [("the cat saw", "a hat"), ("the cat saw a dog . a dog lost", "the hat")]
+
+
+def puzzle(folder: Path, encoder: Path, rows: str, **task_settings: Any) -> Path:
+    """A classifier that makes mistakes on its held-out examples."""
+    path = folder / "puzzles.csv"
+    path.write_text(rows)
+    settings = ClassifySettings(max_length=12, **task_settings)
+    sources = Sources("classify", str(encoder), str(path), str(path))
+    result = finetune(sources, folder / "out", settings, SETTINGS)
+    assert "before scaling" in (result.output / "report.html").read_text()
+    return result.output
+
+
+def ask_ours(folder: Path, inputs: Any) -> Tensor:
+    classify = Predictor.load(folder, device="cpu", engine="torch", precision="fp32")
+    return torch.tensor([list(found.probabilities.values()) for found in classify(inputs)])
+
+
+@pytest.mark.parametrize("labels", [("x", "y"), ("x|y", "z")])
+def test_probabilities_are_calibrated_in_transformers(labels, sentence_encoder, tmp_path):
+    is_multi = "|" in labels[0]
+    folder = puzzle(
+        tmp_path,
+        sentence_encoder,
+        "text,label\n" + PUZZLES.format(*labels),
+        pooling="cls",
+        multi_label=is_multi,
+        label_separator="|",
+    )
+    pipeline = transformers.pipeline("text-classification", str(folder), device="cpu", top_k=None)
+    ids = pipeline.model.config.label2id
+    found = [sorted(each, key=lambda one: ids[one["label"]]) for each in pipeline(TEXTS)]
+    theirs = torch.tensor([[one["score"] for one in each] for each in found])
+    assert_close(ask_ours(folder, TEXTS), theirs)
+
+
+def test_probabilities_are_calibrated_in_sentence_transformers(sentence_encoder, tmp_path):
+    folder = puzzle(tmp_path, sentence_encoder, "text,label\n" + PUZZLES.format("x", "y"))
+    model = SentenceTransformer(str(folder), device="cpu")
+    theirs = model.encode(TEXTS, convert_to_tensor=True).softmax(dim=1)
+    assert_close(ask_ours(folder, TEXTS), theirs)
+
+
+def test_probabilities_are_calibrated_in_an_export(sentence_encoder, tmp_path):
+    folder = puzzle(tmp_path, sentence_encoder, "text,label\n" + PUZZLES.format("x", "y"))
+    files = export(folder, tmp_path / "onnx").files
+    (name,) = (name for name in files if name.endswith(".onnx"))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "onnx")
+    inputs = tokenizer(TEXTS, padding=True, return_tensors="np")
+    session = onnxruntime.InferenceSession(tmp_path / "onnx" / name)
+    (logits,) = session.run(["logits"], dict(inputs))
+    assert_close(ask_ours(folder, TEXTS), torch.from_numpy(logits).softmax(dim=1))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+@pytest.mark.parametrize("labels", [("x", "y"), ("x|y", "z")])
+def test_a_cross_encoder_gives_pairs_calibrated_probabilities(
+    labels, pooling, sentence_encoder, tmp_path
 ):
-    rows = "the cat,a dog lost,x\na dog,the hat saw,y\n" * 8
+    rows = PUZZLES.replace(",", ",the dog,").format(*labels)
+    is_multi = "|" in labels[0]
+    folder = puzzle(
+        tmp_path,
+        sentence_encoder,
+        "premise,hypothesis,label\n" + rows,
+        pooling=pooling,
+        multi_label=is_multi,
+        label_separator="|",
+    )
+    model = CrossEncoder(str(folder), device="cpu")
+    theirs = model.predict(PAIRS, apply_softmax=not is_multi, convert_to_tensor=True)
+    assert_close(ask_ours(folder, PAIRS), theirs)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_cross_encoder_gives_the_numbers_of_a_regression(pooling, sentence_encoder, tmp_path):
+    rows = "the cat,a dog lost,1.5\na dog,the hat saw,-3\n" * 8
     (tmp_path / "pairs.csv").write_text(f"premise,hypothesis,label\n{rows}")
-    sources = Sources("classify", str(sentence_encoder), str(tmp_path / "pairs.csv"))
-    finetune(sources, tmp_path / "out", ClassifySettings(max_length=12), SETTINGS)
-    pairs = [("the cat saw", "a hat"), ("the cat saw a dog . a dog lost", "the hat " * 9)]
-    classify = Predictor.load(tmp_path / "out", device="cpu", engine="torch", precision="fp32")
-    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
-    scores = model.encode(pairs, convert_to_tensor=True)
-    probabilities = (scores / classify.task.numbers["temperature"]).softmax(dim=1)
-    ours = [list(found.probabilities.values()) for found in classify(pairs)]
-    assert_close(torch.tensor(ours), probabilities)
+    sources = Sources("regress", str(sentence_encoder), str(tmp_path / "pairs.csv"))
+    settings = TASKS["regress"].settings(max_length=12, pooling=pooling)
+    finetune(sources, tmp_path / "out", settings, SETTINGS)
+    regress = Predictor.load(tmp_path / "out", device="cpu", engine="torch", precision="fp32")
+    ours = torch.tensor([found.value for found in regress(PAIRS)])
+    model = CrossEncoder(str(tmp_path / "out"), device="cpu")
+    assert_close(ours, model.predict(PAIRS, convert_to_tensor=True))
+    convert(tmp_path / "out", tmp_path / "copy")  # the modules are written anew
+    copied = CrossEncoder(str(tmp_path / "copy"), device="cpu")
+    assert_close(ours, copied.predict(PAIRS, convert_to_tensor=True))

@@ -47,6 +47,8 @@ ACTIVATIONS = {
     "silu": "torch.nn.modules.activation.SiLU",
 }
 
+SCORES = "scores"  # the result of a CrossEncoder's last module
+
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
 Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
@@ -82,6 +84,7 @@ class Dense:
     weight: LazyTensor  # `[out_features, in_features]`
     bias: LazyTensor | None  # `[out_features]`, or None
     activation: str  # a key of `ACTIVATIONS`
+    is_scoring: bool = False  # whether it gives scores, in a CrossEncoder, and not a vector
 
     @property
     def in_features(self) -> int:
@@ -243,9 +246,10 @@ def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
 
 
 def _describe_dense(dense: Dense) -> dict[str, Any]:
-    return {
+    content = {
         "in_features": dense.in_features,
         "out_features": dense.out_features,
         "bias": dense.bias is not None,
         "activation_function": ACTIVATIONS[dense.activation],
     }
+    return {**content, "module_output_name": SCORES} if dense.is_scoring else content

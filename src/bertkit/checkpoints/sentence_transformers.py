@@ -42,6 +42,7 @@ SETTINGS_FILE = "config_sentence_transformers.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 
 MODEL_TYPE = "SentenceTransformer"
+SCORING_TYPE = "CrossEncoder"  # the class that gives a text or a pair scores
 MAX_PROMPT_CHARS = 100_000  # far more than any encoder can use
 MAX_DEPTH = 16  # nesting of values kept unchanged; sentence-transformers writes 3 levels
 DEFAULT_POSITIONS = 512  # the default of transformers, if config.json has none
@@ -196,6 +197,7 @@ class SentenceModel:
     similarity: str | None = None  # cosine, dot, euclidean or manhattan
     # number of leading features that are kept; None keeps all
     truncate_dimension: int | None = None
+    is_scoring: bool = False  # whether the last module gives scores, in a CrossEncoder
     # unused keys of `config_sentence_transformers.json`, preserved
     other: dict[str, Any] = field(default_factory=dict)
 
@@ -287,7 +289,7 @@ def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRe
     encoder = {"max_seq_length": model.max_seq_length, "do_lower_case": model.lowercase}
     settings = {
         **model.other,
-        "model_type": MODEL_TYPE,
+        "model_type": SCORING_TYPE if model.is_scoring else MODEL_TYPE,
         "prompts": model.prompts,
         "default_prompt_name": model.default_prompt,
         "similarity_fn_name": model.similarity,

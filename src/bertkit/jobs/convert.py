@@ -33,6 +33,7 @@ from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.models.bert.weights import describe_config
 from bertkit.models.open_model import OpenModel, expected_shapes
+from bertkit.tasks.saved import requires_pairs
 from bertkit.tokenization.folder import (
     ADDED_FILE,
     CONFIG_FILE,
@@ -212,7 +213,8 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
             modules = recast_modules(opened.sentences, dtype, progress)
         else:
             length = opened.model_max_length or opened.config.max_position_embeddings
-            modules = describe_modules(opened.config, weights, length)
+            pairs = requires_pairs(opened.folder)
+            modules = describe_modules(opened.config, weights, length, reads_pairs=pairs)
         with durable_folder(output) as folder:
             files = write_huggingface(
                 folder, describe_weights(opened, weights), weights, shard_bytes=settings.shard_bytes

@@ -92,6 +92,12 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
     return entry.load().from_config(settings, config, saved.numbers)
 
 
+def requires_pairs(folder: Path) -> bool:
+    """Whether a model folder's `task.json` says that every example is a pair of texts."""
+    path = folder / TASK_FILE
+    return path.exists() and SavedTask.load(path).settings.get("pairs") is True
+
+
 def find_task(architecture: str, config: BertConfig) -> str:
     """Find the task of another tool's model, recognizing regression as transformers does."""
     is_number = config.problem_type == "regression"

@@ -6,15 +6,16 @@ predictors and recipes work with every task through these two.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from bertkit.checkpoints.sentence_modules import ACTIVATIONS
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
@@ -131,6 +132,14 @@ Prediction = TypeVar("Prediction", bound=TaskPrediction)
 TEMPERATURE = "temperature"  # key in a task's `numbers`
 
 
+def choose_activation(name: str) -> dict[str, Any]:
+    """Return the config key by which a CrossEncoder turns logits into scores; see `ACTIVATIONS`.
+
+    Without it, a CrossEncoder applies the sigmoid to a single logit, even to a regression's.
+    """
+    return {"sentence_transformers": {"activation_fn": ACTIVATIONS[name]}}
+
+
 @dataclass(frozen=True)
 class Task(ABC, Generic[Example, Prediction]):
     """A task, with the settings, labels and fitted numbers of one model."""
@@ -152,16 +161,33 @@ class Task(ABC, Generic[Example, Prediction]):
         """Temperature that logits are divided by before the softmax; 1 if none was fitted."""
         return self.numbers.get(TEMPERATURE, 1.0)
 
+    def move_temperature(self, layer: nn.Linear) -> Self:
+        """Divide the head's last layer by the temperature; return the task without it.
+
+        Other programs then compute calibrated logits, too.
+        """
+        if self.temperature == 1.0:
+            return self
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.div_(self.temperature)
+        kept = {name: value for name, value in self.numbers.items() if name != TEMPERATURE}
+        return replace(self, numbers=kept)
+
     @property
     def reads_texts(self) -> bool:
         """Whether examples are texts or pairs, whose tokens may be pooled for the head."""
         return isinstance(self.settings, TextSettings)
 
     @property
+    def reads_pairs(self) -> bool:
+        """Whether every example is a pair of texts."""
+        return isinstance(self.settings, TextSettings) and self.settings.pairs
+
+    @property
     def samples(self) -> Sequence[Any]:
         """Two inputs of different lengths."""
-        is_of_pairs = isinstance(self.settings, TextSettings) and self.settings.pairs
-        return [("a", "b"), ("a b", "b")] if is_of_pairs else ["a", "a b"]
+        return [("a", "b"), ("a b", "b")] if self.reads_pairs else ["a", "a b"]
 
     @property
     def scored(self) -> Scored:

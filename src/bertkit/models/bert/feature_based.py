@@ -195,17 +195,23 @@ def has_modules(config: BertConfig) -> bool:
 
 
 def describe_modules(
-    config: BertConfig, tensors: Mapping[str, Tensor | LazyTensor], max_length: int
+    config: BertConfig,
+    tensors: Mapping[str, Tensor | LazyTensor],
+    max_length: int,
+    *,
+    reads_pairs: bool,
 ) -> SentenceModel | None:
     """Return the modules after the encoder; None if sentence-transformers has none for the head.
 
-    The tensors are the classifier's weight and bias, under these names.
+    The tensors are the classifier's weight and bias, under these names. In sentence-transformers a
+    CrossEncoder reads pairs and nothing else, so single texts get a SentenceTransformer.
     """
     if not has_modules(config):
         return None
     pooling = Pooling(config.hidden_size, (read_feature_head(config).pooling,))
     weight, bias = (_make_lazy(tensors[name]) for name in (CLASSIFIER, BIAS))
-    return SentenceModel((pooling, Dense(weight, bias, "identity")), max_length)
+    head = Dense(weight, bias, "identity", is_scoring=reads_pairs)
+    return SentenceModel((pooling, head), max_length, is_scoring=reads_pairs)
 
 
 def _make_lazy(tensor: Tensor | LazyTensor) -> LazyTensor:

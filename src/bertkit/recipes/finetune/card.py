@@ -77,10 +77,15 @@ PICTURE_FILE = "confusion_matrix.svg"
 LEFT_TO_RIGHT = (
     " It is causal, so the last token represents a text; transformers would take the first one."
 )
+# In sentence-transformers, by whether the model reads pairs.
+CALLS = {
+    False: "SentenceTransformer(…).encode(texts)",
+    True: "CrossEncoder(…).predict(pairs)",
+}
 LOADED_BY: dict[LibraryName, str] = {
     "transformers": "transformers loads it and computes the same scores.",
-    "sentence-transformers": "In sentence-transformers, `SentenceTransformer(…).encode(texts)`"
-    " gives its logits; transformers has no such head, and refuses to load it.",
+    "sentence-transformers": "In sentence-transformers, `{call}` gives its scores; transformers has"
+    " no such head, and refuses to load it.",
     "bertkit": "Only bertkit computes its scores; transformers refuses to load it.",
 }
 MAX_LABELS = 100
@@ -91,7 +96,8 @@ def build_card(facts: FineTuningFacts) -> str:
     """Build the card's text."""
     made = (
         f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.initial_model)} with bertkit"
-        f" {__version__}; `report.html` shows more. {LOADED_BY[facts.library]}"
+        f" {__version__}; `report.html` shows more."
+        f" {LOADED_BY[facts.library].format(call=CALLS[facts.final.task.reads_pairs])}"
     )
     search = [] if facts.comparison is None else [describe_search(facts.comparison)]
     sections = [describe_result(facts), *search, describe_data(facts), describe_training(facts)]

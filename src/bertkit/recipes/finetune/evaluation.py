@@ -14,6 +14,8 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
 
 Metrics = dict[str, float]
+# The best model of a search is calibrated already: fitted again, its temperature is about 1.
+SAME_TEMPERATURE = 0.01
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def answer_held_out(job: FineTuningJob) -> tuple[Task[Any, Any], list[Any], list
         logits = known if len(parts) == 1 else job.held_out_logits(part)
         examples, encoded = _take(job, part)
         answers += decode_all(task, examples, encoded, logits)
-        if task.temperature != plain.temperature:
+        if not math.isclose(task.temperature, plain.temperature, rel_tol=SAME_TEMPERATURE):
             unscaled += decode_all(plain, examples, encoded, logits)
     return task, answers, unscaled
 

@@ -113,16 +113,17 @@ def write_model(
 ) -> SavedFineTuning:
     """Write the model's folder; return what `metrics.json` says, which is written last.
 
-    The job has the best weights.
+    The job has the best weights, which get the temperature that was fitted.
     """
     record = run.read_record()
     assert record is not None
     facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
+    task = final.task.move_temperature(job.model.last_linear)
     files = {
         **job.model.save_pretrained(output),
         **save_modules(output, job),
         **job.save_tokenizer(output),
-        **save_task(output, final.task),
+        **save_task(output, task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     matrix = draw_confusion(final.evaluation)
@@ -139,8 +140,13 @@ def write_model(
 
 def save_modules(output: Path, job: FineTuningJob) -> dict[str, FileRecord]:
     """Write the modules by which sentence-transformers computes the logits, if it has them."""
-    model, length = job.model, job.task.settings.max_length
-    modules = describe_modules(model.config, dict(model.named_parameters()), length)
+    model, settings = job.model, job.task.settings
+    modules = describe_modules(
+        model.config,
+        dict(model.named_parameters()),
+        settings.max_length,
+        reads_pairs=job.task.reads_pairs,
+    )
     return {} if modules is None else write_sentence_model(output, modules)
 
 

@@ -21,7 +21,7 @@ from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.joint_scoring import JointScoring
 from bertkit.tasks.classify.scoring import THRESHOLD, Classification, ClassifyScoring
 from bertkit.tasks.columns import name_labels, spell_label
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import Task, choose_activation
 from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -90,9 +90,11 @@ class Classify(Task[ClassifyExample, Classification]):
     @property
     def config_changes(self) -> dict[str, Any]:
         """The labels, and single-label or multi-label as problem type."""
+        is_multi = self.settings.multi_label
         return {
             "id2label": dict(enumerate(self.labels)),
-            "problem_type": MULTI_LABEL if self.settings.multi_label else ONE_LABEL,
+            "problem_type": MULTI_LABEL if is_multi else ONE_LABEL,
+            **choose_activation("sigmoid" if is_multi else "identity"),
         }
 
     def for_evaluation(self, num_examples: int) -> Self:

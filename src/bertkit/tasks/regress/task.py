@@ -28,7 +28,7 @@ from bertkit.tasks.metrics.correlation import (
     spearman,
 )
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.task import Task, TaskPrediction
+from bertkit.tasks.task import Task, TaskPrediction, choose_activation
 from bertkit.tasks.texts import (
     TextExample,
     Texts,
@@ -185,7 +185,11 @@ class Regress(Task[RegressExample, Regression]):
     example_kind: ClassVar = RegressExample
     model_kind: ClassVar = BertForSequenceClassification
     metric: ClassVar = "pearson"
-    config_changes: ClassVar = {"num_labels": 1, "problem_type": "regression"}
+    config_changes: ClassVar = {
+        "num_labels": 1,
+        "problem_type": "regression",
+        **choose_activation("identity"),
+    }
 
     list_warnings = staticmethod(list_warnings)
     score = RegressScoring

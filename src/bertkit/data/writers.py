@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = dict[str, Any]
+LINE_END = "\r\n"
 METADATA_KEY = b"bertkit"  # in Parquet, of what the rows depend on
 ROWS_AT_ONCE = 4096  # of Parquet; the first so many decide the types of the columns
 
@@ -78,10 +79,11 @@ def write_jsonl(file: DurableFile, rows: Iterable[Row]) -> None:
 def write_csv(file: DurableFile, rows: Iterable[Row]) -> None:
     """Write a header and one record per row; nested values are JSON."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # Some versions of Python quote a cell with a lone CR only if the line end has one.
+    writer = csv.writer(text, lineterminator=LINE_END)
     for cells in _list_cells(rows):
         writer.writerow(cells)
-        file.write(text.getvalue().encode())
+        file.write(f"{text.getvalue().removesuffix(LINE_END)}\n".encode())
         text.seek(0)
         text.truncate()
 

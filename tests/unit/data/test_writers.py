@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,6 +35,13 @@ def test_csv_quotes_and_has_json_for_what_is_nested(tmp_path):
         "is_new": "true",
     }
     assert found[1]["text"] == ""
+
+
+def test_csv_quotes_every_line_end_in_a_cell(tmp_path):
+    rows = [{"n": 1, "text": "one\rcell"}, {"n": 2, "text": "\r"}, {"n": 3, "text": "a\nb\r\n"}]
+    path = write(tmp_path / "a.csv", rows)
+    assert path.read_bytes() == b'n,text\n1,"one\rcell"\n2,"\r"\n3,"a\nb\r\n"\n'
+    assert pd.read_csv(path)["text"].tolist() == [row["text"] for row in rows]
 
 
 def test_tsv_quotes_nothing_and_refuses_tabs(tmp_path):

@@ -113,6 +113,7 @@ class ReadReport(Problems):
 
 
 BROKEN, UNLABELED, UNDECODABLE = "broken", "unlabeled", "undecodable"
+REPEATED_HEADER = "repeated-header"  # of joined files: a broken row that loses no example
 
 
 @dataclass
@@ -183,7 +184,8 @@ class RowReport(Problems):
         """Raise an error if there are no rows, or too many are broken."""
         if not self.num_rows:
             raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
-        if self.num_broken > max_broken * self.num_rows or self.num_broken == self.num_rows:
+        num_lost = self.num_broken - self.counts.get(REPEATED_HEADER, 0)
+        if num_lost > max_broken * self.num_rows or self.num_broken == self.num_rows:
             first = [*self.first_broken, "…"][: min(self.num_broken, MAX_PLACES + 1)]
             raise InputError(
                 f"{self._share(self.num_broken)} are broken, and at most"

@@ -48,6 +48,21 @@ def test_a_header_with_commas_keeps_the_comma(tmp_path):
     assert read_values(path) == [{"text": "a;b", "label; or not": "x"}]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_files_with_byte_order_marks_are_joined(tmp_path, encoding):
+    content = '"text",label\n"Schön, ja",gut\nÖde,schlecht\n'.encode(encoding)
+    path = write(tmp_path, "a.csv", content + content)
+    records, report = read(path)
+    assert [dict(record.values) for record in records] == ROWS + ROWS
+    assert report.first_broken == [f"{path}, line 4 has the names of the columns again"]
+    report.check_share(0.01)
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS).encode(encoding)
+    assert read_values(write(tmp_path, "a.jsonl", lines + lines)) == ROWS + ROWS
+    tagged = "Ada\tB\nfell\tO\n\n".encode(encoding)
+    tokens = [row["tokens"] for row in read_values(write(tmp_path, "a.conll", tagged + tagged))]
+    assert tokens == [["Ada", "fell"]] * 2
+
+
 @pytest.mark.parametrize("num_rows", [3, 300])
 def test_rows_that_would_lose_characters_are_refused(tmp_path, num_rows):
     rows = "".join(f"Schön {n},x\n" for n in range(num_rows))

@@ -6,6 +6,7 @@ with line n of another. A longer line is an error. In a corpus of plain text eve
 and lines over 1 MiB are cut at white space, since nothing depends on their number.
 """
 
+import codecs
 import io
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -45,9 +46,13 @@ def _read_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
 def read_lines(
     stream: BinaryIO, decoder: RowDecoder, *, skips_blank: bool = False
 ) -> Iterator[bytes]:
-    """Yield the lines of a table with their ends, and count them."""
-    for line in _divide(stream, decoder, skips_blank=skips_blank):
-        decoder.count_line(len(line))
+    """Yield the lines of a table with their ends, and count them.
+
+    A byte order mark at the beginning of a line, which is left where files were joined, is dropped.
+    """
+    for content in _divide(stream, decoder, skips_blank=skips_blank):
+        decoder.count_line(len(content))
+        line = content.removeprefix(codecs.BOM_UTF8)
         if not skips_blank or not line.isspace():
             yield line
 

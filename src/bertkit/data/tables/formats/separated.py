@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError, pluralize
+from bertkit.data.problems import REPEATED_HEADER
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import read_lines
 from bertkit.data.tables.record import Record, Rows
@@ -127,6 +128,7 @@ def _name_cells(
             del cells[len(columns) :]
         is_header = may_repeat_header and cells[0].strip() == columns[0]
         if is_header and _name_columns(cells) == columns:  # of a concatenated file
+            decoder.report.add(REPEATED_HEADER, decoder.place)
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):
             values = dict(zip(columns, cells, strict=True))

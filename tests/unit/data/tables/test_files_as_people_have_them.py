@@ -28,6 +28,7 @@ def texts(path, **settings) -> list[str]:
     [
         (GERMAN.encode(), {}),
         (GERMAN.replace("\n", "\r\n").encode("utf-8-sig"), {}),  # Excel's CSV UTF-8
+        (b'"text";"label"\n"Sch\xc3\xb6n, ja";"gut"\n"\xc3\x96de";"schlecht"\n', {}),  # R
         (GERMAN.replace(";", "\t").encode("utf-16"), {}),  # Excel's Unicode text
         (GERMAN.encode("cp1252"), {"encoding": "cp1252"}),
         (GERMAN.encode("utf-16-le"), {"encoding": "utf-16-le"}),
@@ -41,6 +42,11 @@ def test_a_spreadsheet_is_read(tmp_path, content, settings):
     packed = write(tmp_path, "b.csv.gz", gzip.compress(content))
     assert read_values(packed, **settings) == ROWS
     assert texts(path, **settings) == [row["text"] for row in ROWS]
+
+
+def test_a_header_that_no_separator_explains_is_refused(tmp_path):
+    refuse(write(tmp_path, "a.csv", '"text" label\na,b\n'), "line 1 isn't CSV")
+    refuse(write(tmp_path, "b.csv", '"a";"b"|"c"\n1;2|3\n'), "line 1 isn't CSV")
 
 
 def test_a_header_with_commas_keeps_the_comma(tmp_path):

@@ -66,7 +66,14 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
 
 def _read_first(rows: "CellReader", decoder: RowDecoder) -> list[str] | None:
     """Return the cells of the first row, after a line that names the separator for Excel."""
-    first = next(rows, None)
+    try:
+        first = next(rows, None)
+    except csv.Error:
+        if (mark := _find_separator(rows, decoder)) is None:
+            raise
+        rows.change_delimiter(mark)
+        rows.repeat_row()
+        first = next(rows)
     found = SEPARATOR_LINE.fullmatch(rows.delimiter.join(first or ()))
     if found is not None and (rows.can_change or found[1] == rows.delimiter):
         if decoder.layout.delimiter is None:
@@ -85,6 +92,14 @@ def _name_columns(header: list[str]) -> tuple[str, ...]:
     names = [name.strip() for name in header]
     num_named = max((number for number, name in enumerate(names, 1) if name), default=len(names))
     return tuple(names[:num_named])
+
+
+def _find_separator(rows: "CellReader", decoder: RowDecoder) -> str | None:
+    """Return the only other separator behind a quote in a first line that isn't CSV with commas."""
+    if decoder.layout.delimiter is not None or not rows.can_change:
+        return None
+    marks = [mark for mark in OTHER_SEPARATORS if f'"{mark}'.encode() in rows.first_line]
+    return marks[0] if len(marks) == 1 else None
 
 
 def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecoder) -> list[str]:
@@ -186,6 +201,11 @@ class CellReader(Iterator[list[str]]):
     def repeat_row(self) -> None:
         """Return the last row again on the next call."""
         self._put_back(self._taken)
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line of the last row."""
+        return self._taken[0][1]
 
     @property
     def delimiter(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertkit.base.errors import InputError
 
@@ -50,12 +50,16 @@ def list_columns(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for values in rows for name in values))
 
 
-def to_plain(value: object) -> object:
-    """Return a cell with NumPy's values and decimals as Python's, and a missing number as None."""
+def to_plain(value: Any) -> object:
+    """Return a cell with NumPy's values and decimals as Python's, and a missing number as None.
+
+    A number of 32 bits becomes the one that is written alike: 0.1 stays 0.1.
+    """
     if type(value) in PLAIN:  # by far the most, and looking for an attribute takes time
         return value
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy
-        value = value.tolist()
+        kind = getattr(getattr(value, "dtype", None), "kind", None)
+        value = float(str(value)) if kind == "f" and not value.ndim else value.tolist()
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, Mapping):

@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -67,6 +69,16 @@ def test_files_with_byte_order_marks_are_joined(tmp_path, encoding):
     tagged = "Ada\tB\nfell\tO\n\n".encode(encoding)
     tokens = [row["tokens"] for row in read_values(write(tmp_path, "a.conll", tagged + tagged))]
     assert tokens == [["Ada", "fell"]] * 2
+
+
+def test_numbers_of_32_bits_are_those_that_were_written(tmp_path):
+    numbers = np.array([0.1, 3.7, -2.5, 5.0, np.nan], dtype=np.float32)
+    path = tmp_path / "a.parquet"
+    frame = pd.DataFrame({"label": numbers})
+    frame.to_parquet(path)
+    rows = [{"label": number} for number in numbers]
+    expected = [{"label": label} for label in (0.1, 3.7, -2.5, 5.0, None)]
+    assert read_values(path) == read_values(frame) == read_values(rows) == expected
 
 
 @pytest.mark.parametrize("num_rows", [3, 300])

@@ -183,7 +183,7 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RowDecoder) -> It
     for batch in batches:
         _check_sizes(batch, decoder)
         decoder.report.num_bytes += batch.nbytes
-        batch = _write_times(batch)
+        batch = _convert_columns(batch)
         decimals = [field.name for field in batch.schema if "decimal" in str(field.type)]
         try:
             rows = batch.to_pylist()
@@ -240,13 +240,20 @@ def _count_values(batch: "pa.RecordBatch") -> int:
     return num_values
 
 
-def _write_times(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Convert dates and times to text: Python has no nanoseconds and no year 10,000."""
+def _convert_columns(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """Convert dates and times to text, and numbers of 32 bits to those that are written alike.
+
+    Python has no nanoseconds and no year 10,000. A float32 of 0.1 stays 0.1.
+    """
     import pyarrow as pa
 
     for index, column in enumerate(batch.schema):
+        values = batch.column(index)
         if pa.types.is_temporal(column.type):
-            batch = batch.set_column(index, column.name, batch.column(index).cast(pa.string()))
+            batch = batch.set_column(index, column.name, values.cast(pa.string()))
+        elif pa.types.is_float32(column.type):
+            values = values.cast(pa.string()).cast(pa.float64())
+            batch = batch.set_column(index, column.name, values)
     return batch
 
 

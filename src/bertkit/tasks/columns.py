@@ -20,7 +20,7 @@ from bertkit.tokenization.words import SURROGATE
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred
 WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))\.0+", re.ASCII)
-NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
+NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?")
 # A list as Python and NumPy write it: that is what pandas writes for a cell with a list.
 ESCAPE = r"""\\(?:[\\'"nrt]|x[\da-f]{2}|u(?!d[89a-f])[\da-f]{4}|U00(?:0[1-9a-f]|10)[\da-f]{4})"""
 QUOTED = rf"""'(?:[^'\\\n]|{ESCAPE})*+'|"(?:[^"\\\n]|{ESCAPE})*+\""""

@@ -56,6 +56,7 @@ def test_a_list_where_one_label_should_be_is_told_with_the_flag_that_reads_it(va
 def test_labels_are_sorted_by_value_if_all_are_numbers():
     assert sort_labels({"10", "-2", "0", "2", "-10", "-1"}) == ("-10", "-2", "-1", "0", "2", "10")
     assert sort_labels({"1", "0.5", "-1.5"}) == ("-1.5", "0.5", "1")
+    assert sort_labels({"+1", "-1", "+2"}) == ("-1", "+1", "+2")
     assert sort_labels({"10", "9", "x"}) == ("10", "9", "x")
 
 

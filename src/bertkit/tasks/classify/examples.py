@@ -24,6 +24,7 @@ USUAL_LABEL = ("label", "labels")
 RARE = 0.2  # of the equal share of a label
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
+    ("-1", "+1"),
     ("-1", "1"),
     ("0", "1"),
     ("false", "true"),

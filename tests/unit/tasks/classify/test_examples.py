@@ -90,6 +90,7 @@ def test_what_cannot_be_learned_is_refused(settings, labels, message):
 
 
 def test_whose_f1_it_is_may_be_clear():
+    assert find_labels(F1, examples_of("+1", "-1")) == ("-1", "+1")
     for labels in (("1", "0"), ("true", "false"), ("NEGATIVE", "POSITIVE"), ("no", "yes")):
         assert find_labels(F1, examples_of(*labels)) == tuple(sorted(labels))
     listed = ClassifySettings(metric="f1", labels="not_equivalent,equivalent")
